@@ -1,0 +1,74 @@
+"""What time is it?
+
+Three clocks, never mixed: the store's time decides what is due and whose a lane is; the wall clock is only
+written into headers, ids and logs; the monotonic clock measures. This is the only module that reads them.
+"""
+
+import asyncio
+import time
+from typing import Protocol
+
+# CLOCK_BOOTTIME goes on while the machine sleeps: a worker that wakes from a suspended machine must see
+# that its pulse is old.
+_BOOT = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+class Clock(Protocol):
+    """Time, as an argument."""
+
+    def now(self) -> float:
+        """The store's time, in seconds since 1970."""
+
+    def wall(self) -> float:
+        """The machine's idea of the time, in seconds since 1970; may jump."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never jumps, also counts a suspended machine."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        """Wait until the event is set or the time is over; says whether it was set."""
+
+    def follow(self, store_now: float, *, at: float) -> None:
+        """The store's clock stood at `store_now` when the monotonic one stood at `at`."""
+
+
+class SystemClock:
+    """The real clocks; the store's time is its last reading carried on by the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - self.monotonic()
+
+    def now(self) -> float:
+        return self.monotonic() + self._offset
+
+    def wall(self) -> float:
+        return time.time()
+
+    if _BOOT is not None:
+
+        def monotonic(self) -> float:
+            return time.clock_gettime(_BOOT)
+
+    else:
+
+        def monotonic(self) -> float:
+            return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        if event.is_set():
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return event.is_set()
+        return True
+
+    def follow(self, store_now: float, *, at: float) -> None:
+        self._offset = store_now - at

@@ -1,0 +1,82 @@
+"""What can go wrong that a caller has to know about?
+
+Expected things (a 500 from an endpoint, an open circuit) are values, not errors. Errors of drivers and
+libraries are translated into these where they enter.
+"""
+
+
+class HooklineError(Exception):
+    """Something a caller of hookline must deal with."""
+
+
+class NotFound(HooklineError):
+    """No object of that kind has that id (or it belongs to somebody else: the answer is the same)."""
+
+    def __init__(self, noun: str, id: str) -> None:
+        super().__init__(f"No {noun} has the id {id!r}.")
+        self.noun = noun
+        self.id = id
+
+
+class WrongState(HooklineError):
+    """The delivery's state does not allow the verb."""
+
+    def __init__(self, verb: str, state: str) -> None:
+        super().__init__(f"A delivery that is {state} cannot be {verb}.")
+        self.verb = verb
+        self.state = state
+
+
+class Invalid(HooklineError):
+    """Input that can be read and will not do; `pointer` is a JSON pointer to the culprit."""
+
+    def __init__(self, detail: str, *, pointer: str = "", code: str = "invalid_field") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.pointer = pointer
+        self.code = code
+
+
+class Unreadable(HooklineError):
+    """Input that cannot be read at all: not one JSON value, a duplicate key, nested too deep."""
+
+    def __init__(self, detail: str, *, code: str = "invalid_json") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code
+
+
+class TooLarge(HooklineError):
+    """Input over a size limit."""
+
+    def __init__(self, what: str, *, limit_bytes: int) -> None:
+        super().__init__(f"{what} may have at most {limit_bytes:,} bytes.")
+        self.limit_bytes = limit_bytes
+
+
+class IdempotencyConflict(HooklineError):
+    """The idempotency key was used before, for another event."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"The idempotency key {key!r} was used before with another type, payload or deliver_at.")
+        self.key = key
+
+
+class StoreUnavailable(HooklineError):
+    """The database did not answer; whether the last write was committed may be in doubt."""
+
+
+class StorageFull(StoreUnavailable):
+    """The database cannot write because its disk is full."""
+
+
+class StoreRefused(HooklineError):
+    """The database is there and must not be used: unsafe durability, wrong schema, no rights, file in use."""
+
+
+class Overloaded(HooklineError):
+    """More was handed in than can be kept; try again later."""
+
+
+class ConfigError(HooklineError):
+    """A setting has a value that will not do; names the setting and what is allowed."""

@@ -1,0 +1,90 @@
+"""How are things named?
+
+An id is 128 bits in the shape of a UUIDv7: 48 bits of milliseconds, then a count, then chance, so ids made
+later sort later (on one clock) and index pages fill from one side. An event's id ends in 20 zero bits; its
+deliveries are that id plus their ordinal, so that one primary key lists them.
+"""
+
+import re
+from random import Random
+
+from hookline.clock import Clock
+from hookline.errors import NotFound
+from hookline.model import AttemptId, DeliveryId, EndpointId, EventId, WorkerId
+
+ORDINAL_BITS = 20
+MAX_FANOUT = 1 << ORDINAL_BITS
+
+PREFIXES = {
+    "event": "evt_",
+    "endpoint": "ep_",
+    "delivery": "dlv_",
+    "attempt": "att_",
+    "worker": "wrk_",
+}
+
+_ORDINAL_MASK = MAX_FANOUT - 1
+_SHAPE = (0x7 << 76) | (0b10 << 62)  # version 7, RFC 9562 variant
+_ALPHABET = "0123456789abcdefghijklmnopqrstuv"  # base32hex: text sorts as the bytes do
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+_SHIFTS = tuple(range(120, -1, -10))
+_TEXT = re.compile(r"[0-7][0-9a-v]{25}\Z")
+
+
+class Ids:
+    """Makes ids that sort in the order they were made."""
+
+    def __init__(self, clock: Clock, rng: Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._ms = 0
+        self._count = 0
+
+    def event(self) -> EventId:
+        """A new event's id, with room for its deliveries' ordinals."""
+        return EventId((self._next() & ~_ORDINAL_MASK).to_bytes(16))
+
+    def endpoint(self) -> EndpointId:
+        return EndpointId(self._next().to_bytes(16))
+
+    def attempt(self) -> AttemptId:
+        return AttemptId(self._next().to_bytes(16))
+
+    def worker(self) -> WorkerId:
+        return WorkerId(self._next().to_bytes(16))
+
+    def _next(self) -> int:
+        ms = int(self._clock.wall() * 1000)
+        if ms > self._ms:
+            self._ms, self._count = ms, 0
+        else:
+            self._count += 1  # the same millisecond, or a clock that was set back
+            if self._count > 0xFFF:
+                self._ms, self._count = self._ms + 1, 0
+        return self._ms << 80 | self._count << 64 | _SHAPE | self._rng.getrandbits(62)
+
+
+def delivery_of(event: EventId, ordinal: int) -> DeliveryId:
+    """The id of the event's delivery with this place in the fan-out."""
+    return DeliveryId((int.from_bytes(event) | ordinal).to_bytes(16))
+
+
+def event_of(delivery: DeliveryId | bytes) -> EventId:
+    """The id of the event a delivery belongs to."""
+    return EventId((int.from_bytes(delivery) & ~_ORDINAL_MASK).to_bytes(16))
+
+
+def show(noun: str, id: bytes) -> str:
+    """The id as people and programs outside see it: prefix and 26 characters."""
+    number = int.from_bytes(id)
+    pairs = _PAIRS
+    return PREFIXES[noun] + "".join([pairs[number >> shift & 1023] for shift in _SHIFTS])
+
+
+def read(noun: str, text: str) -> bytes:
+    """The 16 bytes behind an id's text; anything else names nothing and is `NotFound`."""
+    prefix = PREFIXES[noun]
+    digits = text[len(prefix) :]
+    if not text.startswith(prefix) or not _TEXT.match(digits):
+        raise NotFound(noun, text[:100])
+    return int(digits, 32).to_bytes(16)

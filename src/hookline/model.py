@@ -1,0 +1,184 @@
+"""Which nouns does hookline speak of?
+
+Frozen values only: what changes is a new value. Times are seconds since 1970 (UTC, the store's clock),
+ids are 16 bytes inside and prefixed text outside (`ids`).
+"""
+
+from enum import StrEnum
+from typing import Any, NewType
+
+import msgspec
+
+EventId = NewType("EventId", bytes)
+EndpointId = NewType("EndpointId", bytes)
+DeliveryId = NewType("DeliveryId", bytes)
+AttemptId = NewType("AttemptId", bytes)
+WorkerId = NewType("WorkerId", bytes)
+
+DEFAULT_ACCOUNT = "default"
+FOREVER = float("inf")
+LONG_AGO = float("-inf")
+
+
+class State(StrEnum):
+    """A delivery's state; the value is what the database stores."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+class Queue(StrEnum):
+    """Which of a lane's two queues a pending delivery waits in."""
+
+    READY = "ready"  # never tried, due at once, in publish order
+    TIMED = "timed"  # retries, scheduled events, replays, in order of due time
+
+
+class Outcome(StrEnum):
+    """What an attempt's answer meant."""
+
+    ACCEPTED = "accepted"
+    TRANSIENT = "transient"
+    THROTTLED = "throttled"
+    REJECTED = "rejected"
+    GONE = "gone"
+
+
+class Reason(StrEnum):
+    """Why a delivery is dead or cancelled."""
+
+    EXHAUSTED = "exhausted"
+    REJECTED = "rejected"
+    GONE = "gone"
+    CRASH_LIMIT = "crash_limit"
+    CANCELLED = "cancelled"
+    DISCARDED = "discarded"
+    ENDPOINT_DELETED = "endpoint_deleted"
+
+
+class ErrorKind(StrEnum):
+    """What kept an attempt from being accepted."""
+
+    DNS = "dns"
+    BLOCKED_ADDRESS = "blocked_address"
+    CONNECT_TIMEOUT = "connect_timeout"
+    CONNECT_REFUSED = "connect_refused"
+    CONNECT_FAILED = "connect_failed"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    RESET = "reset"
+    PROTOCOL = "protocol"
+    INTERNAL = "internal"
+    HTTP_3XX = "http_3xx"
+    HTTP_4XX = "http_4xx"
+    HTTP_410 = "http_410"
+    HTTP_429 = "http_429"
+    HTTP_5XX = "http_5xx"
+
+
+class Signing(StrEnum):
+    """The style of an endpoint's signatures."""
+
+    STANDARD = "standard"
+    CLASSIC = "classic"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact a producer published."""
+
+    id: EventId
+    account: str
+    type: str
+    payload: bytes  # one JSON value, as it came
+    idempotency_key: str | None = None
+    deliver_at: float | None = None
+    created_at: float
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A receiver's URL with its secret, event patterns and limits."""
+
+    id: EndpointId
+    account: str
+    url: str  # canonical
+    events: tuple[str, ...]  # patterns
+    secret: str  # as shown to the receiver
+    signing: Signing = Signing.STANDARD
+    description: str = ""
+    enabled: bool = True
+    disabled_reason: str | None = None
+    headers: dict[str, str] = {}
+    metadata: dict[str, Any] = {}
+    timeout: float = 10.0
+    max_in_flight: int = 5
+    created_at: float
+    updated_at: float
+
+
+class Timings(msgspec.Struct, frozen=True, gc=False):
+    """How long each phase of a request took, in seconds; None is a phase that did not happen."""
+
+    dns: float | None = None
+    connect: float | None = None
+    tls: float | None = None
+    first_byte: float | None = None
+
+
+NO_TIMINGS = Timings()
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One HTTP request made for a delivery."""
+
+    id: AttemptId
+    delivery_id: DeliveryId
+    number: int  # 1 is the first request of this life
+    replays: int  # the life it belongs to
+    at: float
+    outcome: Outcome
+    duration: float
+    status: int | None = None
+    error: ErrorKind | None = None
+    error_detail: str | None = None
+    timings: Timings = NO_TIMINGS
+    request_url: str | None = None
+    request_headers: dict[str, str] | None = None  # secrets masked; only of attempts not accepted
+    response_headers: dict[str, str] | None = None  # likewise
+    response_body: bytes = b""
+    response_truncated: bool = False
+    final_url: str | None = None
+    late: bool = False  # settled by a worker that had lost the lane; counts for nothing
+
+
+class Death(msgspec.Struct, frozen=True):
+    """How a delivery that was redriven had died."""
+
+    reason: Reason
+    at: float
+    attempts: int
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """The obligation to bring one event to one endpoint, as it is stored."""
+
+    id: DeliveryId
+    event_id: EventId
+    endpoint_id: EndpointId
+    account: str
+    event_type: str
+    state: State
+    queue: Queue
+    seq: int
+    attempts: int
+    replays: int
+    due_at: float
+    created_at: float
+    done_at: float | None = None
+    reason: Reason | None = None
+    last_status: int | None = None
+    last_error: ErrorKind | None = None
+    last_error_detail: str | None = None
+    last_duration: float | None = None
+    last_death: Death | None = None

@@ -1,0 +1,56 @@
+"""How does hookline reach another machine?
+
+The seam between the sender and the operating system: names are resolved and connections opened here and
+nowhere else, so that a test or a simulation can be the network.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Net(Protocol):
+    """Resolve a name, connect to an address."""
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """The addresses of a host, as text; raises OSError when there are none."""
+
+    async def connect(
+        self,
+        protocol: Callable[[], asyncio.Protocol],
+        address: str,
+        port: int,
+    ) -> asyncio.Transport:
+        """A TCP connection to this very address; raises OSError."""
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, host: str
+    ) -> asyncio.Transport:
+        """TLS on an open connection, the certificate checked for `host`; raises ssl.SSLError or OSError."""
+
+
+class SystemNet:
+    """The operating system's resolver and sockets, on the running loop."""
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+
+    async def connect(
+        self, protocol: Callable[[], asyncio.Protocol], address: str, port: int
+    ) -> asyncio.Transport:
+        transport, _ = await asyncio.get_running_loop().create_connection(protocol, address, port)
+        return transport
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, host: str
+    ) -> asyncio.Transport:
+        wrapped = await asyncio.get_running_loop().start_tls(
+            transport, protocol, context, server_hostname=host
+        )
+        if wrapped is None:
+            raise ConnectionResetError("the connection was closed before TLS began")
+        return wrapped

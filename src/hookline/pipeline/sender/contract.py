@@ -1,0 +1,51 @@
+"""What does the pipeline ask of a sender?"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from hookline.model import NO_TIMINGS, ErrorKind, Timings
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where requests go: the parts of an endpoint's URL that a connection and a request line need."""
+
+    url: str
+    tls: bool
+    host: str  # for SNI, certificates and the Host header; IPv6 without brackets
+    port: int
+    path: str  # with query, starts with "/"
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """One POST. `headers` are whole lines, each ending in CRLF, without Host, Content-Length and Connection."""
+
+    target: Target
+    headers: bytes
+    body: bytes
+    timeout: float  # seconds over everything: DNS, connect, TLS, write, head and body
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """How a request ended: a status, or the kind of error that kept one from coming."""
+
+    duration: float
+    status: int | None = None
+    error: ErrorKind | None = None
+    detail: str | None = None  # one line for people; never the payload
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    body: bytes = b""  # the first KEPT_BYTES
+    truncated: bool = False  # there was more of the body than is kept
+    timings: Timings = NO_TIMINGS
+    sent: bool = True  # False: the gate was shut before the first byte; nothing left this machine
+
+
+class Sender(Protocol):
+    """Sends requests; the only way out of the server."""
+
+    def send(self, request: Request, done: Callable[[Answer], None]) -> None:
+        """Begin; `done` is called exactly once, from the event loop, whatever happens."""
+
+    async def close(self) -> None:
+        """Close idle connections; requests under way end with an error answer."""
