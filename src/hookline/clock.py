@@ -10,7 +10,7 @@ from typing import Protocol
 
 # CLOCK_BOOTTIME goes on while the machine sleeps: a worker that wakes from a suspended machine must see
 # that its pulse is old.
-_BOOT = getattr(time, "CLOCK_BOOTTIME", None)
+_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
@@ -47,15 +47,8 @@ class SystemClock:
     def wall(self) -> float:
         return time.time()
 
-    if _BOOT is not None:
-
-        def monotonic(self) -> float:
-            return time.clock_gettime(_BOOT)
-
-    else:
-
-        def monotonic(self) -> float:
-            return time.monotonic()
+    def monotonic(self) -> float:
+        return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -58,7 +58,9 @@ class IdempotencyConflict(HooklineError):
     """The idempotency key was used before, for another event."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"The idempotency key {key!r} was used before with another type, payload or deliver_at.")
+        super().__init__(
+            f"The idempotency key {key!r} was used before with another type, payload or deliver_at."
+        )
         self.key = key
 
 

@@ -30,7 +30,7 @@ NAMES = frozenset(
 )
 
 
-class Planted(Exception):  # noqa: N818 - reads as what it is: a planted failure
+class Planted(Exception):
     """Raised by a failpoint switched to `error`."""
 
 

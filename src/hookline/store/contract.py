@@ -197,6 +197,8 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
 class Store(Protocol):
     """Everything durable."""
 
+    exclusive: bool  # one process serves this database: every other worker's row is a dead one's
+
     # life
 
     async def migrate(self) -> list[str]:

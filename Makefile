@@ -1,0 +1,77 @@
+# What can be done with this checkout: see `make help`.
+# Needs make and Python 3.11 or newer with venv. uv is used when it is there.
+
+SHELL = /bin/sh
+VENV = .venv
+PYTHON = $(VENV)/bin/python
+READY = $(VENV)/.ready
+
+.PHONY: help setup run test check bench clean nginx
+.DEFAULT_GOAL = help
+
+help:
+	@echo "make run      set up and start hookline on http://127.0.0.1:8080 (embedded SQLite, development mode)"
+	@echo "make test     set up everything and run the whole suite"
+	@echo "make check    format, lint, types, fast tests"
+	@echo "make bench    the benchmarks, throughput first"
+	@echo "make setup    the virtual environment alone, in $(VENV)"
+	@echo "make clean    remove what the above made; databases stay"
+
+setup: $(READY)
+
+# The stamp is written last: an interrupted set-up is done again.
+$(READY): pyproject.toml
+	@if [ -e $(VENV) ] && ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  echo "$(VENV) is broken or too old, making it anew"; rm -rf $(VENV); \
+	fi
+	@if command -v uv >/dev/null 2>&1; then \
+	  set -e; \
+	  [ -e $(VENV) ] || uv venv --quiet --python '>=3.11' $(VENV); \
+	  uv pip install --quiet --python $(PYTHON) --editable . --group dev; \
+	else \
+	  set -e; \
+	  if [ ! -e $(VENV) ]; then \
+	    found=; \
+	    for candidate in python3 python3.11 python3.12 python3.13 python3.14; do \
+	      if $$candidate -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	        found=$$candidate; break; \
+	      fi; \
+	    done; \
+	    [ -n "$$found" ] || { echo "Python 3.11 or newer with venv is needed; none was found." >&2; exit 1; }; \
+	    $$found -m venv $(VENV); \
+	  fi; \
+	  $(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip; \
+	  $(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'; \
+	  $(PYTHON) -m pip install --quiet --disable-pip-version-check --editable . --group dev; \
+	fi
+	@touch $(READY)
+
+run: setup
+	$(VENV)/bin/hookline serve --dev --host 127.0.0.1 --port 8080 --database sqlite:///hookline.db
+
+# A receiver that is not ours. Its tests are skipped without it, which under CI is a failure (tests/run_parts.py).
+nginx:
+	@if command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  echo "installing nginx"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends nginx-light; } \
+	    >/dev/null || echo "nginx could not be installed; what needs it is skipped" >&2; \
+	else echo "nginx is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
+
+test: setup nginx
+	@$(PYTHON) tests/run_parts.py
+
+check: setup
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	$(PYTHON) tests/run_parts.py --fast
+
+bench: setup
+	@set -e; for script in benchmarks/throughput.py $$(grep -l '__main__' benchmarks/*.py | grep -v '/throughput\.py$$'); do \
+	  echo "== $$script"; $(PYTHON) $$script; \
+	done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	find src tests benchmarks -name __pycache__ -type d -exec rm -rf {} +

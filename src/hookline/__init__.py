@@ -1,0 +1,23 @@
+"""hookline sends webhooks and does not lose them."""
+
+from typing import TYPE_CHECKING, Any
+
+from hookline.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline, PublishedEvent
+    from hookline.config import Settings
+
+__all__ = ["Hookline", "PublishedEvent", "Settings", "__version__"]
+
+_HOMES = {"Hookline": "hookline.app", "PublishedEvent": "hookline.app", "Settings": "hookline.config"}
+
+
+def __getattr__(name: str) -> Any:
+    # On demand: `hookline --help` and `hookline.receiver` must not pay for the server.
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'hookline' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)

@@ -1,0 +1,51 @@
+"""Where does the next page of a list begin?
+
+A cursor is the last id that was shown, with a MAC over it, the list and its filters: it is good for that
+list only and cannot be made up. The MAC's key comes from the API key, so that every process serving the same
+installation reads the others' cursors; without an API key (development) it is the process's own, and a
+cursor ends with it.
+"""
+
+import binascii
+import hashlib
+import hmac
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+
+from hookline.errors import Invalid
+
+_ID_BYTES = 16
+_MAC_BYTES = 16
+
+
+class Cursors:
+    """Makes and reads cursors."""
+
+    def __init__(self, api_key: str | None) -> None:
+        seed = api_key.encode() if api_key else secrets.token_bytes(32)
+        self._key = hashlib.sha256(b"hookline cursor\0" + seed).digest()
+
+    def show(self, last: bytes, *, of: str, filters: Mapping[str, str]) -> str:
+        """The cursor for what comes after this id."""
+        return urlsafe_b64encode(last + self._mac(last, of, filters)).rstrip(b"=").decode()
+
+    def read(self, text: str, *, of: str, filters: Mapping[str, str]) -> bytes:
+        """The id behind a cursor of this very list."""
+        try:
+            raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+        except (binascii.Error, ValueError):
+            raw = b""
+        last, mac = raw[:_ID_BYTES], raw[_ID_BYTES:]
+        if len(raw) != _ID_BYTES + _MAC_BYTES or not hmac.compare_digest(mac, self._mac(last, of, filters)):
+            raise Invalid(
+                "This cursor is not one of this list with these filters; begin again without it.",
+                pointer="cursor",
+                code="invalid_cursor",
+            )
+        return last
+
+    def _mac(self, last: bytes, of: str, filters: Mapping[str, str]) -> bytes:
+        parts = [of, *(part for name in sorted(filters) for part in (name, filters[name]))]
+        message = b"".join(len(part.encode()).to_bytes(4) + part.encode() for part in parts) + last
+        return hmac.digest(self._key, message, "sha256")[:_MAC_BYTES]

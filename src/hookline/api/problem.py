@@ -1,0 +1,142 @@
+"""How does the API say no?
+
+With `application/problem+json` and one of these codes. Codes are stable: programs compare them; `title` and
+`detail` are for people.
+"""
+
+import msgspec
+
+from hookline.errors import (
+    HooklineError,
+    IdempotencyConflict,
+    Invalid,
+    NotFound,
+    Overloaded,
+    StorageFull,
+    StoreUnavailable,
+    TooLarge,
+    Unreadable,
+    WrongState,
+)
+
+RETRY_AFTER_S = 1
+MEDIA_TYPE = b"application/problem+json"
+
+_STATUS = {
+    "invalid_json": 400,
+    "duplicate_key": 400,
+    "too_deep": 400,
+    "bad_request": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "wrong_state": 409,
+    "too_large": 413,
+    "unsupported_media_type": 415,
+    "internal": 500,
+    "unavailable": 503,
+    "overloaded": 503,
+    "storage_full": 503,
+}
+_TITLES = {
+    400: "The request cannot be read",
+    401: "A key is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Wrong state",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "The request will not do",
+    500: "Internal error",
+    503: "Try again later",
+}
+
+
+class Culprit(msgspec.Struct, frozen=True):
+    """Which part of the request will not do."""
+
+    pointer: str
+    detail: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 9457, with a stable code."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    request_id: str
+    errors: list[Culprit] = []
+
+
+class Refused(HooklineError):
+    """A request that the API refuses by itself, before anything of hookline is asked."""
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        close: bool = False,
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.headers = headers
+        self.close = close  # the rest of the request is unread: the connection cannot go on
+
+
+def describe(error: Exception, *, request_id: str) -> Problem:
+    """The problem an error stands for; one that is not ours says nothing about itself."""
+    match error:
+        case Invalid():
+            return _problem(error.code, error.detail, request_id, pointer=error.pointer)
+        case Refused() | Unreadable():
+            return _problem(error.code, error.detail, request_id)
+        case NotFound():
+            return _problem("not_found", str(error), request_id)
+        case WrongState():
+            return _problem("wrong_state", str(error), request_id)
+        case TooLarge():
+            return _problem("too_large", str(error), request_id)
+        case IdempotencyConflict():
+            return _problem("idempotency_conflict", str(error), request_id, pointer="/idempotency_key")
+        case StorageFull():
+            return _problem("storage_full", "The database's disk is full.", request_id)
+        case StoreUnavailable():
+            return _problem(
+                "unavailable",
+                "The database did not answer. Repeat the request; with an idempotency key nothing is sent twice.",
+                request_id,
+            )
+        case Overloaded():
+            return _problem("overloaded", "More is coming in than can be kept. Try again later.", request_id)
+    return _problem("internal", f"Something went wrong here. The log has it under {request_id}.", request_id)
+
+
+def headers_for(problem: Problem) -> list[tuple[bytes, bytes]]:
+    """The headers that a problem of this kind comes with."""
+    headers = [(b"content-type", MEDIA_TYPE), (b"cache-control", b"no-store")]
+    if problem.status == 503:
+        headers.append((b"retry-after", b"%d" % RETRY_AFTER_S))
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="hookline"'))
+    return headers
+
+
+def _problem(code: str, detail: str, request_id: str, *, pointer: str | None = None) -> Problem:
+    status = _STATUS.get(code, 422)
+    return Problem(
+        type=f"urn:hookline:problem:{code}",
+        title=_TITLES[status],
+        status=status,
+        detail=detail,
+        code=code,
+        request_id=request_id,
+        errors=[] if pointer is None else [Culprit(pointer, detail)],
+    )

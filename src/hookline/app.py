@@ -1,0 +1,274 @@
+"""How is a hookline put together?
+
+The only place that constructs: clock, chance, network, store and pipeline are made here and handed down.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from hookline import payload as payloads
+from hookline.clock import Clock, SystemClock
+from hookline.config import Settings
+from hookline.endpoints import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
+from hookline.errors import ConfigError, Invalid, NotFound
+from hookline.ids import Ids, show
+from hookline.model import DEFAULT_ACCOUNT, DeliveryId, Endpoint, EndpointId
+from hookline.names import check_account, check_idempotency_key, check_type
+from hookline.net import Net, SystemNet
+from hookline.pipeline.catalogue import Catalogue
+from hookline.pipeline.heart import Heart
+from hookline.pipeline.intake import Draft, Intake, Published, Result
+from hookline.pipeline.sender.http import HttpSender
+from hookline.pipeline.worker import Worker
+from hookline.rules.address import may_dial
+from hookline.store.contract import Store
+
+
+class Hookline:
+    """A running hookline: publishes, delivers, answers questions."""
+
+    def __init__(
+        self,
+        database: str | None = None,
+        *,
+        settings: Settings | None = None,
+        kind: str = "library",
+        deliver: bool = True,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        net: Net | None = None,
+    ) -> None:
+        settings = settings or Settings()
+        if database is not None:
+            settings = msgspec.structs.replace(settings, database=database)
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        rng = rng or Random()
+        self.ids = Ids(self.clock, rng)
+        self.store = store_for(settings.database)
+        self._catalogue = Catalogue(self.store)
+        self._heart = Heart(
+            self.store,
+            self._catalogue,
+            self.clock,
+            self.ids,
+            kind=kind,
+            heartbeat=settings.heartbeat_s,
+            lease=settings.takeover_s,
+        )
+        self._sender = HttpSender(
+            net or SystemNet(), self.clock, gate=self._heart.is_fresh, vet=self._may_dial
+        )
+        self.worker = Worker(
+            self.store,
+            self._catalogue,
+            self._heart,
+            self._sender,
+            self.clock,
+            self.ids,
+            rng,
+            slots=settings.max_in_flight,
+            poll=settings.poll_s,
+            delivers=deliver,
+        )
+        self._intake = Intake(
+            self.store,
+            self._catalogue,
+            self.worker,
+            self.clock,
+            self.ids,
+            most_deliveries=settings.deliveries_per_event,
+        )
+        self._delivers = deliver
+        self._is_running = False
+
+    # --- life ---
+
+    async def start(self) -> None:
+        """Open the database, recover what is pending, begin to deliver."""
+        await self.store.open(serve=self._delivers)
+        try:
+            await self._catalogue.open()
+            await self.worker.start()
+        except BaseException:
+            await self.store.close()
+            raise
+        self._is_running = True
+
+    async def stop(self) -> bool:
+        """Finish what is under way and let go of everything; says whether that was done within `drain_s`."""
+        if not self._is_running:
+            return True
+        self._is_running = False
+        try:
+            await self._intake.close()
+            return await self.worker.stop(within=self.settings.drain_s)
+        finally:
+            await self._sender.close()
+            await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        await self.store.migrate()
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def is_ready(self) -> bool:
+        """Does the database answer, and does the worker see it?"""
+        return self._is_running and self._heart.is_fresh()
+
+    # --- publishing ---
+
+    async def accept(self, drafts: list[Draft]) -> list[Result]:
+        """Publish many checked drafts; what was refused is an error in its place."""
+        return await self._intake.accept(drafts)
+
+    async def publish_draft(self, draft: Draft) -> Published:
+        """Publish one checked draft."""
+        return await self._intake.publish(draft)
+
+    async def publish(
+        self,
+        type: str,
+        payload: Any,
+        *,
+        account: str = DEFAULT_ACCOUNT,
+        idempotency_key: str | None = None,
+        deliver_at: datetime | None = None,
+    ) -> "PublishedEvent":
+        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are."""
+        if isinstance(payload, bytes):
+            body = payload
+        else:
+            try:
+                body = msgspec.json.encode(payload)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise Invalid(f"The payload is not JSON: {error}", pointer="/payload") from None
+        payloads.check(body, self.settings.payload_limit_bytes)
+        published = await self._intake.publish(
+            Draft(
+                check_type(type),
+                body,
+                check_account(account),
+                None if idempotency_key is None else check_idempotency_key(idempotency_key),
+                None if deliver_at is None else _store_time(deliver_at, now=self.clock.now()),
+            )
+        )
+        await self.worker.wakes.flush()
+        return PublishedEvent(
+            id=show("event", published.id),
+            type=published.type,
+            account=published.account,
+            created_at=published.created_at,
+            deliveries=published.deliveries,
+            duplicate=published.duplicate,
+        )
+
+    # --- endpoints ---
+
+    async def create_endpoint(self, **fields: Any) -> Endpoint:
+        """Add an endpoint: `url` and `events`, and any other field of the API."""
+        endpoint = new_endpoint(
+            read_fields(EndpointInput, fields),
+            id=self.ids.endpoint(),
+            now=self.clock.now(),
+            private_allowed=self._is_private_allowed,
+            allowed=self._allowed,
+        )
+        if self._catalogue.count(endpoint.account) >= self.settings.endpoints_per_account:
+            raise Invalid(
+                f"An account may have at most {self.settings.endpoints_per_account:,} endpoints; delete one first.",
+                pointer="/account",
+            )
+        await self.store.create_endpoint(endpoint, now=self.clock.now())
+        await self._catalogue.catch_up()
+        return endpoint
+
+    async def update_endpoint(self, id: EndpointId, patch: EndpointPatch) -> Endpoint:
+        """Change an endpoint by a merge patch."""
+        endpoint = patched(
+            await self.endpoint(id),
+            patch,
+            now=self.clock.now(),
+            private_allowed=self._is_private_allowed,
+            allowed=self._allowed,
+        )
+        if not await self.store.update_endpoint(endpoint, now=self.clock.now()):
+            raise NotFound("endpoint", show("endpoint", id))
+        await self._catalogue.catch_up()
+        self.worker.announce(id)  # one that was enabled again has waiting deliveries
+        return endpoint
+
+    async def delete_endpoint(self, id: EndpointId) -> None:
+        """Delete an endpoint; its pending deliveries are cancelled."""
+        if not await self.store.delete_endpoint(id, now=self.clock.now()):
+            raise NotFound("endpoint", show("endpoint", id))
+        await self._catalogue.catch_up()
+
+    async def endpoint(self, id: EndpointId) -> Endpoint:
+        """One endpoint, as the store has it."""
+        found = await self.store.endpoints_by_id([id])
+        if not found:
+            raise NotFound("endpoint", show("endpoint", id))
+        return found[0]
+
+    def is_under_way(self, delivery: DeliveryId) -> bool:
+        """Is the delivery being sent by this process now?"""
+        return self.worker.is_under_way(delivery)
+
+    # --- where requests may go ---
+
+    @property
+    def _is_private_allowed(self) -> bool:
+        return self.settings.dev or bool(self.settings.allow_networks)
+
+    @property
+    def _allowed(self) -> Sequence[Any] | None:
+        return None if self.settings.dev else self.settings.allow_networks
+
+    def _may_dial(self, address: str) -> bool:
+        return self.settings.dev or may_dial(address, self.settings.allow_networks)
+
+
+class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a publish in a program gives back."""
+
+    id: str  # the receivers' idempotency key
+    type: str
+    account: str
+    created_at: float
+    deliveries: int  # how many endpoints it goes to
+    duplicate: bool  # the idempotency key was used before: this is the first one's event
+
+
+def store_for(url: str) -> Store:
+    """The store behind a database URL."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        from hookline.store.sqlite.store import SqliteStore
+
+        return SqliteStore(rest[1:])
+    if scheme in ("postgresql", "postgres"):
+        from hookline.store.postgres.store import PostgresStore
+
+        return PostgresStore(url)
+    raise ConfigError(f"A database URL is sqlite:///path.db or postgresql://…, not {url[:100]!r}.")
+
+
+def _store_time(moment: datetime, *, now: float) -> float | None:
+    if moment.tzinfo is None:
+        raise Invalid("deliver_at needs a zone.", pointer="/deliver_at")
+    at = moment.timestamp()
+    if at > now + 365 * 86_400:
+        raise Invalid("deliver_at lies at most 365 days ahead.", pointer="/deliver_at")
+    return at

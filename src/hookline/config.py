@@ -1,0 +1,265 @@
+"""Which settings are there, and where does each value come from?
+
+A flag wins over a `HOOKLINE_*` variable, that over `hookline.toml`, that over the default. A value that
+will not do is refused with the name of the setting, the place it came from and what is allowed.
+"""
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from hookline.errors import ConfigError
+from hookline.names import did_you_mean
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+PREFIX = "HOOKLINE_"
+FILE = "hookline.toml"
+MASK = "***"
+
+# Variables that start like ours and are not settings: the failpoints of tests, and what container
+# platforms set for a service that happens to be called "hookline".
+_NOT_SETTINGS = re.compile(r"FAILPOINTS|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?")
+_SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting, checked."""
+
+    database: str = "sqlite:///hookline.db"
+    api_key: str | None = None
+    dev: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8080
+    allow_networks: tuple[Network, ...] = ()
+    heartbeat_s: float = 2.0
+    takeover_s: float = 10.0
+    poll_s: float = 0.5
+    drain_s: float = 30.0
+    max_in_flight: int = 1_000  # requests under way at once, per worker
+    max_in_flight_per_host: int = 100  # the same per destination host; not for allowed networks
+    payload_limit_bytes: int = 1_048_576
+    batch_limit_bytes: int = 16_777_216
+    deliveries_per_event: int = 10_000
+    endpoints_per_account: int = 20_000
+
+    def __repr__(self) -> str:
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        shown["database"] = without_password(self.database)
+        shown["api_key"] = None if self.api_key is None else MASK
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    __str__ = __repr__
+
+
+def without_password(url: str) -> str:
+    """A database URL that may be shown."""
+    try:
+        parts = urlsplit(url)
+        if parts.password is not None:
+            user = parts.username or ""
+            place = parts.netloc.rpartition("@")[2]
+            parts = parts._replace(netloc=f"{user}:{MASK}@{place}")
+        if "password" in parts.query:
+            parts = parts._replace(query=re.sub(r"(password=)[^&]*", rf"\1{MASK}", parts.query))
+        return urlunsplit(parts) if parts.netloc or parts.query else url
+    except ValueError:
+        return MASK
+
+
+class _Unfit(Exception):
+    """The value will not do; the text says what is allowed."""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Unfit("a text")
+    return value
+
+
+def _database(value: Any) -> str:
+    allowed = "sqlite:///path.db or postgresql://user:password@host:port/name"
+    url = _text(value)
+    if url.startswith("sqlite:///") and len(url) > len("sqlite:///") and "\0" not in url:
+        return url
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise _Unfit(allowed) from None
+        if port != 0 and "#" not in url:
+            return url
+    raise _Unfit(allowed)
+
+
+def _api_key(value: Any) -> str:
+    key = _text(value)
+    if not re.fullmatch(r"[\x21-\x7e]{1,256}", key):
+        raise _Unfit("1 to 256 visible ASCII characters")
+    return key
+
+
+def _host(value: Any) -> str:
+    host = _text(value)
+    if not re.fullmatch(r"[A-Za-z0-9.:%_-]{1,255}", host):
+        raise _Unfit("an address or a host name")
+    return host
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        match value.strip().lower():
+            case "1" | "true" | "yes" | "on":
+                return True
+            case "0" | "false" | "no" | "off" | "":
+                return False
+    raise _Unfit("true or false")
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, str) and re.fullmatch(r"[0-9](_?[0-9]){0,18}", value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise _Unfit(f"a whole number from {low:,} to {high:,}")
+        return value
+
+    return read
+
+
+def _seconds(low: float, high: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise _Unfit(f"seconds from {low:g} to {high:,g}")
+        return float(value)
+
+    return read
+
+
+def _networks(value: Any) -> tuple[Network, ...]:
+    allowed = "networks such as 127.0.0.0/8 or fd00::/8, separated by commas"
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, list | tuple):
+        raise _Unfit(allowed)
+    try:
+        return tuple(
+            ipaddress.ip_network(part) for part in value if isinstance(part, str) or _reject(allowed)
+        )
+    except ValueError as error:
+        raise _Unfit(f"{allowed} ({error})") from None
+
+
+def _reject(allowed: str) -> bool:
+    raise _Unfit(allowed)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "database": _database,
+    "api_key": _api_key,
+    "dev": _flag,
+    "host": _host,
+    "port": _whole(0, 65_535),
+    "allow_networks": _networks,
+    "heartbeat_s": _seconds(0.05, 60),
+    "takeover_s": _seconds(0.25, 600),
+    "poll_s": _seconds(0.01, 60),
+    "drain_s": _seconds(0, 3_600),
+    "max_in_flight": _whole(1, 100_000),
+    "max_in_flight_per_host": _whole(1, 100_000),
+    "payload_limit_bytes": _whole(1, 64 << 20),
+    "batch_limit_bytes": _whole(1, 256 << 20),
+    "deliveries_per_event": _whole(1, 1 << 20),
+    "endpoints_per_account": _whole(1, 1_000_000),
+}
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Settings:
+    """The settings of this process. A flag that is None was not given; a file that is not there says nothing."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name, value, source in [*_from_file(file), *_from_environ(environ or {}), *_from_flags(flags or {})]:
+        sources[name] = source
+        try:
+            values[name] = _READERS[name](value)
+        except _Unfit as unfit:
+            given = MASK if name == "api_key" else repr(_shown(name, value))
+            raise ConfigError(f"{source}: {given} will not do for {name}; allowed: {unfit}.") from None
+    settings = Settings(**values)
+    _check_together(settings, sources)
+    return settings
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name == "database" and isinstance(value, str):
+        value = without_password(value)
+    return value[:100] if isinstance(value, str) else value
+
+
+def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
+    if settings.takeover_s < 2.5 * settings.heartbeat_s:
+        source = sources.get("takeover_s") or sources.get("heartbeat_s", "default")
+        raise ConfigError(
+            f"{source}: takeover_s ({settings.takeover_s:g}) must be at least 2.5 times "
+            f"heartbeat_s ({settings.heartbeat_s:g}), or a late heartbeat passes for a death."
+        )
+    if settings.batch_limit_bytes < settings.payload_limit_bytes:
+        source = sources.get("batch_limit_bytes") or sources.get("payload_limit_bytes", "default")
+        raise ConfigError(
+            f"{source}: batch_limit_bytes ({settings.batch_limit_bytes:,}) must not be below "
+            f"payload_limit_bytes ({settings.payload_limit_bytes:,})."
+        )
+
+
+def _from_flags(flags: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
+    given = [(name, value) for name, value in flags.items() if value is not None]
+    return [(_known(name, f"--{name}"), value, f"--{name.replace('_', '-')}") for name, value in given]
+
+
+def _from_environ(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
+    found = []
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX):
+            continue
+        rest = variable[len(PREFIX) :]
+        value = environ[variable]
+        if _NOT_SETTINGS.fullmatch(rest) or (rest == "PORT" and _SERVICE_LINK.match(value)):
+            continue
+        found.append((_known(rest.lower(), variable, shout=True), value, variable))
+    return found
+
+
+def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
+    if file is None:
+        return []
+    try:
+        content = tomllib.loads(file.read_bytes().decode())
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read as TOML ({error}).") from None
+    return [(_known(key, f"{file}: {key}"), value, f"{file}: {key}") for key, value in content.items()]
+
+
+def _known(name: str, source: str, *, shout: bool = False) -> str:
+    if name in _READERS:
+        return name
+    known = [PREFIX + each.upper() for each in _READERS] if shout else list(_READERS)
+    hint = did_you_mean(PREFIX + name.upper() if shout else name, known)
+    raise ConfigError(f"{source}: there is no such setting.{hint}")

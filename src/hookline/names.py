@@ -1,0 +1,72 @@
+"""Is this a well-formed event type, pattern, account or idempotency key, and if not, what was meant?
+
+ASCII only and compared byte for byte: nothing is folded or normalised, so two names that look alike are
+never the same by accident.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from hookline.errors import Invalid
+
+TYPE_LIMIT = 128
+
+_TYPE = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
+_ACCOUNT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def check_type(text: object, *, pointer: str = "/type") -> str:
+    """An event type such as `order.paid`."""
+    if not isinstance(text, str) or len(text) > TYPE_LIMIT or not _TYPE.fullmatch(text):
+        raise Invalid(
+            "An event type is 1 to 128 characters: parts of letters, digits and _, separated by single dots.",
+            pointer=pointer,
+        )
+    return text
+
+
+def check_pattern(text: object, *, pointer: str) -> str:
+    """What an endpoint asks for: a type, a type followed by `.*`, or `*`."""
+    if isinstance(text, str):
+        if text == "*":
+            return text
+        stem = text.removesuffix(".*")
+        if len(stem) <= TYPE_LIMIT and _TYPE.fullmatch(stem):
+            return text
+    raise Invalid("A pattern is an event type, an event type followed by .*, or *.", pointer=pointer)
+
+
+def check_account(text: object, *, pointer: str = "/account") -> str:
+    """An account's name."""
+    if not isinstance(text, str) or not _ACCOUNT.fullmatch(text):
+        raise Invalid("An account is 1 to 64 letters, digits, '_', '.' or '-'.", pointer=pointer)
+    return text
+
+
+def check_idempotency_key(text: object, *, pointer: str = "/idempotency_key") -> str:
+    """A publisher's own name for an event."""
+    if not isinstance(text, str) or not _KEY.fullmatch(text):
+        raise Invalid("An idempotency key is 1 to 255 visible ASCII characters.", pointer=pointer)
+    return text
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest of the known names, or nothing."""
+    near = difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def is_text(value: str) -> bool:
+    """Can every database hold it? Not with NUL or lone surrogates in it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
+
+
+def pointer_step(name: object) -> str:
+    """One step of a JSON pointer, never long."""
+    return str(name)[:100].replace("~", "~0").replace("/", "~1")

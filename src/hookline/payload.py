@@ -1,0 +1,66 @@
+"""Are these bytes one JSON value that may be stored and sent as they are?
+
+UTF-8, RFC 8259, no byte order mark, no lone surrogates, nested at most 64 deep, within the size limit. The
+bytes are only looked at: numbers of any length and keys in any order pass through untouched.
+"""
+
+import re
+from itertools import accumulate
+
+import msgspec
+
+from hookline.errors import TooLarge, Unreadable
+
+DEPTH_LIMIT = 64
+
+_value = msgspec.json.Decoder(msgspec.Raw)
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: one level down, one level up
+
+
+def check(body: bytes, limit_bytes: int) -> None:
+    """Raise `TooLarge` or `Unreadable` unless the bytes will do as a payload."""
+    if len(body) > limit_bytes:
+        raise TooLarge("A payload", limit_bytes=limit_bytes)
+    check_text(body)
+    try:
+        _value.decode(body)
+    except RecursionError:
+        raise too_deep() from None
+    except msgspec.DecodeError as error:
+        raise not_json(error) from None
+    check_depth(body)
+
+
+def check_text(body: bytes) -> None:
+    """Raise `Unreadable` unless the bytes are UTF-8 without a byte order mark."""
+    if body.isascii():
+        return
+    if body.startswith(b"\xef\xbb\xbf"):
+        raise Unreadable("The JSON begins with a byte order mark.")
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"The JSON is not UTF-8 (byte {error.start}).") from None
+
+
+def check_depth(json: bytes, *, limit: int = DEPTH_LIMIT) -> None:
+    """Raise `Unreadable` when a JSON value is nested deeper than allowed. It must be known to be well-formed."""
+    if json.count(b"[") + json.count(b"{") <= limit:
+        return  # nearly always; brackets inside strings only make this look again
+    brackets = _STRINGS.sub(b"", json).translate(_STEPS, _NOT_BRACKETS)
+    # Linear in C whatever the shape: a mebibyte of brackets takes 30 ms, where peeling off pairs took 470.
+    if max(accumulate(memoryview(brackets).cast("b")), default=0) > limit:
+        raise too_deep()
+
+
+def too_deep() -> Unreadable:
+    """The error for JSON nested deeper than allowed."""
+    return Unreadable(f"The JSON is nested more than {DEPTH_LIMIT} deep.", code="too_deep")
+
+
+def not_json(error: Exception) -> Unreadable:
+    """The error for what is not one JSON value."""
+    reason = str(error).removeprefix("JSON is malformed: ")
+    return Unreadable(f"The body is not one JSON value: {reason[:200]}.")

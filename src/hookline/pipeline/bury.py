@@ -1,0 +1,46 @@
+"""What happens to the lanes of a worker that died?
+
+They are freed in chunks and woken by what their rows ask for; ordinary taking spreads them over whoever has
+room. Every step may be repeated, by this worker or another, until the dead one's row is gone.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+
+from hookline import ids
+from hookline.clock import Clock
+from hookline.failpoints import failpoint
+from hookline.model import EndpointId, WorkerId
+from hookline.store.contract import Store
+
+log = structlog.get_logger()
+
+
+async def bury(store: Store, clock: Clock, dead: Sequence[tuple[WorkerId, int]]) -> None:
+    """Bury these workers, each with the beat it was last seen at, and let their lanes be found."""
+    buried = False
+    for worker, beat in dead:
+        if not await store.bury(worker, beat=beat, now=clock.now()):
+            continue  # it beat after all, or its row is gone
+        failpoint("bury.after")
+        buried = True
+        freed = 0
+        while lanes := await store.free(worker, now=clock.now()):
+            failpoint("free.after")
+            freed += len(lanes)
+            await store.wake(sorted(lanes), now=clock.now())
+        await store.retire(worker)
+        log.warning("worker.dead", worker=ids.show("worker", worker), lanes=freed)
+    if buried:
+        # It may have died between a publish's commit and its wake: those lanes are free and asleep.
+        await sweep(store, clock)
+
+
+async def sweep(store: Store, clock: Clock) -> None:
+    """Wake every free lane by what its rows ask for."""
+    after: EndpointId | None = None
+    while True:
+        after = await store.sweep(after=after, now=clock.now())
+        if after is None:
+            return

@@ -1,0 +1,210 @@
+"""How is one delivery attempted?
+
+From the slot to the settlement: sign, send, classify, decide. Whatever goes wrong in here is a failed attempt
+of this delivery, never a dead worker.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+import msgspec
+import structlog
+
+from hookline import ids
+from hookline.clock import Clock
+from hookline.errors import HooklineError
+from hookline.failpoints import failpoint
+from hookline.ids import Ids
+from hookline.model import Attempt, ErrorKind, Outcome, State
+from hookline.pipeline.lane import Lane
+from hookline.pipeline.outlet import Outlet
+from hookline.pipeline.sender.contract import Answer, Sender
+from hookline.rules.outcome import classify
+from hookline.rules.retry import DEFAULT_POLICY
+from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
+from hookline.rules.slots import Health, health_after, window_after
+from hookline.store.contract import Loaded, Settlement, Store
+
+_LARGE_AT_ONCE = 64  # payloads over the in-line size in memory at the same time; 64 MiB at the default limit
+_HEADERS_KEPT_BYTES = 2_048
+
+log = structlog.get_logger()
+
+
+class Flight:
+    """A delivery under way."""
+
+    __slots__ = ("body", "delivery", "health", "lane", "number", "outlet", "owner", "started_at", "wall")
+
+    def __init__(self, owner: "Deliverer", lane: Lane, outlet: Outlet, delivery: Loaded) -> None:
+        self.owner = owner
+        self.lane = lane
+        self.outlet = outlet
+        self.delivery = delivery
+        self.health = lane.health
+        self.number = delivery.attempts + 1
+        self.body = delivery.payload
+        self.started_at = 0.0
+        self.wall = 0.0
+
+    def done(self, answer: Answer) -> None:
+        self.owner.land(self, answer)
+
+
+class Deliverer:
+    """Sends what the dispatcher admits, and turns answers into settlements."""
+
+    def __init__(
+        self,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        ids: Ids,
+        rng: Random,
+        *,
+        on_landed: Callable[[Lane, Health, Settlement], None],
+        on_unsent: Callable[[Lane, Health, Loaded], None],
+    ) -> None:
+        self._store = store
+        self._sender = sender
+        self._clock = clock
+        self._ids = ids
+        self._rng = rng
+        self._on_landed = on_landed
+        self._on_unsent = on_unsent
+        self._fetches: set[asyncio.Task[None]] = set()
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self.under_way: set[bytes] = set()
+
+    def send(self, lane: Lane, delivery: Loaded) -> None:
+        """Begin an attempt; its end is told to `on_landed`, or `on_unsent` if no byte left."""
+        assert lane.outlet is not None  # noqa: S101 - Lane.can_send() saw to it
+        flight = Flight(self, lane, lane.outlet, delivery)
+        self.under_way.add(delivery.id)
+        if delivery.payload is None:
+            task = asyncio.get_running_loop().create_task(self._fetch_and_send(flight))
+            self._fetches.add(task)
+            task.add_done_callback(self._fetches.discard)
+        else:
+            self._send(flight)
+
+    async def close(self) -> None:
+        """End the fetches of large payloads that are still under way."""
+        for task in self._fetches:
+            task.cancel()
+        await asyncio.gather(*self._fetches, return_exceptions=True)
+
+    async def _fetch_and_send(self, flight: Flight) -> None:
+        async with self._large:
+            landed = asyncio.Event()
+            try:
+                flight.body = await self._store.payload(ids.event_of(flight.delivery.id))
+            except HooklineError as error:
+                log.debug("payload.failed", error=str(error))
+                self._put_back(flight)
+                return
+            except asyncio.CancelledError:
+                self._put_back(flight)
+                raise
+            self._send(flight, landed.set)
+            await landed.wait()
+
+    def _send(self, flight: Flight, landed: Callable[[], None] | None = None) -> None:
+        flight.started_at = self._clock.now()
+        flight.wall = self._clock.wall()
+        body = flight.body
+        done = flight.done
+        if landed is not None:
+
+            def done(answer: Answer) -> None:
+                flight.done(answer)
+                landed()
+
+        try:
+            assert body is not None  # noqa: S101 - fetched, or there from the start
+            request = flight.outlet.request(flight.delivery, body, number=flight.number, wall=flight.wall)
+        except Exception as error:
+            log.exception("delivery.failed", delivery=ids.show("delivery", flight.delivery.id))
+            done(Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=type(error).__name__))
+            return
+        self._sender.send(request, done)
+
+    def land(self, flight: Flight, answer: Answer) -> None:
+        """An attempt ended."""
+        failpoint("answer.after")
+        delivery, lane = flight.delivery, flight.lane
+        if not answer.sent:
+            self._put_back(flight)
+            return
+        self.under_way.discard(delivery.id)
+        try:
+            settlement = self._settlement(flight, answer)
+        except Exception as error:
+            log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
+            failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
+            settlement = self._settlement(flight, failed)
+        health = health_after(settlement.attempt.outcome)
+        flight.outlet.health = health
+        lane.window = window_after(lane.window, health, cap=lane.cap)
+        self._on_landed(lane, flight.health, settlement)
+
+    def _put_back(self, flight: Flight) -> None:
+        self.under_way.discard(flight.delivery.id)
+        self._on_unsent(flight.lane, flight.health, flight.delivery)
+
+    def _settlement(self, flight: Flight, answer: Answer) -> Settlement:
+        delivery = flight.delivery
+        asks_to_wait = any(name.lower() == b"retry-after" for name, _ in answer.headers)
+        outcome, kind = classify(answer.status, answer.error, asks_to_wait=asks_to_wait)
+        now = self._clock.now()
+        attempt = Attempt(
+            id=self._ids.attempt(),
+            delivery_id=delivery.id,
+            number=flight.number,
+            replays=delivery.replays,
+            at=flight.started_at,
+            outcome=outcome,
+            duration=answer.duration,
+            status=answer.status,
+            timings=answer.timings,
+            response_body=answer.body,
+            response_truncated=answer.truncated,
+        )
+        if outcome is not Outcome.ACCEPTED:
+            attempt = self._with_evidence(attempt, flight, answer, kind)
+        roll = self._rng.random()
+        decision = decide(outcome, attempt=flight.number, policy=DEFAULT_POLICY, now=now, roll=roll)
+        match decision:
+            case Delivered():
+                return Settlement(
+                    attempt, delivery.endpoint_id, flight.lane.epoch, State.DELIVERED, delivery.due_at
+                )
+            case RetryAt(at):
+                return Settlement(attempt, delivery.endpoint_id, flight.lane.epoch, State.PENDING, at)
+            case Dead(reason):
+                return Settlement(
+                    attempt, delivery.endpoint_id, flight.lane.epoch, State.DEAD, delivery.due_at, reason
+                )
+
+    def _with_evidence(
+        self, attempt: Attempt, flight: Flight, answer: Answer, kind: ErrorKind | None
+    ) -> Attempt:
+        """What is also kept of an attempt that was not accepted, for the person who asks why."""
+        received: dict[str, str] = {}
+        size = 0
+        for name, value in answer.headers:
+            size += len(name) + len(value)
+            if size > _HEADERS_KEPT_BYTES:
+                break
+            received[name.decode("latin-1").lower()] = value.decode("latin-1")
+        return msgspec.structs.replace(
+            attempt,
+            error=kind,
+            error_detail=answer.detail,
+            request_url=flight.outlet.endpoint.url,
+            request_headers=flight.outlet.shown_headers(
+                flight.delivery, flight.body or b"", number=flight.number, wall=flight.wall
+            ),
+            response_headers=received if answer.status is not None else None,
+        )

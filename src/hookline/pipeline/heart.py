@@ -1,0 +1,160 @@
+"""Is this process alive in the eyes of the others, and what did they change?
+
+The pulse reads, the beat writes. An attempt may start only while the last good pulse is young: a worker that
+cannot see the database cannot know whether its lanes are still its own.
+"""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.ids import Ids
+from hookline.model import WorkerId
+from hookline.pipeline.catalogue import Catalogue
+from hookline.rules.liveness import Watch, look
+from hookline.store.contract import Load, Store, Worker
+from hookline.version import VERSION
+
+_PULSE = 0.25  # seconds between pulses
+_FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
+
+log = structlog.get_logger()
+
+
+class Heart:
+    """This process's row in `workers`, and its view of the other rows."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        clock: Clock,
+        ids: Ids,
+        *,
+        kind: str,
+        heartbeat: float,
+        lease: float,
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._clock = clock
+        self._ids = ids
+        self._kind = kind
+        self._heartbeat = heartbeat
+        self._lease = lease
+        self._watch = Watch()
+        self._good = float("-inf")
+        self._is_failing = False
+        self.id: WorkerId = ids.worker()
+        self.peers: tuple[Worker, ...] = ()
+        self.load: Callable[[], Load] = Load
+        self.on_pulse: Callable[[], None] = lambda: None
+        self.on_buried: Callable[[], None] = lambda: None
+        self.on_dead: Callable[[Sequence[tuple[WorkerId, int]]], Awaitable[None]] = _nobody
+
+    def is_fresh(self) -> bool:
+        """May an attempt start now?"""
+        return self._clock.monotonic() - self._good < _FRESH
+
+    async def start(self) -> None:
+        """Learn the store's time, then be a worker."""
+        began = self._clock.monotonic()
+        pulse = await self._store.pulse(seen=self._catalogue.n)
+        self._clock.follow(pulse.now, at=(began + self._clock.monotonic()) / 2)
+        await self._register()
+        if self._store.exclusive:
+            # Nobody else can be serving this database: whoever is still listed died.
+            await self.on_dead([(worker.id, worker.beat) for worker in pulse.workers])
+
+    async def run_pulse(self) -> None:
+        """Look until cancelled."""
+        while True:
+            try:
+                await self.look()
+                if self._is_failing:
+                    self._is_failing = False
+                    log.info("store.resumed")
+            except StoreUnavailable as error:
+                if not self._is_failing:
+                    self._is_failing = True
+                    log.warning("store.unavailable", error=str(error))
+            await self._clock.sleep(_PULSE)
+
+    async def run_beat(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            await self._clock.sleep(self._heartbeat)
+            failpoint("beat.before")
+            id = self.id
+            try:
+                alive = await self._store.beat(id, self.load(), now=self._clock.now())
+                if not alive:
+                    await self._be_reborn(id)
+            except StoreUnavailable as error:
+                log.debug("beat.failed", error=str(error))
+
+    async def look(self) -> None:
+        """One pulse."""
+        began = self._clock.monotonic()
+        id = self.id
+        pulse = await self._store.pulse(seen=self._catalogue.n)
+        ended = self._clock.monotonic()
+        self._clock.follow(pulse.now, at=(began + ended) / 2)
+        if not any(worker.id == id and not worker.buried for worker in pulse.workers):
+            await self._be_reborn(id)
+            return
+        self.peers = tuple(worker for worker in pulse.workers if worker.id != id)
+        await self._catalogue.apply(pulse.changes)
+        # Only now: an attempt that starts on the strength of this pulse has seen every change before it.
+        self._good = began
+        self.on_pulse()
+        self._watch, dead = look(
+            self._watch,
+            [(worker.id, worker.beat) for worker in self.peers if not worker.buried],
+            at=ended,
+            lease=self._lease,
+            gap=self._lease / 2,
+        )
+        unfinished = [(worker.id, worker.beat) for worker in self.peers if worker.buried]
+        if dead or unfinished:
+            await self.on_dead([*dead, *unfinished])
+
+    async def stop(self) -> None:
+        """Be a worker no longer."""
+        self._good = float("-inf")
+        await self._store.retire(self.id)
+
+    async def _be_reborn(self, id: WorkerId) -> None:
+        if self.id != id:
+            return  # the other loop was faster
+        log.warning(
+            "worker.buried", note="another worker took this one for dead; starting over under a new id"
+        )
+        self._good = float("-inf")
+        self.id = self._ids.worker()
+        self._watch = Watch()
+        self.on_buried()
+        await self._register()
+
+    async def _register(self) -> None:
+        now = self._clock.now()
+        await self._store.register(
+            Worker(
+                id=self.id,
+                kind=self._kind,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=VERSION,
+                started_at=now,
+                seen_at=now,
+            )
+        )
+
+
+async def _nobody(_: Sequence[tuple[WorkerId, int]]) -> None:
+    return None

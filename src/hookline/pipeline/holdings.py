@@ -1,0 +1,164 @@
+"""Which lanes does this worker own, and how does it come by them and let them go?"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.model import EndpointId
+from hookline.pipeline.catalogue import Catalogue
+from hookline.pipeline.heart import Heart
+from hookline.pipeline.lane import Lane, Tally
+from hookline.store.contract import Release, Store, Taken
+
+_TAKE = 200  # lanes taken in one statement: 2.3 ms on PostgreSQL
+_MOST = 5_000  # lanes a worker holds
+_QUIET = 15.0  # seconds without work after which a lane is released
+
+log = structlog.get_logger()
+
+
+class Holdings:
+    """The owned lanes."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        heart: Heart,
+        clock: Clock,
+        *,
+        on_adopted: Callable[[Lane], None],
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._heart = heart
+        self._clock = clock
+        self._on_adopted = on_adopted
+        self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
+        self.lanes: dict[EndpointId, Lane] = {}
+        self.tally = Tally()
+
+    async def take(self) -> bool:
+        """Take free lanes that are awake; says whether there may be more."""
+        limit = min(_TAKE, _MOST - len(self.lanes))
+        if limit <= 0:
+            return False
+        taken = await self._guarded_take(None, limit)
+        await self._adopt(taken)
+        return len(taken) == limit
+
+    async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
+        """Take those of the lanes that are free."""
+        lanes = lanes[: max(0, _MOST - len(self.lanes))]
+        if not lanes:
+            return {}
+        taken = await self._guarded_take(lanes, len(lanes))
+        await self._adopt(taken)
+        return {lane.endpoint_id: lane for lane in taken}
+
+    async def release_quiet(self) -> None:
+        """Let go of the lanes that have had nothing to do for a while, or whose endpoint may not be sent to."""
+        at = self._clock.monotonic()
+        quiet = [
+            lane
+            for lane in self.lanes.values()
+            if not lane.releasing
+            and (
+                (lane.is_idle and at - lane.active_at >= _QUIET)
+                or (not lane.is_held and not lane.in_flight and not lane.unsettled)
+            )
+        ]
+        await self.release(quiet)
+
+    async def release(self, lanes: Iterable[Lane]) -> None:
+        """Let lanes go that have nothing under way: RELEASE, then RECHECK, then forget."""
+        going = [lane for lane in lanes if not lane.in_flight and not lane.unsettled and not lane.lost]
+        if not going:
+            return
+        for lane in going:
+            lane.releasing = True
+            lane.forget_unsent()
+        failpoint("release.before")
+        try:
+            await self._store.release(
+                self._heart.id,
+                [Release(lane.endpoint_id, lane.epoch, lane.next_due) for lane in going],
+                now=self._clock.now(),
+            )
+            failpoint("release.after")
+            await self._store.wake(sorted(lane.endpoint_id for lane in going), now=self._clock.now())
+        except StoreUnavailable:
+            self._is_in_doubt = True
+            raise
+        for lane in going:
+            self.drop(lane)
+
+    async def reconcile(self) -> None:
+        """Compare with what the store says is owned: adopt what is not known here, drop what was lost."""
+        before = list(self.lanes.values())
+        owned = {taken.endpoint_id: taken for taken in await self._store.owned(self._heart.id)}
+        for lane in before:
+            stored = owned.pop(lane.endpoint_id, None)
+            if stored is None or stored.epoch != lane.epoch:
+                self.drop(lane)
+                if stored is not None and stored.epoch != lane.epoch:
+                    owned[lane.endpoint_id] = stored
+            elif lane.releasing:
+                # The release did not happen after all: go on with the lane.
+                lane.releasing = False
+                lane.read_again()
+                self._on_adopted(lane)
+        await self._adopt([taken for id, taken in owned.items() if id not in self.lanes])
+        self._is_in_doubt = False
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self._is_in_doubt
+
+    def drop(self, lane: Lane) -> None:
+        """Forget a lane."""
+        if self.lanes.get(lane.endpoint_id) is lane:
+            del self.lanes[lane.endpoint_id]
+        lane.lose()
+
+    def drop_all(self) -> list[EndpointId]:
+        """Forget every lane: they are not ours any more. Which they were."""
+        lost = list(self.lanes.values())
+        for lane in lost:
+            self.drop(lane)
+        return [lane.endpoint_id for lane in lost]
+
+    async def _guarded_take(self, these: Sequence[EndpointId] | None, limit: int) -> list[Taken]:
+        worker = self._heart.id
+        try:
+            if these is None:
+                taken = await self._store.take(worker, limit=limit, now=self._clock.now())
+            else:
+                taken = await self._store.take_these(worker, these, now=self._clock.now())
+        except StoreUnavailable:
+            self._is_in_doubt = True
+            raise
+        failpoint("take.after")
+        return taken if worker == self._heart.id else []  # buried meanwhile: they are freed with the rest
+
+    async def _adopt(self, taken: Sequence[Taken]) -> None:
+        if any(self._catalogue.outlet(lane.endpoint_id) is None for lane in taken):
+            await self._catalogue.catch_up()  # an endpoint younger than the last pulse
+        for found in taken:
+            known = self.lanes.get(found.endpoint_id)
+            if known is not None:
+                if known.epoch >= found.epoch:
+                    continue
+                self.drop(known)
+            lane = Lane(
+                found.endpoint_id,
+                found.epoch,
+                self._catalogue.outlet(found.endpoint_id),
+                at=self._clock.monotonic(),
+                tally=self.tally,
+            )
+            self.lanes[found.endpoint_id] = lane
+            self._on_adopted(lane)

@@ -1,0 +1,362 @@
+"""How does an event become durable?
+
+Publishes that arrive while a commit is under way share the next one: one statement, one round trip, one fsync
+for all of them. Nobody is answered before the commit that holds the event, its deliveries and its key.
+"""
+
+import asyncio
+import hashlib
+from collections import deque
+
+import msgspec
+import structlog
+
+from hookline import ids as naming
+from hookline.clock import Clock
+from hookline.errors import HooklineError, IdempotencyConflict, Invalid, Overloaded, StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.ids import Ids
+from hookline.model import DEFAULT_ACCOUNT, EndpointId, Event, EventId, Queue
+from hookline.pipeline.catalogue import Catalogue
+from hookline.pipeline.lane import Lane
+from hookline.pipeline.worker import Worker
+from hookline.store.contract import INLINE_PAYLOAD_BYTES, Acceptance, Loaded, Publication, Store
+
+_BATCH = 500  # events in one commit; a submission is never split
+_BATCH_DELIVERIES = 5_000
+_BATCH_BYTES = 8 * 1024 * 1024
+_WAITING_EVENTS = 20_000  # beyond this a publish is refused, not kept
+_WAITING_BYTES = 128 * 1024 * 1024
+_TRIES = 2  # the second meets a connection that was lost unnoticed
+
+log = structlog.get_logger()
+
+
+class Draft(msgspec.Struct, frozen=True, gc=False):
+    """An event as a producer hands it in, its payload checked."""
+
+    type: str
+    payload: bytes
+    account: str = DEFAULT_ACCOUNT
+    idempotency_key: str | None = None
+    deliver_at: float | None = None
+
+
+class Published(msgspec.Struct, frozen=True, gc=False):
+    """The event an accepted draft became, or was before."""
+
+    id: EventId
+    type: str
+    account: str
+    created_at: float
+    deliveries: int
+    duplicate: bool = False
+
+
+Result = Published | HooklineError
+
+
+class _Submission:
+    """Drafts handed in together, answered together."""
+
+    __slots__ = ("bytes", "drafts", "future", "results")
+
+    def __init__(self, drafts: list[Draft], future: "asyncio.Future[list[Result]]") -> None:
+        self.drafts = drafts
+        self.future = future
+        self.results: list[Result | None] = [None] * len(drafts)
+        self.bytes = sum([len(draft.payload) for draft in drafts])
+
+
+class _Entry:
+    """One draft on its way through a commit."""
+
+    __slots__ = ("draft", "endpoints", "event", "index", "lanes", "submission")
+
+    def __init__(
+        self, submission: _Submission, index: int, draft: Draft, endpoints: tuple[EndpointId, ...]
+    ) -> None:
+        self.submission = submission
+        self.index = index
+        self.draft = draft
+        self.endpoints = endpoints
+        self.event: Event | None = None
+        self.lanes: list[Lane | None] = []  # per endpoint: where the delivery is reserved
+
+    def answer(self, result: Result) -> None:
+        self.submission.results[self.index] = result
+
+
+class Intake:
+    """Accepts events in shared commits."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        worker: Worker,
+        clock: Clock,
+        ids: Ids,
+        *,
+        most_deliveries: int,
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._worker = worker
+        self._clock = clock
+        self._ids = ids
+        self._most_deliveries = most_deliveries
+        self._waiting: deque[_Submission] = deque()
+        self._waiting_events = 0
+        self._waiting_bytes = 0
+        self._flusher: asyncio.Task[None] | None = None
+
+    async def accept(self, drafts: list[Draft]) -> list[Result]:
+        """Accept all drafts, in order; what was refused is an error in its place. Raises StoreUnavailable, Overloaded."""
+        submission = _Submission(drafts, asyncio.get_running_loop().create_future())
+        if (
+            self._waiting_events + len(drafts) > _WAITING_EVENTS
+            or self._waiting_bytes + submission.bytes > _WAITING_BYTES
+        ):
+            raise Overloaded("More events are waiting to be stored than can be kept; try again in a moment.")
+        self._waiting.append(submission)
+        self._waiting_events += len(drafts)
+        self._waiting_bytes += submission.bytes
+        if self._flusher is None:
+            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        return await submission.future
+
+    async def publish(self, draft: Draft) -> Published:
+        """Accept one draft; raises what refused it."""
+        (result,) = await self.accept([draft])
+        if isinstance(result, HooklineError):
+            raise result
+        return result
+
+    async def close(self) -> None:
+        """Wait for the commits under way."""
+        if self._flusher is not None:
+            await self._flusher
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                submissions, entries = self._gather()
+                try:
+                    await self._commit(entries)
+                except Exception as error:
+                    if not isinstance(error, HooklineError):
+                        log.exception("accept.failed", events=len(entries))
+                        error = StoreUnavailable("The event could not be stored; it may be tried again.")
+                    for submission in submissions:
+                        if not submission.future.done():
+                            submission.future.set_exception(error)
+                else:
+                    for submission in submissions:
+                        if not submission.future.done():
+                            submission.future.set_result(submission.results)  # type: ignore[arg-type]
+        finally:
+            self._flusher = None
+
+    def _gather(self) -> tuple[list[_Submission], list[_Entry]]:
+        submissions: list[_Submission] = []
+        entries: list[_Entry] = []
+        keys: set[tuple[str, str]] = set()
+        size = deliveries = 0
+        while (
+            self._waiting and len(entries) < _BATCH and size < _BATCH_BYTES and deliveries < _BATCH_DELIVERIES
+        ):
+            submission = self._waiting[0]
+            named = [
+                (d.account, d.idempotency_key) for d in submission.drafts if d.idempotency_key is not None
+            ]
+            if entries and not keys.isdisjoint(named):
+                break  # the same key again: its answer depends on the commit before
+            keys.update(named)
+            self._waiting.popleft()
+            self._waiting_events -= len(submission.drafts)
+            self._waiting_bytes -= submission.bytes
+            submissions.append(submission)
+            size += submission.bytes
+            for index, draft in enumerate(submission.drafts):
+                entry = _Entry(submission, index, draft, self._catalogue.find(draft.account, draft.type))
+                deliveries += len(entry.endpoints)
+                entries.append(entry)
+        return submissions, entries
+
+    async def _commit(self, entries: list[_Entry]) -> None:
+        now = self._clock.now()
+        for entry in entries:
+            draft = entry.draft
+            entry.event = Event(
+                id=self._ids.event(),
+                account=draft.account,
+                type=draft.type,
+                payload=draft.payload,
+                idempotency_key=draft.idempotency_key,
+                deliver_at=draft.deliver_at,
+                created_at=now,
+            )
+        firsts, repeats = self._split(entries)
+        while True:
+            written = [entry for entry in firsts if self._is_within_limit(entry)]
+            self._reserve(written, now)
+            try:
+                acceptance = await self._store_batch(written, now)
+            except BaseException:
+                self._in_doubt(written)
+                raise
+            if not acceptance.stale:
+                break
+            self._drop_reservations(written)
+            await self._catalogue.catch_up()
+            for entry in firsts:
+                entry.endpoints = self._catalogue.find(entry.draft.account, entry.draft.type)
+        failpoint("accept.after")
+        accepted = [entry for entry in written if self._answer(entry, acceptance, now)]
+        for entry, first in repeats:
+            self._answer_repeat(entry, first)
+        # In the next loop step: the next batch is then already with the store while these are sent.
+        asyncio.get_running_loop().call_soon(self._hand_over, accepted, acceptance.first_seq, now)
+
+    def _split(self, entries: list[_Entry]) -> tuple[list[_Entry], list[tuple[_Entry, _Entry]]]:
+        """Those to be written, and those whose key stands earlier in the same batch, with that earlier one."""
+        seen: dict[tuple[str, str], _Entry] = {}
+        firsts: list[_Entry] = []
+        repeats: list[tuple[_Entry, _Entry]] = []
+        for entry in entries:
+            key = entry.draft.idempotency_key
+            if key is None:
+                firsts.append(entry)
+                continue
+            first = seen.setdefault((entry.draft.account, key), entry)
+            if first is entry:
+                firsts.append(entry)
+            else:
+                repeats.append((entry, first))
+        return firsts, repeats
+
+    def _is_within_limit(self, entry: _Entry) -> bool:
+        if len(entry.endpoints) <= self._most_deliveries:
+            return True
+        entry.answer(
+            Invalid(
+                f"This event would go to {len(entry.endpoints):,} endpoints; at most {self._most_deliveries:,} are allowed.",
+                pointer="/type",
+                code="fanout_limit",
+            )
+        )
+        return False
+
+    async def _store_batch(self, entries: list[_Entry], now: float) -> Acceptance:
+        if not entries:
+            return Acceptance(stale=False)
+        batch = [
+            Publication(
+                entry.event,  # type: ignore[arg-type]
+                entry.endpoints,
+                _digest(entry.draft) if entry.draft.idempotency_key is not None else b"",
+            )
+            for entry in entries
+        ]
+        for left in reversed(range(_TRIES)):
+            failpoint("accept.before")
+            try:
+                return await self._store.accept(batch, catalogue=self._catalogue.n, now=now)
+            except StoreUnavailable:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _reserve(self, entries: list[_Entry], now: float) -> None:
+        reserve = self._worker.reserve
+        for entry in entries:
+            event = entry.event
+            assert event is not None  # noqa: S101 - made at the top of the commit
+            if event.deliver_at is not None and event.deliver_at > now:
+                entry.lanes = []
+            else:
+                entry.lanes = [
+                    reserve(endpoint, naming.delivery_of(event.id, ordinal))
+                    for ordinal, endpoint in enumerate(entry.endpoints)
+                ]
+
+    def _drop_reservations(self, entries: list[_Entry]) -> None:
+        for entry in entries:
+            assert entry.event is not None  # noqa: S101
+            for ordinal, lane in enumerate(entry.lanes):
+                if lane is not None:
+                    self._worker.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
+            entry.lanes = []
+
+    def _in_doubt(self, entries: list[_Entry]) -> None:
+        """The batch may have been committed: whoever owns its lanes must look."""
+        self._drop_reservations(entries)
+        for endpoint in {endpoint for entry in entries for endpoint in entry.endpoints}:
+            self._worker.announce(endpoint)
+
+    def _answer(self, entry: _Entry, acceptance: Acceptance, now: float) -> bool:
+        """Say what became of the draft; True when its deliveries are new."""
+        event = entry.event
+        assert event is not None  # noqa: S101
+        prior = acceptance.priors.get(event.id)
+        if prior is not None:
+            self._drop_reservations([entry])
+            for endpoint in prior.endpoints:
+                self._worker.announce(endpoint)
+            if prior.digest != _digest(entry.draft):
+                entry.answer(IdempotencyConflict(entry.draft.idempotency_key or ""))
+                return False
+            entry.answer(
+                Published(
+                    prior.event_id, prior.type, event.account, prior.created_at, len(prior.endpoints), True
+                )
+            )
+            return False
+        entry.answer(Published(event.id, event.type, event.account, now, len(entry.endpoints)))
+        return True
+
+    def _answer_repeat(self, entry: _Entry, first: _Entry) -> None:
+        result = first.submission.results[first.index]
+        if isinstance(result, Published):
+            same = _digest(entry.draft) == _digest(first.draft)
+            result = msgspec.structs.replace(result, duplicate=True) if same else None
+        entry.answer(result or IdempotencyConflict(entry.draft.idempotency_key or ""))
+
+    def _hand_over(self, entries: list[_Entry], first_seq: int, now: float) -> None:
+        """From memory to the lanes that are held here; the others are told."""
+        worker = self._worker
+        failpoint("handover.before")
+        for entry in entries:
+            event = entry.event
+            assert event is not None  # noqa: S101
+            if event.deliver_at is not None and event.deliver_at > now:
+                for endpoint in entry.endpoints:
+                    worker.announce(endpoint, due_at=event.deliver_at)
+                continue
+            payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
+            for ordinal, (endpoint, lane) in enumerate(zip(entry.endpoints, entry.lanes, strict=True)):
+                delivery = Loaded(
+                    naming.delivery_of(event.id, ordinal),
+                    endpoint,
+                    Queue.READY,
+                    first_seq,
+                    now,  # due_at
+                    0,  # attempts
+                    0,  # replays
+                    0,  # marks
+                    event.type,
+                    event.idempotency_key,
+                    now,  # created_at
+                    payload,
+                )
+                if lane is not None:
+                    worker.hand_over(lane, delivery)
+                else:
+                    worker.announce(endpoint, delivery)
+
+
+def _digest(draft: Draft) -> bytes:
+    """What must be the same when a key is used again."""
+    head = f"{draft.type}\n{draft.deliver_at}\n".encode()
+    return hashlib.sha256(head + draft.payload).digest()

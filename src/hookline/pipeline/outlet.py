@@ -1,0 +1,74 @@
+"""What is sent to an endpoint for a delivery?
+
+An outlet is an endpoint made ready for sending: its URL taken apart, its key decoded, the constant header
+lines joined. It is built once per version of the endpoint, so that a request costs a signature and a join.
+"""
+
+from hookline import ids, signing
+from hookline.model import Endpoint, Signing
+from hookline.pipeline.sender.contract import Request
+from hookline.pipeline.sender.target import parse
+from hookline.rules.slots import Health
+from hookline.store.contract import Loaded
+from hookline.version import USER_AGENT
+
+_HOPS = 1  # what this hookline adds; events that came from another hookline are counted in a later part
+MASK = "***"
+
+
+class Outlet:
+    """An endpoint, ready to be sent to."""
+
+    __slots__ = ("_constant", "_key", "endpoint", "health", "target")
+
+    def __init__(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
+        self.endpoint = endpoint
+        self.target = parse(endpoint.url)
+        self.health = health  # how the last attempt of this process went
+        self._key = signing.key_of(endpoint.secret, endpoint.signing)
+        self._constant = "".join(
+            f"{name}: {value}\r\n" for name, value in {**_BASE, **endpoint.headers}.items()
+        ).encode("ascii")
+
+    def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
+        """The signed request for one attempt."""
+        return Request(
+            self.target,
+            self._constant + self._lines(delivery, body, number=number, wall=wall),
+            body,
+            self.endpoint.timeout,
+        )
+
+    def shown_headers(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> dict[str, str]:
+        """The request's headers as they are recorded: the endpoint's own values masked."""
+        lines = self._lines(delivery, body, number=number, wall=wall).decode("ascii").splitlines()
+        return {
+            **_BASE,
+            **dict.fromkeys(self.endpoint.headers, MASK),
+            **dict(line.split(": ", 1) for line in lines),
+        }
+
+    def _lines(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> bytes:
+        event_id = ids.show("event", ids.event_of(delivery.id))
+        timestamp = int(wall)
+        if self.endpoint.signing is Signing.STANDARD:
+            signature = signing.sign_standard(self._key, event_id, timestamp, body)
+            return (
+                f"webhook-id: {event_id}\r\nwebhook-timestamp: {timestamp}\r\nwebhook-signature: {signature}\r\n"
+                f"webhook-event: {delivery.event_type}\r\nwebhook-attempt: {number}\r\n"
+            ).encode("ascii")
+        return (
+            f"x-webhook-id: {ids.show('delivery', delivery.id)}\r\nx-event-id: {event_id}\r\n"
+            f"x-idempotency-key: {delivery.idempotency_key or event_id}\r\n"
+            f"x-webhook-event: {delivery.event_type}\r\n"
+            f"x-webhook-timestamp: {timestamp}\r\nx-delivery-timestamp: {timestamp}\r\n"
+            f"x-webhook-signature: {signing.sign_classic(self._key, body)}\r\nx-webhook-attempt: {number}\r\n"
+        ).encode("ascii")
+
+
+_BASE = {
+    "content-type": "application/json",
+    "user-agent": USER_AGENT,
+    "accept-encoding": "identity",
+    "hookline-hops": str(_HOPS),
+}

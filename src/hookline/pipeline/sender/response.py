@@ -1,0 +1,200 @@
+"""What did the receiver answer?
+
+Reads exactly one response out of bytes that arrive in any pieces. The head and the body are handed to
+llhttp separately, cut at the empty line: only so is it certain where a response ended, and a connection with
+even one surplus byte (a stray CRLF, which llhttp skips in silence) is never used again.
+"""
+
+import msgspec
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+_END_OF_HEAD = b"\r\n\r\n"
+_USUAL_START = b"HTTP/1.1 "
+_H = ord("H")
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much of an answer is read and kept."""
+
+    read_bytes: int = 65_536  # of what follows the head, framing included; more is not read
+    kept_bytes: int = 4_096  # of the body
+    head_bytes: int = 65_536  # interim answers included
+    fields: int = 256
+    interims: int = 16  # 1xx answers before the one that counts
+
+
+class Malformed(Exception):
+    """The bytes are not one HTTP/1.x response, or more head than is read."""
+
+
+class _Surplus(Exception):
+    pass
+
+
+class Response:
+    """One response at a time; `reset` makes it ready for the next one on the same connection."""
+
+    __slots__ = (
+        "_fault",
+        "_head_bytes",
+        "_interims",
+        "_limits",
+        "_parser",
+        "_tail",
+        "_usual",
+        "body",
+        "body_bytes",
+        "chunked",
+        "complete",
+        "has_head",
+        "headers",
+        "is_clean",
+        "read_bytes",
+        "status",
+    )
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._parser = HttpResponseParser(self)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the last response."""
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = b""  # the first `kept_bytes`
+        self.body_bytes = 0  # all of it, as far as it was read
+        self.read_bytes = 0
+        self.has_head = False
+        self.complete = False
+        self.chunked = False
+        self.is_clean = False  # complete, nothing after it, and both sides want to go on
+        self._head_bytes = 0
+        self._interims = 0
+        self._tail = b""
+        self._usual = False
+        self._fault: str | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Has any byte of an answer arrived?"""
+        return self._head_bytes > 0
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes; True when the response is complete. Raises Malformed."""
+        try:
+            if not self.has_head:
+                data = self._feed_head(data)
+                if not self.has_head:
+                    return False
+                if self.complete:
+                    self.is_clean = self.is_clean and not data
+                    return True
+            if data:
+                self._feed_body(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            raise Malformed(self._fault or str(error)) from None
+        return self.complete
+
+    def is_whole_at_eof(self) -> bool:
+        """Does the end of the connection end this body properly, nothing in the head having said how long it is?"""
+        for name, value in self.headers:
+            lowered = name.lower()
+            if lowered == b"content-length":
+                return False
+            if lowered == b"transfer-encoding" and value.lower().endswith(b"chunked"):
+                return False
+        return self.has_head
+
+    def release(self) -> None:
+        """Let go of the parser, which holds on to this object."""
+        del self._parser
+
+    def _feed_head(self, data: bytes) -> bytes:
+        """Feed up to the end of the head that counts; what is left over."""
+        while data and not self.has_head:
+            if not self._tail:
+                # llhttp would also take RTSP and skip line ends in front; neither is an answer to a POST.
+                if data[0] != _H:
+                    raise Malformed("The answer does not begin with HTTP/.")
+                self._usual = data.startswith(_USUAL_START)
+                end = data.find(_END_OF_HEAD)
+            else:
+                end = (self._tail + data).find(_END_OF_HEAD)
+                if end >= 0:
+                    end -= len(self._tail)
+            size = len(data) if end < 0 else end + 4
+            self._head_bytes += size
+            if self._head_bytes > self._limits.head_bytes:
+                raise Malformed("The head of the answer is too large.")
+            if size == len(data):
+                piece, data = data, b""
+            else:
+                piece, data = data[:size], data[size:]
+            self._parser.feed_data(piece)
+            if self._fault is not None:
+                raise Malformed(self._fault)
+            self._tail = (self._tail + piece)[-3:] if end < 0 else b""
+        return data
+
+    def _feed_body(self, data: bytes) -> None:
+        self.read_bytes += len(data)
+        before = self.body_bytes
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError:
+            if not self.complete:
+                raise
+            self.is_clean = False
+            return
+        if self.complete and self.is_clean:
+            if self.chunked:
+                # The last chunk's CRLF CRLF follows something else; with stray line ends after it, it does not.
+                self.is_clean = len(data) >= 5 and data.endswith(_END_OF_HEAD) and data[-5] not in b"\r\n"
+            else:
+                self.is_clean = self.body_bytes - before == len(data)
+
+    # What llhttp calls.
+
+    def on_message_begin(self) -> None:
+        if self.complete:
+            raise _Surplus
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.has_head:
+            return  # a trailer
+        if len(self.headers) >= self._limits.fields:
+            self._fault = "The head of the answer has too many fields."
+            return
+        self.headers.append((name, value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if not self._usual and self._parser.get_http_version() not in ("1.0", "1.1"):
+            self._fault = "The answer is not HTTP/1.x."
+        elif status < 100 or status == 101:
+            self._fault = f"The answer has status {status:03}, which was not asked for."
+        elif status >= 200:
+            self.status = status
+            self.has_head = True
+        else:
+            self.headers.clear()
+            self._interims += 1
+            if self._interims > self._limits.interims:
+                self._fault = "Too many interim (1xx) answers."
+
+    def on_chunk_header(self) -> None:
+        self.chunked = True
+
+    def on_body(self, body: bytes) -> None:
+        room = self._limits.kept_bytes - self.body_bytes
+        self.body_bytes += len(body)
+        if room > 0:
+            self.body += body if len(body) <= room else body[:room]
+
+    def on_message_complete(self) -> None:
+        if self.has_head:
+            self.complete = True
+            self.is_clean = self._parser.should_keep_alive() and (
+                self._usual or self._parser.get_http_version() == "1.1"
+            )

@@ -1,0 +1,99 @@
+"""How does an attempt's end become durable?
+
+Settlements gather while one batch is with the store; there is never more than one under way, and a batch
+whose outcome is in doubt is sent again as it was: the store says of each row whether it was applied now or
+before.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.model import WorkerId
+from hookline.pipeline.lane import Lane
+from hookline.store.contract import Settlement, Store, Verdict
+
+_BATCH = 500  # above this a batch costs more in latency than it saves; see benchmarks/store.py
+_LINGER = 0.005  # seconds to gather before a small batch: a commit costs as much as a hundred rows
+_BACKOFF = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+log = structlog.get_logger()
+
+
+class Settler:
+    """Writes settlements in batches."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        worker: Callable[[], WorkerId],
+        on_settled: Callable[[Lane, Settlement, Verdict], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._worker = worker
+        self._on_settled = on_settled
+        self._waiting: list[tuple[Lane, Settlement]] = []
+        self._some = asyncio.Event()
+        self._many = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.late = 0  # settlements that came too late, since the start
+
+    def add(self, lane: Lane, settlement: Settlement) -> None:
+        """Settle this soon."""
+        lane.unsettled += 1
+        self._waiting.append((lane, settlement))
+        if len(self._waiting) == 1:
+            self._some.set()
+            self._idle.clear()
+        elif len(self._waiting) >= _BATCH:
+            self._many.set()
+
+    async def run(self) -> None:
+        """Settle until cancelled."""
+        while True:
+            await self._some.wait()
+            await self._clock.wait(self._many, _LINGER)
+            self._many.clear()
+            batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+            if not self._waiting:
+                self._some.clear()
+            await self._settle(batch)
+            if not self._waiting:
+                self._idle.set()
+            elif len(self._waiting) >= _BATCH:
+                self._many.set()
+
+    async def flush(self) -> None:
+        """Wait until everything handed in is settled."""
+        self._many.set()
+        await self._idle.wait()
+
+    async def _settle(self, batch: list[tuple[Lane, Settlement]]) -> None:
+        settlements = [settlement for _, settlement in batch]
+        tries = 0
+        while True:
+            failpoint("settle.before")
+            try:
+                verdicts = await self._store.settle(self._worker(), settlements, now=self._clock.now())
+                break
+            except StoreUnavailable as error:
+                if tries == 0:
+                    log.warning("settle.failed", rows=len(batch), error=str(error))
+                await self._clock.sleep(_BACKOFF[min(tries, len(_BACKOFF) - 1)])
+                tries += 1
+        failpoint("settle.after")
+        if tries:
+            log.info("settle.resumed", rows=len(batch), tries=tries)
+        for (lane, settlement), verdict in zip(batch, verdicts, strict=True):
+            lane.unsettled -= 1
+            if verdict is Verdict.LATE:
+                self.late += 1
+            self._on_settled(lane, settlement, verdict)

@@ -1,0 +1,76 @@
+"""Which lanes must still be told that they have work?
+
+Whoever makes rows due commits first and wakes after. A lane stays in this set until that is done, however
+long the database is away; where this process delivers too, it takes the lane instead and has no need to ask.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.model import EndpointId
+from hookline.store.contract import Loaded, Store
+
+_DEBOUNCE = 0.02  # seconds between two rounds; the first goes at once
+_BACKOFF = 0.5  # seconds after a round that failed
+_KEPT = 64  # deliveries kept in memory per lane, to be handed over if the lane can be taken
+
+log = structlog.get_logger()
+
+Waiting = dict[EndpointId, list[Loaded]]
+
+
+class Wakes:
+    """The lanes to be woken, with the deliveries they are woken for."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        take: Callable[[Waiting], Awaitable[Sequence[EndpointId]]],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._take = take  # takes those it can, says which are not held here
+        self._waiting: Waiting = {}
+        self._some = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def add(self, lane: EndpointId, delivery: Loaded | None = None) -> None:
+        """Wake this lane soon; the delivery, if given, is committed and due now."""
+        kept = self._waiting.setdefault(lane, [])
+        if delivery is not None and len(kept) < _KEPT:
+            kept.append(delivery)
+        self._some.set()
+        self._idle.clear()
+
+    async def run(self) -> None:
+        """Wake until cancelled."""
+        while True:
+            await self._some.wait()
+            waiting, self._waiting = self._waiting, {}
+            self._some.clear()
+            try:
+                left = sorted(await self._take(waiting))
+                if left:
+                    failpoint("wake.before")
+                    await self._store.wake(left, now=self._clock.now())
+            except StoreUnavailable as error:
+                log.debug("wake.failed", lanes=len(waiting), error=str(error))
+                for lane in waiting:
+                    self.add(lane)
+                await self._clock.sleep(_BACKOFF)
+                continue
+            if not self._waiting:
+                self._idle.set()
+            await self._clock.sleep(_DEBOUNCE)
+
+    async def flush(self) -> None:
+        """Wait until every lane in the set is woken."""
+        await self._idle.wait()

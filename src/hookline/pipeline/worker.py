@@ -1,0 +1,333 @@
+"""How do the parts of a delivering process work together?
+
+This is the wiring between lanes, dispatcher, sender and settler: what each of them reports, and who is told.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.ids import Ids
+from hookline.model import DeliveryId, EndpointId, State, WorkerId
+from hookline.pipeline.bury import bury, sweep
+from hookline.pipeline.catalogue import Catalogue
+from hookline.pipeline.deliver import Deliverer
+from hookline.pipeline.dispatch import Dispatcher
+from hookline.pipeline.heart import Heart
+from hookline.pipeline.holdings import Holdings
+from hookline.pipeline.lane import Lane
+from hookline.pipeline.load import Loader
+from hookline.pipeline.sender.contract import Sender
+from hookline.pipeline.settle import Settler
+from hookline.pipeline.wake import Waiting, Wakes
+from hookline.rules.slots import Health
+from hookline.store.contract import Load, Loaded, Settlement, Store, Verdict
+
+_TAKE_EVERY = 0.25
+_RELEASE_EVERY = 1.0
+_RECONCILE_EVERY = 10.0
+_SWEEP_EVERY = 300.0
+_CANCEL_EVERY = 5.0
+_CANCEL_CHUNK = 1_000
+
+log = structlog.get_logger()
+
+
+class Worker:
+    """Brings deliveries; in a process that only publishes (`delivers=False`), wakes those who do."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        heart: Heart,
+        sender: Sender,
+        clock: Clock,
+        ids: Ids,
+        rng: Random,
+        *,
+        slots: int,
+        poll: float,
+        delivers: bool = True,
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._heart = heart
+        self._sender = sender
+        self._clock = clock
+        self._delivers = delivers
+        self._is_draining = False
+        self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
+        self._unsent: set[Lane] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.holdings = Holdings(store, catalogue, heart, clock, on_adopted=self._adopted)
+        self.wakes = Wakes(store, clock, take=self._take_woken)
+        self._deliverer = Deliverer(
+            store, sender, clock, ids, rng, on_landed=self._landed, on_unsent=self._not_sent
+        )
+        self.dispatcher = Dispatcher(slots, may_send=self._may_send, send=self._deliverer.send)
+        self.settler = Settler(store, clock, worker=lambda: heart.id, on_settled=self._settled)
+        self._most_known = 2 * slots
+        self._loader = Loader(
+            store,
+            clock,
+            lanes=self.holdings.lanes.values,
+            room=lambda: self._most_known - self.holdings.tally.count,
+            poll=poll,
+            on_loaded=self._loaded,
+        )
+        catalogue.on_change = self._endpoint_changed
+        heart.load = self._load
+        heart.on_pulse = self._pulsed
+        heart.on_buried = self._buried
+        heart.on_dead = self._bury
+
+    # --- life ---
+
+    async def start(self) -> None:
+        """Recover what others left, then work."""
+        await self._heart.start()
+        await sweep(self._store, self._clock)
+        await self._heart.look()
+        loops = [self._heart.run_pulse, self._heart.run_beat, self.wakes.run]
+        if self._delivers:
+            loops += [self._loader.run, self.settler.run, self._run_take, self._run_upkeep]
+        self._tasks = [asyncio.create_task(self._survive(loop), name=loop.__qualname__) for loop in loops]
+
+    async def stop(self, *, within: float) -> bool:
+        """Stop taking, finish what is under way, release every lane; says whether all of it was done in time."""
+        self._is_draining = True
+        try:
+            async with asyncio.timeout(within):
+                await self._drain()
+                await self._heart.stop()
+            return True
+        except (TimeoutError, StoreUnavailable) as error:
+            log.warning(
+                "worker.undrained",
+                in_flight=self.dispatcher.in_flight,
+                lanes=len(self.holdings.lanes),
+                error=str(error) or "time is up",
+            )
+            return False
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._deliverer.close()
+
+    # --- for the intake ---
+
+    def reserve(self, endpoint: EndpointId, delivery: DeliveryId) -> Lane | None:
+        """The lane the delivery can be handed to once it is committed, None when it cannot."""
+        lane = self.holdings.lanes.get(endpoint)
+        if (
+            lane is None
+            or lane.behind
+            or not lane.is_held
+            or self._is_draining
+            or lane.room() <= 0
+            or self.holdings.tally.count >= self._most_known
+            or not self._heart.is_fresh()
+        ):
+            return None
+        lane.reserve(delivery)
+        return lane
+
+    def hand_over(self, lane: Lane, delivery: Loaded) -> None:
+        """The reserved delivery is committed: send it."""
+        if delivery.id not in lane.known or not lane.is_held:
+            self.wakes.add(delivery.endpoint_id)  # the lane went away meanwhile
+            return
+        lane.active_at = self._clock.monotonic()
+        lane.add(delivery)
+        self.dispatcher.offer(lane)
+
+    def give_up(self, lane: Lane, delivery: DeliveryId) -> None:
+        """The reserved delivery was not committed, or nobody knows: forget it and look."""
+        lane.forget(delivery)
+        lane.read_again()
+
+    def announce(
+        self, endpoint: EndpointId, delivery: Loaded | None = None, *, due_at: float | None = None
+    ) -> None:
+        """Something of the lane was committed that is not handed over; due now, or at `due_at`."""
+        lane = self.holdings.lanes.get(endpoint)
+        if lane is None or not lane.is_held or self._is_draining or not self._heart.is_fresh():
+            self.wakes.add(endpoint, delivery)
+        elif due_at is not None:
+            lane.next_due = min(lane.next_due, due_at)
+        else:
+            lane.behind = lane.missed = True
+            if lane.room() >= lane.cap:
+                self._loader.nudge(lane)
+
+    def is_under_way(self, delivery: DeliveryId) -> bool:
+        """Is it being sent by this process now?"""
+        return delivery in self._deliverer.under_way
+
+    # --- what the parts report ---
+
+    def _may_send(self) -> bool:
+        return not self._is_draining and self._heart.is_fresh()
+
+    def _adopted(self, lane: Lane) -> None:
+        self._loader.nudge(lane)
+
+    def _loaded(self, lane: Lane) -> None:
+        lane.active_at = self._clock.monotonic()
+        self.dispatcher.offer(lane)
+
+    def _landed(self, lane: Lane, health: Health, settlement: Settlement) -> None:
+        self.dispatcher.finish(lane, health)
+        lane.active_at = self._clock.monotonic()
+        self.settler.add(lane, settlement)
+        self.dispatcher.offer(lane)
+        self.dispatcher.pump()
+
+    def _not_sent(self, lane: Lane, health: Health, delivery: Loaded) -> None:
+        self.dispatcher.finish(lane, health)
+        self._progress.set()
+        if delivery.id in lane.known and not lane.lost:
+            lane.push_back(delivery)
+            self._unsent.add(lane)  # offered again by the next good pulse
+
+    def _settled(self, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
+        id = settlement.attempt.delivery_id
+        lane.forget(id)
+        self._loader.settled(id)
+        if settlement.state is State.PENDING and verdict is not Verdict.LATE:
+            lane.next_due = min(lane.next_due, settlement.due_at)
+        if lane.behind and lane.room() >= lane.cap:
+            self._loader.nudge(lane)
+        self._progress.set()
+
+    def _endpoint_changed(self, endpoint: EndpointId) -> None:
+        lane = self.holdings.lanes.get(endpoint)
+        if lane is not None:
+            lane.outlet = self._catalogue.outlet(endpoint)
+            lane.window = min(lane.window, lane.cap)
+            lane.forget_unsent()
+            self._loader.nudge(lane)
+
+    def _pulsed(self) -> None:
+        unsent, self._unsent = self._unsent, set()
+        for lane in unsent:
+            self.dispatcher.offer(lane)
+        self.dispatcher.pump()
+
+    def _buried(self) -> None:
+        for endpoint in self.holdings.drop_all():
+            self.wakes.add(endpoint)
+
+    async def _bury(self, dead: Sequence[tuple[WorkerId, int]]) -> None:
+        await bury(self._store, self._clock, dead)
+
+    def _load(self) -> Load:
+        return Load(
+            lanes=len(self.holdings.lanes),
+            in_flight=self.dispatcher.in_flight,
+            free_slots=0 if self._is_draining else self.dispatcher.slots - self.dispatcher.in_flight,
+            waiting=self.dispatcher.waiting,
+            draining=self._is_draining,
+        )
+
+    # --- loops ---
+
+    async def _take_woken(self, waiting: Waiting) -> Sequence[EndpointId]:
+        held = self.holdings.lanes
+        others = [id for id in waiting if id not in held or not held[id].is_held]
+        if not self._can_take():
+            return others
+        now = self._clock.now()
+        taken = await self.holdings.take_these(sorted(others))
+        for id, found in taken.items():
+            lane = held.get(id)
+            if lane is None or found.woke_at <= now:
+                continue  # there may be older ones: let the load keep the order
+            lane.behind = False
+            for delivery in waiting[id]:
+                if lane.room() > 0 and lane.is_held:
+                    self._hand_over_fresh(lane, delivery)
+                else:
+                    lane.behind = True
+        return [id for id in others if id not in taken]
+
+    def _hand_over_fresh(self, lane: Lane, delivery: Loaded) -> None:
+        """A committed delivery of a lane just taken, from memory: no load can have brought it yet."""
+        lane.reserve(delivery.id)
+        self.hand_over(lane, delivery)
+
+    async def _run_take(self) -> None:
+        while True:
+            if self._can_take():
+                try:
+                    while await self.holdings.take() and self._can_take():
+                        pass
+                except StoreUnavailable as error:
+                    log.debug("take.failed", error=str(error))
+            await self._clock.sleep(_TAKE_EVERY)
+
+    async def _run_upkeep(self) -> None:
+        started = self._clock.monotonic()
+        turns = {
+            self.holdings.release_quiet: _RELEASE_EVERY,
+            self._cancel_deleted: _CANCEL_EVERY,
+            self._sweep: _SWEEP_EVERY,
+        }
+        due = {turn: started + every for turn, every in turns.items()}
+        reconcile_at = started + _RECONCILE_EVERY
+        while True:
+            await self._clock.sleep(_RELEASE_EVERY / 2)
+            if self._is_draining:
+                continue
+            at = self._clock.monotonic()
+            try:
+                if self.holdings.is_in_doubt or at >= reconcile_at:
+                    reconcile_at = at + _RECONCILE_EVERY
+                    await self.holdings.reconcile()
+                for turn, every in turns.items():
+                    if at >= due[turn]:
+                        due[turn] = at + every
+                        await turn()
+            except StoreUnavailable as error:
+                log.debug("upkeep.failed", error=str(error))
+
+    async def _cancel_deleted(self) -> None:
+        while await self._store.cancel_deleted(limit=_CANCEL_CHUNK, now=self._clock.now()) == _CANCEL_CHUNK:
+            pass
+
+    async def _sweep(self) -> None:
+        await sweep(self._store, self._clock)
+
+    def _can_take(self) -> bool:
+        return (
+            self._delivers
+            and not self._is_draining
+            and not self.dispatcher.is_saturated
+            and self._heart.is_fresh()
+        )
+
+    async def _drain(self) -> None:
+        lanes = self.holdings.lanes
+        while lanes:
+            self._progress.clear()
+            await self.holdings.release(list(lanes.values()))
+            if lanes:
+                await self._progress.wait()
+        if self._delivers:
+            await self.settler.flush()
+        await self.wakes.flush()
+
+    async def _survive(self, loop: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await loop()
+            except Exception:
+                # A bug in one loop must not stop the others; the loop itself starts over from the store.
+                log.exception("loop.failed", loop=loop.__qualname__)
+                await self._clock.sleep(1.0)

@@ -1,0 +1,335 @@
+"""Which statements does the SQLite store run?
+
+In the order of the contract, under the same names as in the other store. `{rows}` stands for as many rows of
+placeholders as `bulk` binds; a list of ids is one BLOB of 16-byte pieces, taken apart by `PIECES`, so that one
+prepared statement fits every length. Words in index predicates are literals, or the partial index is not used.
+"""
+
+# `:ids` is the BLOB; the names around it are each statement's own.
+PIECES = """
+places (i) AS (SELECT 1 WHERE length(:ids) > 0 UNION ALL SELECT i + 16 FROM places WHERE i + 16 < length(:ids)),
+asked (id) AS (SELECT substr(:ids, i, 16) FROM places)
+"""
+
+# --- life ------------------------------------------------------------------------------------------------
+
+MIGRATIONS_CREATE = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+  number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at REAL NOT NULL)
+"""
+MIGRATIONS_EXIST = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'"
+MIGRATIONS_READ = "SELECT number, name, checksum FROM schema_migrations ORDER BY number"
+MIGRATIONS_RECORD = (
+    "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (:number, :name, :checksum, :at)"
+)
+
+# --- accepting -------------------------------------------------------------------------------------------
+
+ACCEPT_IS_STALE = "SELECT catalogue > :catalogue FROM change_counter"
+ACCEPT_KNOWN = "SELECT count(*) FROM events WHERE id = :id"
+READ_PRIORS = """
+SELECT k.event_id, e.type, e.created_at, k.digest
+FROM idempotency k JOIN events e ON e.id = k.event_id
+WHERE k.account = :account AND k.key = :key
+"""
+READ_PRIOR_ENDPOINTS = "SELECT endpoint_id FROM deliveries WHERE id BETWEEN :first AND :last ORDER BY id"
+ACCEPT_EVENTS = """
+INSERT OR IGNORE INTO events (id, account, type, payload, idempotency_key, deliver_at, created_at) VALUES {rows}
+"""
+ACCEPT_DELIVERIES = "INSERT OR IGNORE INTO deliveries (id, endpoint_id, due_at, queue) VALUES {rows}"
+ACCEPT_KEYS = "INSERT OR IGNORE INTO idempotency (account, key, event_id, digest) VALUES {rows}"
+ACCEPT_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM deliveries"
+ACCEPT_FIRST_SEQ = "SELECT min(seq) FROM deliveries WHERE id BETWEEN :first AND :last"
+
+# --- lanes -----------------------------------------------------------------------------------------------
+
+# Differs from postgres: no SKIP LOCKED; writers are serial, so nobody else can be taking these lanes.
+TAKE = """
+UPDATE lanes SET owner = :worker, epoch = epoch + 1
+WHERE endpoint_id IN (
+    SELECT endpoint_id FROM lanes
+    WHERE owner IS NULL AND paused = 0 AND wake_at < 9e999 AND wake_at <= :now
+    ORDER BY wake_at LIMIT :limit)
+  AND EXISTS (SELECT 1 FROM workers WHERE id = :worker AND buried_at IS NULL)
+RETURNING endpoint_id, epoch, wake_at, hold_until, suspect
+"""
+TAKE_THESE = f"""
+WITH RECURSIVE {PIECES}
+UPDATE lanes SET owner = :worker, epoch = epoch + 1
+WHERE endpoint_id IN (SELECT id FROM asked) AND owner IS NULL AND paused = 0 AND hold_until <= :now
+  AND EXISTS (SELECT 1 FROM workers WHERE id = :worker AND buried_at IS NULL)
+RETURNING endpoint_id, epoch, wake_at, hold_until, suspect
+"""
+
+# Differs from postgres: there is no LATERAL, and LIMIT cannot name a column. Each queue is walked from row to
+# row instead, one index search a row, so that every lane gets exactly as many as it has room for. An event is
+# found as the last one not above the delivery's id (exact: an event's id ends in 20 zero bits); a function of
+# ours would be called back with the interpreter's lock, once a row.
+LOAD = """
+WITH RECURSIVE
+packed (ids) AS (VALUES (?)),
+places (i) AS (SELECT 1 FROM packed WHERE length(ids) > 0
+               UNION ALL SELECT i + 16 FROM places, packed WHERE i + 16 < length(ids)),
+known (id) AS MATERIALIZED (SELECT substr(ids, i, 16) FROM packed, places),
+wanted (endpoint_id, ready, timed, floor, due_floor, now) AS (VALUES {rows}),
+ready (endpoint_id, seq, more) AS (
+  SELECT w.endpoint_id, d.seq, w.ready - 1
+  FROM wanted w CROSS JOIN deliveries d ON d.seq = (
+    SELECT n.seq FROM deliveries n
+    WHERE n.endpoint_id = w.endpoint_id AND n.state = 'pending' AND n.queue = 'ready' AND n.seq >= w.floor
+      AND n.id NOT IN (SELECT id FROM known)
+    ORDER BY n.seq LIMIT 1)
+  WHERE w.ready > 0
+  UNION ALL
+  SELECT r.endpoint_id, d.seq, r.more - 1
+  FROM ready r CROSS JOIN deliveries d ON d.seq = (
+    SELECT n.seq FROM deliveries n
+    WHERE n.endpoint_id = r.endpoint_id AND n.state = 'pending' AND n.queue = 'ready' AND n.seq > r.seq
+      AND n.id NOT IN (SELECT id FROM known)
+    ORDER BY n.seq LIMIT 1)
+  WHERE r.more > 0),
+timed (endpoint_id, seq, due_at, id, now, more) AS (
+  SELECT w.endpoint_id, d.seq, d.due_at, d.id, w.now, w.timed - 1
+  FROM wanted w CROSS JOIN deliveries d ON d.seq = (
+    SELECT n.seq FROM deliveries n
+    WHERE n.endpoint_id = w.endpoint_id AND n.state = 'pending' AND n.queue = 'timed'
+      AND n.due_at >= w.due_floor AND n.due_at <= w.now AND n.id NOT IN (SELECT id FROM known)
+    ORDER BY n.due_at, n.id LIMIT 1)
+  WHERE w.timed > 0
+  UNION ALL
+  SELECT t.endpoint_id, d.seq, d.due_at, d.id, t.now, t.more - 1
+  FROM timed t CROSS JOIN deliveries d ON d.seq = (
+    SELECT n.seq FROM deliveries n
+    WHERE n.endpoint_id = t.endpoint_id AND n.state = 'pending' AND n.queue = 'timed'
+      AND (n.due_at, n.id) > (t.due_at, t.id) AND n.due_at <= t.now AND n.id NOT IN (SELECT id FROM known)
+    ORDER BY n.due_at, n.id LIMIT 1)
+  WHERE t.more > 0)
+SELECT d.id, d.endpoint_id, d.queue, d.seq, d.due_at, d.attempts, d.replays, d.marks,
+       e.type, e.idempotency_key, e.created_at, CASE WHEN length(e.payload) <= 16384 THEN e.payload END
+FROM (SELECT seq FROM ready UNION ALL SELECT seq FROM timed) found
+CROSS JOIN deliveries d ON d.seq = found.seq
+CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.id ORDER BY x.id DESC LIMIT 1)
+"""
+READ_PAYLOAD = "SELECT payload FROM events WHERE id = :id"
+
+# The fence is the join: a worker that is buried, or does not own the lane in that epoch, matches no row.
+# The endpoint is compared as well, so that an attempt can only settle the delivery it was made for.
+SETTLE_DELIVERIES = """
+WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
+u (delivery_id, endpoint_id, epoch, number, replays, state, due_at, done_at, reason, status, error) AS (VALUES {rows})
+UPDATE deliveries SET
+  state = u.state, attempts = u.number, marks = 0, done_at = u.done_at, reason = u.reason,
+  queue = iif(u.state = 'pending', 'timed', deliveries.queue),
+  due_at = iif(u.state = 'pending', u.due_at, deliveries.due_at),
+  last_status = u.status, last_error = u.error
+FROM u CROSS JOIN me CROSS JOIN lanes l ON l.endpoint_id = u.endpoint_id AND l.owner = me.id AND l.epoch = u.epoch
+WHERE deliveries.id = u.delivery_id AND deliveries.endpoint_id = u.endpoint_id
+  AND deliveries.state = 'pending' AND deliveries.attempts = u.number - 1 AND deliveries.replays = u.replays
+"""
+SETTLE_ATTEMPTS = """
+INSERT OR IGNORE INTO attempts (
+  delivery_id, id, number, replays, late, at, outcome, duration, status, error, error_detail,
+  dns, connect, tls, first_byte, request_url, request_headers, response_headers,
+  response_body, response_truncated, final_url)
+VALUES {rows}
+"""
+SETTLE_WAS = "SELECT late FROM attempts WHERE delivery_id = :delivery AND id = :id"
+RELEASE = """
+WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
+u (endpoint_id, epoch, wake_at) AS (VALUES {rows})
+UPDATE lanes SET owner = NULL, wake_at = u.wake_at, suspect = 0
+FROM u CROSS JOIN me
+WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch = u.epoch
+RETURNING endpoint_id
+"""
+
+# What a lane's rows ask for; `asked` is each statement's own list of lanes.
+ASKS = """
+asks (endpoint_id, due) AS MATERIALIZED (
+  SELECT a.id, CASE
+    WHEN EXISTS (SELECT 1 FROM deliveries d
+                 WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.queue = 'ready') THEN :now
+    ELSE coalesce((SELECT d.due_at FROM deliveries d
+                   WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.queue = 'timed'
+                   ORDER BY d.due_at LIMIT 1), 9e999) END
+  FROM asked a)
+"""
+LOWER = """
+UPDATE lanes SET wake_at = max(asks.due, lanes.hold_until)
+FROM asks
+WHERE lanes.endpoint_id = asks.endpoint_id AND lanes.owner IS NULL
+  AND lanes.wake_at > max(asks.due, lanes.hold_until)
+"""
+WAKE = f"WITH RECURSIVE {PIECES}, {ASKS} {LOWER}"
+
+# --- workers ---------------------------------------------------------------------------------------------
+
+REGISTER = """
+INSERT OR IGNORE INTO workers (id, kind, host, pid, version, started_at, seen_at, beat,
+                               lanes, in_flight, free_slots, waiting, draining)
+VALUES (:id, :kind, :host, :pid, :version, :started_at, :seen_at, :beat,
+        :lanes, :in_flight, :free_slots, :waiting, :draining)
+"""
+BEAT = """
+UPDATE workers SET beat = beat + 1, seen_at = :now, lanes = :lanes, in_flight = :in_flight,
+                   free_slots = :free_slots, waiting = :waiting, draining = :draining
+WHERE id = :worker AND buried_at IS NULL
+"""
+# Only here: a file has no clock of its own, so the latest time a beat knew is kept in it.
+BEAT_CLOCK = "UPDATE clock SET at = :now WHERE at < :now"
+PULSE_CLOCK = "SELECT at FROM clock"
+PULSE_FOREIGN = "PRAGMA data_version"
+PULSE_WORKERS = """
+SELECT id, kind, host, pid, version, started_at, seen_at, beat,
+       lanes, in_flight, free_slots, waiting, draining, buried_at IS NOT NULL
+FROM workers ORDER BY id
+"""
+PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > :seen ORDER BY n LIMIT 1000"
+OWNED = "SELECT endpoint_id, epoch, wake_at, hold_until, suspect FROM lanes WHERE owner = :worker"
+BURY = "UPDATE workers SET buried_at = :now WHERE id = :worker AND beat = :beat AND buried_at IS NULL"
+IS_BURIED = "SELECT count(*) FROM workers WHERE id = :worker AND buried_at IS NOT NULL"
+FREE = """
+UPDATE lanes SET owner = NULL, epoch = epoch + 1, wake_at = 9e999, suspect = 1, tokens = 0, tokens_at = :now
+WHERE endpoint_id IN (SELECT endpoint_id FROM lanes WHERE owner = :worker ORDER BY endpoint_id LIMIT :limit)
+  AND EXISTS (SELECT 1 FROM workers WHERE id = :worker AND buried_at IS NOT NULL)
+RETURNING endpoint_id
+"""
+SWEEP_RANGE = """
+SELECT count(*), max(endpoint_id)
+FROM (SELECT endpoint_id FROM lanes WHERE endpoint_id > :after ORDER BY endpoint_id LIMIT :limit)
+"""
+SWEEP = f"""
+WITH asked (id) AS (SELECT endpoint_id FROM lanes WHERE endpoint_id > :after AND endpoint_id <= :last AND owner IS NULL),
+{ASKS} {LOWER}
+"""
+RETIRE = """
+DELETE FROM workers WHERE id = :worker AND NOT EXISTS (SELECT 1 FROM lanes WHERE owner = :worker)
+"""
+
+# --- operators -------------------------------------------------------------------------------------------
+
+COUNT_CHANGE = """
+UPDATE change_counter SET n = n + 1, catalogue = iif(:kind = 'endpoint', n + 1, catalogue) RETURNING n
+"""
+WRITE_CHANGE = "INSERT INTO changes (n, endpoint_id, kind, at) VALUES (:n, :endpoint, :kind, :now)"
+CREATE_ENDPOINT = """
+INSERT OR IGNORE INTO endpoints (id, account, url, events, secret, signing, description, enabled,
+                                 disabled_reason, headers, metadata, timeout, max_in_flight, created_at, updated_at)
+VALUES (:id, :account, :url, :events, :secret, :signing, :description, :enabled,
+        :disabled_reason, :headers, :metadata, :timeout, :max_in_flight, :created_at, :updated_at)
+"""
+CREATE_LANE = "INSERT OR IGNORE INTO lanes (endpoint_id, paused) VALUES (:id, NOT :enabled)"
+UPDATE_ENDPOINT = """
+UPDATE endpoints SET
+  account = :account, url = :url, events = :events, secret = :secret, signing = :signing,
+  description = :description, enabled = :enabled, disabled_reason = :disabled_reason, headers = :headers,
+  metadata = :metadata, timeout = :timeout, max_in_flight = :max_in_flight,
+  created_at = :created_at, updated_at = :updated_at
+WHERE id = :id
+"""
+PAUSE_LANE = "UPDATE lanes SET paused = NOT :enabled WHERE endpoint_id = :id"
+DELETE_ENDPOINT = "DELETE FROM endpoints WHERE id = :id"
+DELETE_LANE = "UPDATE lanes SET paused = 1, deleted = 1 WHERE endpoint_id = :id"
+CANCEL_DELETED = """
+UPDATE deliveries SET state = 'cancelled', reason = 'endpoint_deleted', done_at = :now
+WHERE seq IN (
+  SELECT d.seq FROM lanes l CROSS JOIN deliveries d
+    ON d.endpoint_id = l.endpoint_id AND d.state = 'pending' AND d.queue = 'ready' WHERE l.deleted = 1
+  UNION ALL
+  SELECT d.seq FROM lanes l CROSS JOIN deliveries d
+    ON d.endpoint_id = l.endpoint_id AND d.state = 'pending' AND d.queue = 'timed' WHERE l.deleted = 1
+  LIMIT :limit)
+RETURNING endpoint_id
+"""
+READ_STATE = "SELECT endpoint_id, state FROM deliveries WHERE id = :id"
+RETRY = "UPDATE deliveries SET due_at = min(due_at, :now) WHERE id = :id AND state = 'pending'"
+CANCEL = """
+UPDATE deliveries SET state = 'cancelled', reason = 'cancelled', done_at = :now
+WHERE id = :id AND state = 'pending'
+"""
+REDRIVE = """
+UPDATE deliveries SET
+  death_reason = iif(state = 'dead', reason, death_reason),
+  death_at = iif(state = 'dead', done_at, death_at),
+  death_attempts = iif(state = 'dead', attempts, death_attempts),
+  state = 'pending', queue = 'timed', due_at = :now, done_at = NULL, reason = NULL,
+  attempts = 0, marks = 0, replays = replays + 1
+WHERE id = :id AND state IN ('dead', 'delivered', 'cancelled')
+"""
+DISCARD = """
+UPDATE deliveries SET state = 'cancelled', reason = 'discarded', done_at = :now WHERE id = :id AND state = 'dead'
+"""
+
+# --- reading ---------------------------------------------------------------------------------------------
+
+CATALOGUE_NUMBER = "SELECT n FROM change_counter"
+ENDPOINT_COLUMNS = """
+SELECT id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
+       timeout, max_in_flight, created_at, updated_at
+FROM endpoints
+"""
+CATALOGUE_ENDPOINTS = f"{ENDPOINT_COLUMNS} ORDER BY id"
+ENDPOINTS_BY_ID = f"WITH RECURSIVE {PIECES} {ENDPOINT_COLUMNS} WHERE id IN (SELECT id FROM asked)"
+LIST_ENDPOINTS = f"""
+{ENDPOINT_COLUMNS}
+WHERE id < :before AND (:enabled IS NULL OR enabled = :enabled)
+ORDER BY id DESC LIMIT :limit
+"""
+LIST_ENDPOINTS_OF_ACCOUNT = f"""
+{ENDPOINT_COLUMNS}
+WHERE account = :account AND id < :before AND (:enabled IS NULL OR enabled = :enabled)
+ORDER BY id DESC LIMIT :limit
+"""
+READ_EVENT = """
+SELECT id, account, type, payload, idempotency_key, deliver_at, created_at FROM events WHERE id = :id
+"""
+
+# The last attempt that counted tells the detail and the duration; the narrow row keeps only what lists filter by.
+DELIVERY_COLUMNS = """
+SELECT d.id, e.id, d.endpoint_id, e.account, e.type, d.state, d.queue, d.seq, d.attempts, d.replays, d.due_at,
+       e.created_at, d.done_at, d.reason, d.last_status, d.last_error,
+       (SELECT a.error_detail FROM attempts a WHERE a.delivery_id = d.id AND a.late = 0
+        ORDER BY a.replays DESC, a.number DESC LIMIT 1),
+       (SELECT a.duration FROM attempts a WHERE a.delivery_id = d.id AND a.late = 0
+        ORDER BY a.replays DESC, a.number DESC LIMIT 1),
+       d.death_reason, d.death_at, d.death_attempts
+"""
+EVENT_OF_DELIVERY = """
+CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.id ORDER BY x.id DESC LIMIT 1)
+"""
+READ_DELIVERY = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY} WHERE d.id = :id"
+
+# Where a list starts from. By account it walks that account's events, whose order is their deliveries' order;
+# pending rows are few beside the settled ones, so they are gathered from their own two indexes and sorted.
+LIST_DELIVERIES = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY}"
+LIST_DELIVERIES_OF_ACCOUNT = f"""
+{DELIVERY_COLUMNS}
+FROM events e CROSS JOIN deliveries d
+  ON d.id >= e.id AND d.id < coalesce((SELECT min(n.id) FROM events n WHERE n.id > e.id), :above)
+"""
+LIST_DELIVERIES_PENDING = f"""
+{DELIVERY_COLUMNS}
+FROM (SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'ready'
+      UNION ALL SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'timed') p
+CROSS JOIN deliveries d ON d.seq = p.seq {EVENT_OF_DELIVERY}
+"""
+LIST_WHERE_STATE = {
+    "pending": "d.state = 'pending'",
+    "delivered": "d.state = 'delivered'",
+    "dead": "d.state = 'dead'",
+    "cancelled": "d.state = 'cancelled'",
+}
+READ_ATTEMPTS = """
+SELECT id, delivery_id, number, replays, at, outcome, duration, status, error, error_detail,
+       dns, connect, tls, first_byte, request_url, request_headers, response_headers,
+       response_body, response_truncated, final_url, late
+FROM attempts WHERE delivery_id = :delivery ORDER BY at, id
+"""
+# Counted from the small partial indexes; only the number of all rows needs a walk, over the narrowest index.
+COUNTS = """
+SELECT (SELECT count(*) FROM deliveries WHERE state = 'pending' AND queue = 'ready')
+     + (SELECT count(*) FROM deliveries WHERE state = 'pending' AND queue = 'timed'),
+       (SELECT count(*) FROM deliveries WHERE state = 'dead'),
+       (SELECT count(*) FROM deliveries WHERE state = 'cancelled'),
+       (SELECT count(*) FROM deliveries)
+"""

@@ -1,0 +1,55 @@
+"""How does a test decide what time it is?"""
+
+import asyncio
+import heapq
+from itertools import count
+
+
+class ManualClock:
+    """A clock that stands still until `advance()` is called; sleepers wake in the order of their times."""
+
+    def __init__(self, start: float = 1_800_000_000.0) -> None:
+        self._time = start
+        self._base = start
+        self._order = count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        return self._time
+
+    def wall(self) -> float:
+        return self._time
+
+    def monotonic(self) -> float:
+        return self._time - self._base
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._time + seconds, next(self._order), future))
+        await future
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        if event.is_set():
+            return True
+        sleeper = asyncio.ensure_future(self.sleep(seconds))
+        waiter = asyncio.ensure_future(event.wait())
+        try:
+            await asyncio.wait({sleeper, waiter}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeper.cancel()
+            waiter.cancel()
+        return event.is_set()
+
+    def follow(self, store_now: float, *, at: float) -> None:
+        """The test's time is the store's: what the database thinks does not matter."""
+
+    def advance(self, seconds: float) -> None:
+        """Move time on, waking everybody whose time has come."""
+        self._time += seconds
+        while self._sleepers and self._sleepers[0][0] <= self._time:
+            _, _, future = heapq.heappop(self._sleepers)
+            if not future.done():
+                future.set_result(None)

@@ -1,0 +1,222 @@
+"""Which rules about imports and effects does a module break?
+
+A function over a module's name and source, so that the tests can also feed it sources that break each rule.
+"""
+
+import ast
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+# Bottom to top: a module imports from layers below its own. Within FREE layers it may look sideways too.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors"}),
+    frozenset({"model"}),
+    frozenset({"clock", "config", "failpoints", "ids", "net", "signing", "version"})
+    | {"headers", "metadata", "names", "payload", "rfc3339"},
+    frozenset({"store", "rules", "receiver"}),
+    frozenset({"pipeline"}),
+    frozenset({"hookline", "app", "endpoints", "reports"}),  # "hookline" is the package's own __init__
+    frozenset({"api", "dashboard"}),
+    frozenset({"cli", "testing"}),
+    frozenset({"__main__"}),
+)
+FREE = frozenset({"clock", "app"})  # one name of each layer in which neighbours may import each other
+UNITS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
+
+# What a pure rule may use. A list of the allowed: an import nobody thought of is refused.
+PURE_MODULES = frozenset(
+    {"bisect", "collections", "collections.abc", "dataclasses", "datetime", "decimal", "email.utils", "enum"}
+    | {
+        "fractions",
+        "functools",
+        "hashlib",
+        "heapq",
+        "http",
+        "ipaddress",
+        "itertools",
+        "math",
+        "operator",
+        "re",
+    }
+    | {"string", "struct", "typing", "urllib.parse", "idna", "msgspec"}
+)
+PURE_UNITS = frozenset({"errors", "model", "rules"})
+
+CLOCK_READS = frozenset(
+    {f"time.{name}{suffix}" for name in ("time", "monotonic", "perf_counter") for suffix in ("", "_ns")}
+    | {"time.clock_gettime", "time.clock_gettime_ns", "time.process_time", "time.sleep"}
+    | {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"}
+    | {"asyncio.sleep", "anyio.sleep"}
+)
+BUILDING = frozenset({"app", "testing"})
+CHANCE = frozenset({"os.urandom", "uuid.uuid1", "uuid.uuid4"})
+SOCKET_NAMES_OF_NO_EFFECT = frozenset({"gaierror", "gethostname", "herror", "timeout"})
+BINDING = frozenset({"api", "cli", "testing"})  # these open the sockets they listen on
+DIALLING = frozenset(
+    {"create_connection", "create_datagram_endpoint", "create_unix_connection", "open_connection"}
+    | {"open_unix_connection", "getaddrinfo", "gethostbyname", "getnameinfo", "sock_connect"}
+)
+HTTP_CLIENTS = frozenset(
+    {"aiohttp", "httpx", "requests", "urllib3", "pyreqwest", "http.client", "urllib.request", "xmlrpc.client"}
+)
+CODE_FROM_DATA = frozenset({"pickle", "marshal", "shelve", "dill", "cloudpickle"})
+CODE_FROM_TEXT = frozenset({"eval", "exec", "compile", "__import__"})
+UNSAFE_NAMES = frozenset({"importlib.import_module", "yaml.load", "yaml.unsafe_load", "yaml.full_load"})
+EFFECT_BUILTINS = frozenset({"open", "input", "print", "breakpoint"})
+
+
+class Rule(StrEnum):
+    """The rules, in the words of a failure."""
+
+    RELATIVE = "imports are written in full"
+    UNKNOWN = "every module belongs to a layer"
+    DIRECTION = "imports point down only"
+    STORES = "the two stores do not know each other"
+    CONTRACT = "the pipeline knows the store by its contract only"
+    PURE = "rules are pure"
+    CLOCK = "only clock.py reads clocks and sleeps"
+    CHANCE = "chance is handed in as a random.Random built by app.py"
+    NETWORK = "only net.py resolves names and opens connections"
+    CLIENT = "the sender is the only HTTP client"
+    DRIVER = "a database driver is known to its own store only"
+    UNSAFE = "data never becomes code"
+
+
+class Violation(NamedTuple):
+    rule: Rule
+    line: int
+    what: str
+
+
+def violations(module: str, source: str) -> list[Violation]:
+    """What in this module breaks a rule. `module` is its dotted name; a package's is that of its `__init__`."""
+    tree = ast.parse(source)
+    found = [*_imports(module, tree), *_names(module, tree)]
+    return sorted(found, key=lambda violation: violation.line)
+
+
+def unit_of(module: str) -> str:
+    """The part of hookline that a module belongs to: the name that layers are made of."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The dotted name behind every name that is imported, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def _is(name: str, roots: frozenset[str]) -> bool:
+    parts = name.split(".")
+    return any(".".join(parts[:length]) in roots for length in range(1, len(parts) + 1))
+
+
+def _within(module: str, *packages: str) -> bool:
+    return _is(module, frozenset(packages))
+
+
+def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
+    unit = unit_of(module)
+    if unit not in UNITS:
+        yield Violation(Rule.UNKNOWN, 1, f"{module} is in no layer of tests/architecture.py")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level > 0:
+            yield Violation(Rule.RELATIVE, node.lineno, f"from {'.' * node.level}{node.module or ''}")
+    for line, target in imported(tree):
+        if target.split(".")[0] == "hookline":
+            yield from _own_import(module, unit, line, target)
+        elif unit == "rules" and target not in PURE_MODULES and target.rpartition(".")[0] not in PURE_MODULES:
+            yield Violation(Rule.PURE, line, target)
+        if _is(target, HTTP_CLIENTS) and unit != "testing":
+            yield Violation(Rule.CLIENT, line, target)
+        if _is(target, CODE_FROM_DATA):
+            yield Violation(Rule.UNSAFE, line, target)
+        if _is(target, frozenset({"asyncpg"})) and not _within(module, "hookline.store.postgres"):
+            yield Violation(Rule.DRIVER, line, target)
+        if _is(target, frozenset({"sqlite3"})) and not _within(module, "hookline.store.sqlite"):
+            yield Violation(Rule.DRIVER, line, target)
+
+
+def _own_import(module: str, unit: str, line: int, target: str) -> Iterator[Violation]:
+    other = unit_of(target)
+    if other not in UNITS:  # a public name of the package itself
+        other = "hookline"
+    if unit == "rules" and other not in PURE_UNITS:
+        yield Violation(Rule.PURE, line, target)
+    if unit == "pipeline" and other == "store" and not _within(target, "hookline.store.contract"):
+        yield Violation(Rule.CONTRACT, line, target)
+    for one, another in (("sqlite", "postgres"), ("postgres", "sqlite")):
+        if _within(module, f"hookline.store.{one}") and _within(target, f"hookline.store.{another}"):
+            yield Violation(Rule.STORES, line, target)
+    if unit in UNITS and unit != other:
+        sideways = UNITS[unit] == UNITS[other] and LAYERS[UNITS[unit]] & FREE
+        if UNITS[other] >= UNITS[unit] and not sideways:
+            yield Violation(Rule.DIRECTION, line, target)
+
+
+def _names(module: str, tree: ast.AST) -> Iterator[Violation]:
+    unit = unit_of(module)
+    meanings = _meanings(tree)
+    uses = [(line, name) for line, name in imported(tree) if "." in name]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            uses.append((node.lineno, _dotted(node, meanings)))
+        elif isinstance(node, ast.Name):
+            if node.id in CODE_FROM_TEXT:
+                yield Violation(Rule.UNSAFE, node.lineno, node.id)
+            if node.id in EFFECT_BUILTINS and unit == "rules":
+                yield Violation(Rule.PURE, node.lineno, node.id)
+        elif (
+            isinstance(node, ast.Call)
+            and _dotted(node.func, meanings) == "random.Random"
+            and unit not in BUILDING
+        ):
+            yield Violation(Rule.CHANCE, node.lineno, "random.Random(…)")
+    for line, name in uses:
+        first, _, last = name.rpartition(".")
+        if name in CLOCK_READS and module != "hookline.clock":
+            yield Violation(Rule.CLOCK, line, name)
+        if name in CHANCE or (first == "random" and last != "Random"):
+            yield Violation(Rule.CHANCE, line, name)
+        if module != "hookline.net" and (
+            last in DIALLING or (_is_effect_of_socket(name) and unit not in BINDING)
+        ):
+            yield Violation(Rule.NETWORK, line, name)
+        if name in UNSAFE_NAMES:
+            yield Violation(Rule.UNSAFE, line, name)
+
+
+def _is_effect_of_socket(name: str) -> bool:
+    first, _, last = name.rpartition(".")
+    return first == "socket" and not last.isupper() and last not in SOCKET_NAMES_OF_NO_EFFECT
+
+
+def _meanings(tree: ast.AST) -> dict[str, str]:
+    """What each imported name stands for."""
+    meanings: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                meanings[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                meanings[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return meanings
+
+
+def _dotted(node: ast.AST, meanings: dict[str, str]) -> str:
+    """`a.b.c` with `a` replaced by what it was imported as; other expressions become `?`."""
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value, meanings)}.{node.attr}"
+    if isinstance(node, ast.Name):
+        return meanings.get(node.id, "?")
+    return "?"

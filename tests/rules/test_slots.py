@@ -1,0 +1,38 @@
+import pytest
+
+from hookline.model import Outcome
+from hookline.rules.slots import Health, health_after, is_retrys_turn, shares, window_after
+
+
+@pytest.mark.parametrize(("slots", "expected"), [(1_000, (1_000, 500, 250)), (8, (8, 4, 2)), (1, (1, 1, 1))])
+def test_untried_lanes_get_half_the_slots_and_failing_ones_a_quarter(slots, expected):
+    assert shares(slots) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (Outcome.ACCEPTED, Health.PROVEN),
+        (Outcome.REJECTED, Health.PROVEN),
+        (Outcome.GONE, Health.PROVEN),
+        (Outcome.TRANSIENT, Health.FAILING),
+        (Outcome.THROTTLED, Health.FAILING),
+    ],
+)
+def test_a_lane_that_answers_is_proven(outcome, expected):
+    assert health_after(outcome) is expected
+
+
+def test_a_lane_starts_with_one_request_and_doubles_up_to_its_cap():
+    windows = [1]
+    for _ in range(4):
+        windows.append(window_after(windows[-1], Health.PROVEN, cap=5))
+    assert windows == [1, 2, 4, 5, 5]
+
+
+def test_a_failure_takes_the_lane_back_to_one_request():
+    assert window_after(5, Health.FAILING, cap=5) == 1
+
+
+def test_every_fifth_send_is_a_retrys():
+    assert [n for n in range(1, 16) if is_retrys_turn(n)] == [4, 9, 14]

@@ -1,0 +1,93 @@
+"""Does everything hold? Runs the suite in parts and says at the end how long each took and what was skipped.
+
+Every part runs whatever became of the one before; the exit status is 0 only if all of them passed. When CI is
+set a skip is a failure: there, everything that tests need can be had.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+TESTS = Path(__file__).parent
+FAST = "architecture, rules"
+PARTS = {
+    FAST: [".", "rules"],
+    "contract": ["contract"],
+    "pipeline": ["pipeline"],
+    "api, cli": ["api", "cli"],
+}
+
+
+class Result(NamedTuple):
+    part: str
+    passed: bool
+    seconds: float
+    skipped: list[str]
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--fast", action="store_true", help="only what takes seconds")
+    fast: bool = options.parse_args().fast
+    results = [run(part, paths) for part, paths in parts(fast=fast).items()]
+    print("\n== summary")
+    for result in results:
+        print(f"{'passed' if result.passed else 'FAILED'}  {result.seconds:7.1f} s  {result.part}")
+    print(f"        {sum(result.seconds for result in results):7.1f} s  in all")
+    skipped = [line for result in results for line in result.skipped]
+    for line in skipped:
+        print(f"skipped: {line}")
+    if skipped and os.environ.get("CI"):
+        print("A skip is a failure when CI is set.")
+        return 1
+    return 0 if all(result.passed for result in results) else 1
+
+
+def parts(*, fast: bool) -> dict[str, list[Path]]:
+    """The files of each part. A folder that no part names becomes a part of its own: none can be forgotten."""
+    named = {folder for folders in PARTS.values() for folder in folders}
+    others = sorted(path.name for path in TESTS.iterdir() if path.is_dir() and path.name not in named)
+    wanted = {FAST: PARTS[FAST]} if fast else {**PARTS, **{folder: [folder] for folder in others}}
+    found = {
+        part: [path for folder in folders for path in tests_in(folder)] for part, folders in wanted.items()
+    }
+    return {part: paths for part, paths in found.items() if paths}
+
+
+def tests_in(folder: str) -> list[Path]:
+    if folder == ".":
+        return sorted(TESTS.glob("test_*.py"))
+    return [TESTS / folder] if any((TESTS / folder).rglob("test_*.py")) else []
+
+
+def run(part: str, paths: list[Path]) -> Result:
+    print(f"\n== {part}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        began = time.monotonic()
+        command = [sys.executable, "-m", "pytest", "-rs", f"--junit-xml={report}", *map(str, paths)]
+        status = subprocess.run(command, cwd=TESTS.parent, check=False).returncode
+        seconds = time.monotonic() - began
+        return Result(part, status == 0, seconds, skips(report))
+
+
+def skips(report: Path) -> list[str]:
+    """What was skipped, and why. No report (pytest itself broke) is no skip: the status tells."""
+    if not report.exists():
+        return []
+    cases = ElementTree.parse(report).iter("testcase")  # noqa: S314 - written by pytest a moment ago
+    return [
+        f"{case.get('classname')}::{case.get('name')}: {skip.get('message')}"
+        for case in cases
+        for skip in case.iter("skipped")
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

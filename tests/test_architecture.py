@@ -1,0 +1,202 @@
+"""Do imports point down, and do effects stay where they belong?"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from architecture import Rule, Violation, imported, violations
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_breaks_no_rule(module):
+    assert violations(module, MODULES[module].read_text()) == []
+
+
+PLANTED = [
+    (Rule.RELATIVE, "hookline.pipeline.settle", "from . import lanes"),
+    (Rule.RELATIVE, "hookline.rules.retry", "from ..clock import Clock"),
+    (Rule.UNKNOWN, "hookline.helpers", ""),
+    (Rule.DIRECTION, "hookline.errors", "from hookline.model import State"),
+    (Rule.DIRECTION, "hookline.model", "from hookline.ids import show"),
+    (Rule.DIRECTION, "hookline.ids", "import hookline.store.contract"),
+    (Rule.DIRECTION, "hookline.clock", "from hookline import pipeline"),
+    (Rule.DIRECTION, "hookline.signing", "from hookline import Hookline"),
+    (Rule.DIRECTION, "hookline.store.sqlite.store", "from hookline.rules.retry import decide"),
+    (Rule.DIRECTION, "hookline.rules.retry", "from hookline.store.contract import Settlement"),
+    (Rule.DIRECTION, "hookline.store.contract", "from hookline.pipeline.sender.contract import Answer"),
+    (Rule.DIRECTION, "hookline.receiver", "from hookline.store.contract import Store"),
+    (Rule.DIRECTION, "hookline.pipeline.intake", "from hookline.app import Hookline"),
+    (Rule.DIRECTION, "hookline.reports", "from hookline.api import server"),
+    (Rule.DIRECTION, "hookline.api.events", "from hookline.dashboard import pages"),
+    (Rule.DIRECTION, "hookline.api.events", "from hookline.cli import main"),
+    (Rule.DIRECTION, "hookline.cli.serve", "from hookline.testing import receiver"),
+    (Rule.DIRECTION, "hookline.rules.retry", "def f():\n    from hookline.app import Hookline"),
+    (Rule.STORES, "hookline.store.sqlite.store", "from hookline.store.postgres import sql"),
+    (Rule.STORES, "hookline.store.postgres.rows", "import hookline.store.sqlite.rows"),
+    (Rule.CONTRACT, "hookline.pipeline.settle", "from hookline.store.sqlite.store import SqliteStore"),
+    (Rule.CONTRACT, "hookline.pipeline.settle", "from hookline import store"),
+    *[
+        (Rule.PURE, "hookline.rules.retry", f"import {name}")
+        for name in (
+            "asyncio",
+            "time",
+            "random",
+            "secrets",
+            "socket",
+            "os",
+            "sqlite3",
+            "asyncpg",
+            "pathlib",
+            "logging",
+        )
+    ],
+    (Rule.PURE, "hookline.rules", "from os.path import exists"),
+    (Rule.PURE, "hookline.rules.retry", "from hookline.clock import Clock"),
+    (Rule.PURE, "hookline.rules.retry", "from hookline import net"),
+    (Rule.PURE, "hookline.rules.retry", "def f():\n    return open('x')"),
+    (Rule.CLOCK, "hookline.pipeline.settle", "import time\nat = time.time()"),
+    (Rule.CLOCK, "hookline.pipeline.settle", "import time as t\nmeasure = t.monotonic"),
+    (Rule.CLOCK, "hookline.ids", "from time import time_ns"),
+    (Rule.CLOCK, "hookline.api.events", "from datetime import datetime\nat = datetime.now()"),
+    (Rule.CLOCK, "hookline.api.events", "import datetime\nat = datetime.datetime.now(datetime.UTC)"),
+    (Rule.CLOCK, "hookline.rules.retry", "from datetime import date as day\nat = day.today()"),
+    (Rule.CLOCK, "hookline.pipeline.settle", "import asyncio\nasync def f():\n    await asyncio.sleep(1)"),
+    (Rule.CLOCK, "hookline.pipeline.settle", "from asyncio import sleep"),
+    (Rule.CLOCK, "hookline.store.sqlite.store", "import time\ntime.sleep(1)"),
+    (Rule.CHANCE, "hookline.pipeline.settle", "import random\nroll = random.random()"),
+    (Rule.CHANCE, "hookline.pipeline.settle", "from random import choice"),
+    (Rule.CHANCE, "hookline.app", "import random\nrandom.seed(1)"),
+    (Rule.CHANCE, "hookline.pipeline.settle", "from random import Random\nrng = Random()"),
+    (Rule.CHANCE, "hookline.ids", "import uuid\nid = uuid.uuid4()"),
+    (Rule.CHANCE, "hookline.ids", "import os\nid = os.urandom(16)"),
+    (Rule.NETWORK, "hookline.pipeline.sender.pool", "import socket\ns = socket.socket()"),
+    (Rule.NETWORK, "hookline.pipeline.sender.pool", "from socket import getaddrinfo"),
+    (Rule.NETWORK, "hookline.pipeline.sender.pool", "def f(loop):\n    return loop.create_connection(None)"),
+    (Rule.NETWORK, "hookline.api.server", "import socket\ns = socket.create_connection(('a', 1))"),
+    (Rule.NETWORK, "hookline.cli.serve", "import asyncio\nopen_it = asyncio.open_connection"),
+    (Rule.NETWORK, "hookline.config", "from socket import *"),
+    *[
+        (Rule.CLIENT, module, f"import {name}")
+        for module in (
+            "hookline.app",
+            "hookline.api.events",
+            "hookline.cli.serve",
+            "hookline.pipeline.sender.pool",
+        )
+        for name in ("requests", "httpx", "aiohttp", "urllib.request", "http.client")
+    ],
+    (Rule.CLIENT, "hookline.app", "from urllib import request"),
+    (Rule.CLIENT, "hookline.app", "def f():\n    import httpx"),
+    (Rule.DRIVER, "hookline.app", "import asyncpg"),
+    (Rule.DRIVER, "hookline.store.sqlite.store", "from asyncpg import exceptions"),
+    (Rule.DRIVER, "hookline.store.postgres.store", "import sqlite3"),
+    (Rule.UNSAFE, "hookline.store.sqlite.rows", "import pickle"),
+    (Rule.UNSAFE, "hookline.store.sqlite.rows", "from marshal import loads"),
+    (Rule.UNSAFE, "hookline.config", "value = eval('1')"),
+    (Rule.UNSAFE, "hookline.config", "exec('1')"),
+    (Rule.UNSAFE, "hookline.config", "import yaml\nyaml.load('a')"),
+    (Rule.UNSAFE, "hookline.config", "from importlib import import_module"),
+]
+
+
+@pytest.mark.parametrize(("rule", "module", "source"), PLANTED)
+def test_a_planted_violation_is_found(rule, module, source):
+    assert rule in {violation.rule for violation in violations(module, source)}
+
+
+def test_every_rule_has_a_planted_violation():
+    assert {rule for rule, _, _ in PLANTED} == set(Rule)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("hookline.clock", "import time, asyncio\nat = time.time()\nwait = asyncio.sleep"),
+        (
+            "hookline.net",
+            "import socket\ns = socket.socket()\ndef f(loop):\n    return loop.getaddrinfo('a', 1)",
+        ),
+        (
+            "hookline.ids",
+            "from random import Random\nfrom hookline.clock import Clock\ndef f(rng: Random): ...",
+        ),
+        ("hookline.app", "from random import Random\nfrom hookline.endpoints import create\nrng = Random()"),
+        ("hookline.app", "from hookline.store.sqlite.store import SqliteStore\nfrom hookline import config"),
+        ("hookline", "from hookline.app import Hookline\nfrom hookline.errors import HooklineError"),
+        ("hookline.cli.serve", "from hookline import Hookline\nimport socket\ns = socket.socket()"),
+        (
+            "hookline.pipeline.settle",
+            "from hookline.store.contract import Store\nfrom hookline.rules import retry",
+        ),
+        ("hookline.pipeline.sender.pool", "import socket\noption = (socket.IPPROTO_TCP, socket.TCP_NODELAY)"),
+        ("hookline.store.postgres.store", "import asyncpg\nimport asyncio"),
+        (
+            "hookline.rules.retry",
+            "import msgspec\nfrom datetime import datetime\nfrom hookline.rules import outcome",
+        ),
+        (
+            "hookline.rules.outcome",
+            "import re\nshape = re.compile('a')\nfrom email.utils import parsedate_to_datetime",
+        ),
+        ("hookline.testing.client", "import httpx"),
+    ],
+)
+def test_what_is_meant_to_be_used_is_not_refused(module, source):
+    assert violations(module, source) == []
+
+
+def test_a_violation_names_the_line_and_the_culprit():
+    found = violations("hookline.ids", "import time\n\nat = time.time()")
+    assert found == [Violation(Rule.CLOCK, 3, "time.time")]
+
+
+def imports_at_run_time() -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        tree = ast.parse(path.read_text())
+        body = [node for node in tree.body if not is_for_types_only(node)]
+        names = {name for _, name in imported(ast.Module(body=body, type_ignores=[]))}
+        graph[module] = {
+            name if name in MODULES else name.rpartition(".")[0] for name in names
+        } & MODULES.keys()
+    return graph
+
+
+def is_for_types_only(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    done: set[str] = set()
+
+    def walk(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in done:
+            return []
+        for other in sorted(graph.get(module, ())):
+            found = walk(other, [*path, module])
+            if found:
+                return found
+        done.add(module)
+        return []
+
+    return next(filter(None, (walk(module, []) for module in sorted(graph))), [])
+
+
+def test_no_module_imports_itself_by_a_detour():
+    assert cycle_in(imports_at_run_time()) == []
+
+
+def test_a_planted_detour_is_found():
+    assert cycle_in({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]

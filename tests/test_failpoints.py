@@ -1,0 +1,107 @@
+"""Does a failpoint do nothing until a test plants something, and then exactly that?"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookline.failpoints import NAMES, Planted, failpoint, plant
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_planted():
+    plant("")
+    yield
+    plant("")
+
+
+def hit(*names: str) -> list[str]:
+    """The names at which a planted error was raised."""
+    raised = []
+    for name in names:
+        try:
+            failpoint(name)
+        except Planted:
+            raised.append(name)
+    return raised
+
+
+def run(planted: str, code: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", f"from hookline.failpoints import failpoint\n{code}"],
+        env={**os.environ, "HOOKLINE_FAILPOINTS": planted},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_nothing_happens_at_any_failpoint_by_default():
+    assert hit(*NAMES) == []
+
+
+def test_an_error_is_raised_at_the_planted_name_only():
+    plant("settle.before=error")
+    assert hit("settle.after", "settle.before", "take.after", "settle.before") == [
+        "settle.before",
+        "settle.before",
+    ]
+
+
+def test_with_a_number_only_that_hit_fails():
+    plant("settle.before=error@3,take.after=error@1")
+    assert hit(*["settle.before"] * 5) == ["settle.before"]
+    assert hit("take.after", "take.after") == ["take.after"]
+
+
+def test_planting_again_forgets_what_was_planted_and_counted():
+    plant("settle.before=error@2")
+    assert hit("settle.before") == []
+    plant("settle.before=error@2,take.after=error")
+    assert hit("settle.before") == []
+    plant("take.after=error")
+    assert hit("settle.before", "settle.before", "take.after") == ["take.after"]
+
+
+@pytest.mark.parametrize(
+    "text", ["nowhere=error", "settle.before=explode", "settle.before", "settle.before=error@x"]
+)
+def test_a_name_or_an_action_that_does_not_exist_is_refused(text):
+    with pytest.raises(ValueError, match=re.escape(text) if "@" not in text else "x"):
+        plant(text)
+
+
+def test_a_process_is_killed_at_the_planted_hit():
+    process = run("send.after=kill@2", "print(1, flush=True); failpoint('send.after'); print(2, flush=True)\n"
+                                       "failpoint('send.after'); print(3, flush=True)")  # fmt: skip
+    output, _ = process.communicate(timeout=30)
+    assert (output, process.returncode) == ("1\n2\n", -signal.SIGKILL)
+
+
+def test_a_paused_process_goes_on_when_it_is_told_to():
+    process = run("load.after=pause", "failpoint('load.after'); print('on', flush=True)")
+    try:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        process.send_signal(signal.SIGCONT)
+        output, _ = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert (output, process.returncode) == ("on\n", 0)
+
+
+def test_code_calls_only_failpoints_that_have_a_name_here():
+    called = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for name in re.findall(r'\bfailpoint\(\s*"([^"]+)"', path.read_text())
+        if path.name != "failpoints.py"
+    }
+    assert called <= NAMES
