@@ -5,6 +5,7 @@ SHELL = /bin/sh
 VENV = .venv
 PYTHON = $(VENV)/bin/python
 READY = $(VENV)/.ready
+PORT = 8080
 
 .PHONY: help setup run test check bench clean nginx
 .DEFAULT_GOAL = help
@@ -47,7 +48,7 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 run: setup
-	$(VENV)/bin/hookline serve --dev --host 127.0.0.1 --port 8080 --database sqlite:///hookline.db
+	$(VENV)/bin/hookline serve --dev --host 127.0.0.1 --port $(PORT) --database sqlite:///hookline.db
 
 # A receiver that is not ours. Its tests are skipped without it, which under CI is a failure (tests/run_parts.py).
 nginx:
@@ -68,8 +69,8 @@ check: setup
 	$(PYTHON) tests/run_parts.py --fast
 
 bench: setup
-	@set -e; for script in benchmarks/throughput.py $$(grep -l '__main__' benchmarks/*.py | grep -v '/throughput\.py$$'); do \
-	  echo "== $$script"; $(PYTHON) $$script; \
+	@set -e; for script in throughput sender store; do \
+	  echo "== $$script"; $(PYTHON) benchmarks/$$script.py; \
 	done
 
 clean:

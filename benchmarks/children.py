@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -33,16 +34,19 @@ class Child:
         # Settings of whoever runs this must not change what is measured.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("HOOKLINE_")}
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd=directory,
-                env=environment,
-                start_new_session=True,  # Ctrl-C is for the run, which then ends its children in order
-                preexec_fn=_die_with_parent,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    cwd=directory,
+                    env=environment,
+                    start_new_session=True,  # Ctrl-C is for the run, which then ends its children in order
+                    preexec_fn=partial(end_with_parent, signal.SIGTERM),
+                )
+            except OSError as error:
+                raise ChildFailed(f"{name} cannot be started: {error}") from error
 
     def __enter__(self) -> Self:
         return self
@@ -98,5 +102,6 @@ class Child:
                 self._process.wait()
 
 
-def _die_with_parent() -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def end_with_parent(how: signal.Signals) -> None:
+    """Called in a new child: let the kernel send it this signal when we are gone."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, how)

@@ -5,11 +5,15 @@ server, which lies in memory and is tuned small; both are undone here.
 """
 
 import shutil
+import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
+
+from children import end_with_parent
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -45,6 +49,9 @@ class DiskServer(PostgresServer):
     def destroy(self) -> None:
         super().destroy()
         shutil.rmtree(self._data, ignore_errors=True)
+
+    def _as_user(self) -> dict[str, object]:
+        return super()._as_user() | {"preexec_fn": partial(end_with_parent, signal.SIGINT)}  # fast shutdown
 
 
 def start_postgres(directory: Path, *, major: int | None) -> DiskServer:

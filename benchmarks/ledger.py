@@ -3,6 +3,7 @@
 Takes what the generator and the receiver wrote down, event by event; nothing is sampled or estimated.
 """
 
+import math
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +41,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     p50_ms: float | None  # from published to arrived, of the events published in the window
     p95_ms: float | None
     p99_ms: float | None
+    max_ms: float | None
+    drained_s: float  # from the window's end to the last arrival
 
 
 def read_ledger(accepted: Path, arrivals: Path) -> Ledger:
@@ -85,6 +88,8 @@ def speed(ledger: Ledger, window: Window) -> Speed:
         p50_ms=_percentile(waits, 0.50),
         p95_ms=_percentile(waits, 0.95),
         p99_ms=_percentile(waits, 0.99),
+        max_ms=_percentile(waits, 1.0),
+        drained_s=max(0, max(ledger.arrived_at, default=0) - window.stop) / 1e9,
     )
 
 
@@ -92,7 +97,7 @@ def _percentile(waits: Sequence[int], share: float) -> float | None:
     """In milliseconds, by nearest rank, from sorted nanoseconds."""
     if not waits:
         return None
-    return waits[min(len(waits) - 1, int(share * len(waits)))] / 1e6
+    return waits[math.ceil(share * len(waits)) - 1] / 1e6
 
 
 def _read(path: Path) -> Sequence[int]:

@@ -198,6 +198,8 @@ class Load:
             self._due_at += self._gap if self._pace == "idle" else self._gap * self._random.expovariate(1.0)
         if self._due_at < self._stop:
             asyncio.get_running_loop().call_later(TICK, self._tick)
+        else:
+            self._end_if_done()
 
     def _publish(self, connection: Connection, at: int) -> None:
         first = len(self.accepted_at)
@@ -213,7 +215,8 @@ class Load:
         connection.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body), first)
 
     def _end_if_done(self) -> None:
-        if self._open == 0 or (self._on_their_way == 0 and not self._waiting):
+        has_more = bool(self._waiting) or (self._pace != "closed" and self._due_at < self._stop)
+        if self._open == 0 or (self._on_their_way == 0 and not has_more):
             self._ended.set()
 
 

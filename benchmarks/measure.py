@@ -87,11 +87,9 @@ def measure(
             window = Window(start=opens, stop=opens + int(timing.measured * 1e9))
             publish = publish_command(system, load, start=began, stop=window.stop, file=accepted)
             with Child("generator", publish, directory=directory) as generator:
-                roots = {
-                    name: system.pids,
-                    "postgres": (postmaster,) if postmaster else (),
-                    "receiver": (sink.pid,),
-                }
+                roots = {name: system.pids, "receiver": (sink.pid,)}
+                if postmaster is not None:
+                    roots["postgres"] = (postmaster,)
                 time.sleep(max(0, window.start - time.monotonic_ns()) / 1e9)
                 before = {role: cpu_of(*pids) for role, pids in roots.items()}
                 before["generator"] = cpu_of(generator.pid)
@@ -100,7 +98,7 @@ def measure(
             _drain(port, sent.accepted, within=timing.drain)
             after = {role: cpu_of(*pids) for role, pids in roots.items()}
             after["generator"] = sent.cpu
-            peak_mb = {role: peak_mb_of(*pids) for role, pids in roots.items() if pids}
+            peak_mb = {role: peak_mb_of(*pids) for role, pids in roots.items()}
         sink.end()
         seen = msgspec.json.decode(sink.last_line(within=ANSWER_TIMEOUT), type=receiver.Summary)
     book = ledger.read_ledger(accepted, arrivals)

@@ -41,7 +41,7 @@ def targets(results: Iterable[Result]) -> list[Target]:
     for result in results:
         if result.system != "hookline":
             continue
-        where = f"{result.store}, {publishing(result)}, {result.load.pace}"
+        where = _where(result)
         promised, actual = DELIVERED_PER_S.get(result.load.batch), result.speed.delivered_per_s
         if result.load.pace == "closed" and promised:
             found.append(
@@ -69,10 +69,15 @@ def comparison(results: Sequence[Result]) -> str | None:
 
 def problems(results: Iterable[Result]) -> list[str]:
     """What was not received exactly as sent, in words."""
+    return [f"{_where(result)}: {_counts(result)}" for result in results if not result.check.holds()]
+
+
+def remarks(results: Iterable[Result]) -> list[str]:
+    """What is no failure, for nothing was accepted, but has to be known to read the figures."""
     return [
-        f"{result.system}, {result.store}, {publishing(result)}, {result.load.pace}: {_wrong(result)}"
+        f"{_where(result)}: {_counts(result)}"
         for result in results
-        if not result.check.holds()
+        if result.check.holds() and result.check.refused + result.check.unanswered > 0
     ]
 
 
@@ -93,7 +98,7 @@ def row(result: Result) -> tuple[str, ...]:
         f"{speed.delivered_per_s:,.0f}",
         *("–" if value is None else f"{value:,.1f}" for value in (speed.p50_ms, speed.p95_ms, speed.p99_ms)),
         f"{own:,.0f}",
-        f"{own + result.cpu_us['postgres']:,.0f}",
+        f"{own + result.cpu_us.get('postgres', 0.0):,.0f}",
         f"{result.peak_mb[result.system]:,.0f}",
         "yes" if result.check.holds() else "NO",
     )
@@ -121,7 +126,11 @@ def markdown(results: Iterable[Result], machine: dict[str, str], load: str) -> s
     return "\n".join(lines)
 
 
-def _wrong(result: Result) -> str:
+def _where(result: Result) -> str:
+    return f"{result.system}, {result.store}, {publishing(result)}, {result.load.pace}"
+
+
+def _counts(result: Result) -> str:
     check = msgspec.structs.asdict(result.check)
     names = ("missing", "duplicates", "corrupt", "forged", "invented", "refused", "unanswered", "example")
     said = ", ".join(f"{name} {check[name]}" for name in names if check[name])

@@ -78,6 +78,7 @@ def hookline(
         connection.close()
         publisher = (sys.executable, str(HERE / "loadgen.py"), "--port", str(port))
         yield System(pids=(server.pid,), publisher=publisher)
+        _must_run(server)
 
 
 @contextmanager
@@ -94,9 +95,14 @@ def textbook(receiver_port: int, *, database: str, directory: Path, pause: float
         ]
         publisher = (*script, "insert", "--database", database, "--port", str(receiver_port))
         yield System(pids=tuple(worker.pid for worker in workers), publisher=publisher)
-        for worker in workers:
-            if worker.has_ended():
-                raise ChildFailed(worker.last_words())
+        _must_run(*workers)
+
+
+def _must_run(*children: Child) -> None:
+    """Figures of a system that fell over are none."""
+    for child in children:
+        if child.has_ended():
+            raise ChildFailed(child.last_words())
 
 
 def _create_endpoint(connection: http.client.HTTPConnection, endpoint: dict[str, object]) -> None:

@@ -30,6 +30,7 @@ MODES = ("single", "batch")
 BATCH = 100
 BATCH_CONNECTIONS = 8  # 800 events on their way: enough to keep two cores busy
 OPEN_SHARE = 0.5  # of what the closed loop delivered
+OPEN_CONNECTIONS = 256  # more than are ever busy: an event that is due must not wait for a free one
 IDLE_RATE, IDLE_SECONDS = 20.0, 10.0
 PUBLISHED_PAUSE = 0.5
 
@@ -65,9 +66,8 @@ class Bench:
     def _closed_and_open(self, closed: Load, run: Callable[[Load], Result]) -> None:
         reached = run(closed).speed.delivered_per_s
         if reached:
-            # More connections than can be busy: an open loop must not wait for a free one.
-            more = max(closed.connections, 256 // closed.batch)
-            run(msgspec.structs.replace(closed, pace="open", rate=reached * OPEN_SHARE, connections=more))
+            rate = reached * OPEN_SHARE
+            run(msgspec.structs.replace(closed, pace="open", rate=rate, connections=OPEN_CONNECTIONS))
 
     def _run_hookline(self, store: str, load: Load) -> Result:
         with self._fresh_directory() as directory, self._fresh_database(store, directory) as url:
@@ -163,6 +163,8 @@ def _conclude(options: argparse.Namespace, results: list[Result], machine: dict[
     missed = [target for target in promised if not target.met]
     for target in missed:
         print(f"missed: {target.text} (was {target.actual:,.1f})", file=sys.stderr)
+    for remark in report.remarks(results):
+        print(f"note: {remark}", file=sys.stderr)
     wrong = report.problems(results)
     for problem in wrong:
         print(f"not received as sent: {problem}", file=sys.stderr)

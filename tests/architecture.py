@@ -49,6 +49,7 @@ CLOCK_READS = frozenset(
     | {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"}
     | {"asyncio.sleep", "anyio.sleep"}
 )
+CLOCKS = frozenset({"hookline.clock", "hookline.testing.clock"})
 BUILDING = frozenset({"app", "testing"})
 CHANCE = frozenset({"os.urandom", "uuid.uuid1", "uuid.uuid4"})
 SOCKET_NAMES_OF_NO_EFFECT = frozenset({"gaierror", "gethostname", "herror", "timeout"})
@@ -181,7 +182,7 @@ def _names(module: str, tree: ast.AST) -> Iterator[Violation]:
             yield Violation(Rule.CHANCE, node.lineno, "random.Random(…)")
     for line, name in uses:
         first, _, last = name.rpartition(".")
-        if name in CLOCK_READS and module != "hookline.clock":
+        if name in CLOCK_READS and module not in CLOCKS:
             yield Violation(Rule.CLOCK, line, name)
         if name in CHANCE or (first == "random" and last != "Random"):
             yield Violation(Rule.CHANCE, line, name)
@@ -189,7 +190,9 @@ def _names(module: str, tree: ast.AST) -> Iterator[Violation]:
             last in DIALLING or (_is_effect_of_socket(name) and unit not in BINDING)
         ):
             yield Violation(Rule.NETWORK, line, name)
-        if name in UNSAFE_NAMES:
+        if (
+            name in UNSAFE_NAMES and module != "hookline"
+        ):  # the package fetches its own public names on demand
             yield Violation(Rule.UNSAFE, line, name)
 
 

@@ -258,23 +258,32 @@ class PostgresServer:
         return {"cwd": self._base, "env": environment, "user": self._user, "group": group, "extra_groups": []}
 
 
+class PostgresServers(dict[int, PostgresServer]):
+    """The session's servers by major version, each started when it is first asked for."""
+
+    def __missing__(self, major: int) -> PostgresServer:
+        [installation] = [one for one in require_installations() if one.major == major]
+        server = self[major] = PostgresServer(installation)
+        server.start()
+        return server
+
+
 @pytest.fixture(scope="session")
-def postgres_servers() -> Iterator[dict[int, PostgresServer]]:
-    """A running server for each version that is there, newest first, by major version."""
-    with contextlib.ExitStack() as stack:
-        servers = {}
-        for installation in require_installations():
-            server = PostgresServer(installation)
-            stack.callback(server.destroy)
-            server.start()
-            servers[installation.major] = server
+def postgres_servers() -> Iterator[PostgresServers]:
+    """A running server for each version that is there, by major version."""
+    servers = PostgresServers()
+    try:
         yield servers
+    finally:
+        for server in servers.values():
+            server.destroy()
 
 
 @pytest.fixture(scope="session")
-def postgres_server(postgres_servers: dict[int, PostgresServer]) -> PostgresServer:
-    """One running server, of the newest version."""
-    return next(iter(postgres_servers.values()))
+def postgres_server(postgres_servers: PostgresServers) -> PostgresServer:
+    """One running server: of the version HOOKLINE_TEST_POSTGRES names, else the newest."""
+    chosen = os.environ.get("HOOKLINE_TEST_POSTGRES")
+    return postgres_servers[int(chosen) if chosen else require_installations()[0].major]
 
 
 @pytest.fixture

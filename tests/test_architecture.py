@@ -105,6 +105,7 @@ PLANTED = [
     (Rule.UNSAFE, "hookline.config", "value = eval('1')"),
     (Rule.UNSAFE, "hookline.config", "exec('1')"),
     (Rule.UNSAFE, "hookline.config", "import yaml\nyaml.load('a')"),
+    (Rule.CLOCK, "hookline.testing.receiver", "import time\nat = time.time()"),
     (Rule.UNSAFE, "hookline.config", "from importlib import import_module"),
 ]
 

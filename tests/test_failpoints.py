@@ -60,12 +60,12 @@ def test_with_a_number_only_that_hit_fails():
 
 
 def test_planting_again_forgets_what_was_planted_and_counted():
-    plant("settle.before=error@2")
-    assert hit("settle.before") == []
-    plant("settle.before=error@2,take.after=error")
-    assert hit("settle.before") == []
+    plant("beat.before=error@2")
+    assert hit("beat.before") == []
+    plant("beat.before=error@2,take.after=error")
+    assert hit("beat.before") == []
     plant("take.after=error")
-    assert hit("settle.before", "settle.before", "take.after") == ["take.after"]
+    assert hit("beat.before", "beat.before", "take.after") == ["take.after"]
 
 
 @pytest.mark.parametrize(

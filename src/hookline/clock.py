@@ -42,7 +42,8 @@ class SystemClock:
         self._offset = time.time() - self.monotonic()
 
     def now(self) -> float:
-        return self.monotonic() + self._offset
+        # Whole microseconds, as PostgreSQL keeps them: a time reads the same before it is stored and after.
+        return round(self.monotonic() + self._offset, 6)
 
     def wall(self) -> float:
         return time.time()

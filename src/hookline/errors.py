@@ -76,6 +76,10 @@ class StoreRefused(HooklineError):
     """The database is there and must not be used: unsafe durability, wrong schema, no rights, file in use."""
 
 
+class SchemaMissing(StoreRefused):
+    """The database is there, and has never been migrated."""
+
+
 class Overloaded(HooklineError):
     """More was handed in than can be kept; try again later."""
 

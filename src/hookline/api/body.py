@@ -16,6 +16,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 READ_WITHIN_S = 30.0
 
 _JSON = b"application/json"
+_MERGE_PATCH = b"application/merge-patch+json"
 _JSON_UTF8 = re.compile(
     rb'application/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?;?', re.IGNORECASE
 )
@@ -25,7 +26,9 @@ class Disconnected(Exception):
     """The client went away; there is nobody to answer."""
 
 
-def check_media(headers: Iterable[tuple[bytes, bytes]], *, limit_bytes: int) -> None:
+def check_media(
+    headers: Iterable[tuple[bytes, bytes]], *, limit_bytes: int, merge_patch: bool = False
+) -> None:
     """Raise unless the headers announce a JSON body in UTF-8, not compressed and not over the limit."""
     media: bytes | None = None
     for name, value in headers:
@@ -37,6 +40,8 @@ def check_media(headers: Iterable[tuple[bytes, bytes]], *, limit_bytes: int) -> 
             raise _unsupported("Bodies are taken as they are, without a Content-Encoding.")
         elif name == b"content-length" and (len(value) > 15 or int(value) > limit_bytes):
             raise TooLarge("The body of this request", limit_bytes=limit_bytes)
+    if merge_patch and media is not None and media.lower() == _MERGE_PATCH:
+        return
     if media != _JSON and (media is None or not _JSON_UTF8.fullmatch(media)):
         raise _unsupported("The Content-Type must be application/json, in UTF-8.")
 

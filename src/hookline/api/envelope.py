@@ -28,9 +28,9 @@ _BATCH_DEPTH = 3
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     type: str
     payload: msgspec.Raw
-    account: str | None | UnsetType = UNSET
-    idempotency_key: str | None | UnsetType = UNSET
-    deliver_at: str | None | UnsetType = UNSET
+    account: str | UnsetType | None = UNSET
+    idempotency_key: str | UnsetType | None = UNSET
+    deliver_at: str | UnsetType | None = UNSET
 
 
 class _Batch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -121,7 +121,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _quotes(value: str | None | UnsetType) -> int:
+def _quotes(value: str | UnsetType | None) -> int:
     return 0 if value is UNSET else 2 if value is None else 4
 
 
@@ -199,7 +199,7 @@ def _is_text(name: str, value: msgspec.Raw) -> bool:
     return text.startswith(b'"') or (text == b"null" and name != "type")
 
 
-def _idempotency_key(body_key: str | None | UnsetType, header_key: bytes | None, *, at: str) -> str | None:
+def _idempotency_key(body_key: str | UnsetType | None, header_key: bytes | None, *, at: str) -> str | None:
     key = None
     if isinstance(body_key, str):
         key = check_idempotency_key(body_key, pointer=at + "/idempotency_key")

@@ -23,7 +23,7 @@ from hookline.pipeline.sender.contract import Answer, Sender
 from hookline.rules.outcome import classify
 from hookline.rules.retry import DEFAULT_POLICY
 from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
-from hookline.rules.slots import Health, health_after, window_after
+from hookline.rules.slots import Health, health_after
 from hookline.store.contract import Loaded, Settlement, Store
 
 _LARGE_AT_ONCE = 64  # payloads over the in-line size in memory at the same time; 64 MiB at the default limit
@@ -143,17 +143,17 @@ class Deliverer:
         except Exception as error:
             log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
             failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
-            settlement = self._settlement(flight, failed)
+            settlement = self._settlement(flight, failed, with_evidence=False)
         health = health_after(settlement.attempt.outcome)
         flight.outlet.health = health
-        lane.window = window_after(lane.window, health, cap=lane.cap)
+        lane.turn(health)
         self._on_landed(lane, flight.health, settlement)
 
     def _put_back(self, flight: Flight) -> None:
         self.under_way.discard(flight.delivery.id)
         self._on_unsent(flight.lane, flight.health, flight.delivery)
 
-    def _settlement(self, flight: Flight, answer: Answer) -> Settlement:
+    def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery
         asks_to_wait = any(name.lower() == b"retry-after" for name, _ in answer.headers)
         outcome, kind = classify(answer.status, answer.error, asks_to_wait=asks_to_wait)
@@ -172,7 +172,9 @@ class Deliverer:
             response_truncated=answer.truncated,
         )
         if outcome is not Outcome.ACCEPTED:
-            attempt = self._with_evidence(attempt, flight, answer, kind)
+            attempt = msgspec.structs.replace(attempt, error=kind, error_detail=answer.detail)
+            if with_evidence:
+                attempt = self._with_evidence(attempt, flight, answer)
         roll = self._rng.random()
         decision = decide(outcome, attempt=flight.number, policy=DEFAULT_POLICY, now=now, roll=roll)
         match decision:
@@ -187,9 +189,7 @@ class Deliverer:
                     attempt, delivery.endpoint_id, flight.lane.epoch, State.DEAD, delivery.due_at, reason
                 )
 
-    def _with_evidence(
-        self, attempt: Attempt, flight: Flight, answer: Answer, kind: ErrorKind | None
-    ) -> Attempt:
+    def _with_evidence(self, attempt: Attempt, flight: Flight, answer: Answer) -> Attempt:
         """What is also kept of an attempt that was not accepted, for the person who asks why."""
         received: dict[str, str] = {}
         size = 0
@@ -200,8 +200,6 @@ class Deliverer:
             received[name.decode("latin-1").lower()] = value.decode("latin-1")
         return msgspec.structs.replace(
             attempt,
-            error=kind,
-            error_detail=answer.detail,
             request_url=flight.outlet.endpoint.url,
             request_headers=flight.outlet.shown_headers(
                 flight.delivery, flight.body or b"", number=flight.number, wall=flight.wall

@@ -10,7 +10,7 @@ from hookline.failpoints import failpoint
 from hookline.model import EndpointId
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
-from hookline.pipeline.lane import Lane, Tally
+from hookline.pipeline.lane import Buffers, Lane
 from hookline.store.contract import Release, Store, Taken
 
 _TAKE = 200  # lanes taken in one statement: 2.3 ms on PostgreSQL
@@ -30,6 +30,7 @@ class Holdings:
         heart: Heart,
         clock: Clock,
         *,
+        slots: int,
         on_adopted: Callable[[Lane], None],
     ) -> None:
         self._store = store
@@ -39,7 +40,7 @@ class Holdings:
         self._on_adopted = on_adopted
         self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
         self.lanes: dict[EndpointId, Lane] = {}
-        self.tally = Tally()
+        self.buffers = Buffers(slots)
 
     async def take(self) -> bool:
         """Take free lanes that are awake; says whether there may be more."""
@@ -158,7 +159,7 @@ class Holdings:
                 found.epoch,
                 self._catalogue.outlet(found.endpoint_id),
                 at=self._clock.monotonic(),
-                tally=self.tally,
+                buffers=self.buffers,
             )
             self.lanes[found.endpoint_id] = lane
             self._on_adopted(lane)

@@ -8,37 +8,47 @@ from collections import deque
 
 from hookline.model import FOREVER, LONG_AGO, DeliveryId, EndpointId, Queue
 from hookline.pipeline.outlet import Outlet
-from hookline.rules.slots import Health, is_retrys_turn
+from hookline.rules.slots import Health, is_retrys_turn, shares, window_after
 from hookline.store.contract import Loaded, Want
 
 _MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and still be seen by a floored load
 _FULL_LOOK = 30.0  # seconds between loads without a floor
 
 
-class Tally:
-    """How many deliveries all lanes of a worker hold together."""
+class Buffers:
+    """How many deliveries the lanes of a worker hold in memory, by the lanes' health.
 
-    __slots__ = ("count",)
+    Each class has its own share, as with slots: what hanging endpoints leave lying here must not keep a
+    healthy lane from reading its rows.
+    """
 
-    def __init__(self) -> None:
-        self.count = 0
+    __slots__ = ("_limits", "counts")
+
+    def __init__(self, slots: int) -> None:
+        self.counts = [0, 0, 0]
+        self._limits = tuple(2 * share for share in shares(slots))
+
+    def room(self, health: Health) -> int:
+        """How many more deliveries lanes of this health may hold."""
+        return self._limits[health] - self.counts[health]
 
 
 class Lane:
     """One owned lane."""
 
     __slots__ = (
+        "_buffers",
         "_full_look_at",
         "_recent",
         "_seen_due",
         "_seen_seq",
         "_settled_below",
-        "_tally",
         "active_at",
         "behind",
         "endpoint_id",
         "epoch",
         "generation",
+        "health",
         "in_flight",
         "known",
         "lost",
@@ -56,7 +66,7 @@ class Lane:
     )
 
     def __init__(
-        self, endpoint_id: EndpointId, epoch: int, outlet: Outlet | None, *, at: float, tally: Tally
+        self, endpoint_id: EndpointId, epoch: int, outlet: Outlet | None, *, at: float, buffers: Buffers
     ) -> None:
         self.endpoint_id = endpoint_id
         self.epoch = epoch
@@ -66,7 +76,8 @@ class Lane:
         self.known: dict[DeliveryId, Loaded | None] = {}  # None: reserved, its accept is under way
         self.in_flight = 0
         self.unsettled = 0  # answered, the settle not yet acknowledged
-        self.window = self.cap if outlet is not None and outlet.health is Health.PROVEN else 1
+        self.health = Health.UNTRIED if outlet is None else outlet.health
+        self.window = self.cap if self.health is Health.PROVEN else 1
         self.behind = True  # the store may hold rows that are not here; nothing is handed over past them
         self.missed = False  # a hand-over was turned away while a load was under way
         self.releasing = False
@@ -77,7 +88,7 @@ class Lane:
         self.active_at = at
         self.polled_at = LONG_AGO
         self.next_due = FOREVER  # store time of the earliest retry this owner knows of
-        self._tally = tally
+        self._buffers = buffers
         self._seen_seq = 0
         self._seen_due = LONG_AGO
         self._recent = (at, 0, LONG_AGO)
@@ -88,10 +99,6 @@ class Lane:
     def cap(self) -> int:
         """Requests under way at most."""
         return 1 if self.outlet is None else self.outlet.endpoint.max_in_flight
-
-    @property
-    def health(self) -> Health:
-        return Health.FAILING if self.outlet is None else self.outlet.health
 
     @property
     def is_held(self) -> bool:
@@ -105,6 +112,13 @@ class Lane:
     def room(self) -> int:
         """How many more deliveries may be kept in memory."""
         return 2 * self.cap - len(self.known)
+
+    def turn(self, health: Health) -> None:
+        """Its last attempt went like this."""
+        self._buffers.counts[self.health] -= len(self.known)
+        self._buffers.counts[health] += len(self.known)
+        self.health = health
+        self.window = window_after(self.window, health, cap=self.cap)
 
     def can_send(self) -> bool:
         """Is there something to send now, as far as the lane itself is concerned?"""
@@ -124,12 +138,12 @@ class Lane:
     def reserve(self, id: DeliveryId) -> None:
         """An accept is about to write this delivery: no load may bring it before it is handed over."""
         self.known[id] = None
-        self._tally.count += 1
+        self._buffers.counts[self.health] += 1
 
     def add(self, delivery: Loaded) -> None:
         """Keep a delivery, reserved before or loaded now, until it is settled."""
         if delivery.id not in self.known:
-            self._tally.count += 1
+            self._buffers.counts[self.health] += 1
         self.known[delivery.id] = delivery
         if delivery.queue is Queue.READY:
             self.ready.append(delivery)
@@ -142,12 +156,12 @@ class Lane:
         """The settle is acknowledged, or the reservation dropped."""
         if id in self.known:
             del self.known[id]
-            self._tally.count -= 1
+            self._buffers.counts[self.health] -= 1
 
     def lose(self) -> None:
         """The lane is another's now, or nobody's: nothing in memory counts any more."""
         self.lost = True
-        self._tally.count -= len(self.known)
+        self._buffers.counts[self.health] -= len(self.known)
         self.known.clear()
         self.ready.clear()
         self.timed.clear()

@@ -13,7 +13,8 @@ from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.model import FOREVER, DeliveryId
-from hookline.pipeline.lane import Lane
+from hookline.pipeline.lane import Buffers, Lane
+from hookline.rules.slots import Health
 from hookline.store.contract import Loaded, Store, Want
 
 _TICK = 0.1  # seconds between looks at lanes that were active lately
@@ -32,14 +33,14 @@ class Loader:
         clock: Clock,
         *,
         lanes: Callable[[], Iterable[Lane]],
-        room: Callable[[], int],
+        buffers: Buffers,
         poll: float,
         on_loaded: Callable[[Lane], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._lanes = lanes
-        self._room = room
+        self._buffers = buffers
         self._poll = poll
         self._on_loaded = on_loaded
         self._nudged = asyncio.Event()
@@ -72,11 +73,11 @@ class Loader:
         """Load once for every lane whose turn it is; says whether any of them has more."""
         at, now = self._clock.monotonic(), self._clock.now()
         asked: list[tuple[Lane, Want, int]] = []
-        left = self._room()
+        left = [self._buffers.room(health) for health in Health]
         for lane in self._lanes():
-            room = min(lane.room(), left)
+            room = min(lane.room(), left[lane.health])
             if room > 0 and lane.is_held and self._is_turn(lane, at, now):
-                left -= room
+                left[lane.health] -= room
                 asked.append((lane, lane.want(room, now=now, at=at), lane.generation))
         if not asked:
             return False

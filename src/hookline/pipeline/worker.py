@@ -64,19 +64,18 @@ class Worker:
         self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
         self._unsent: set[Lane] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self.holdings = Holdings(store, catalogue, heart, clock, on_adopted=self._adopted)
+        self.holdings = Holdings(store, catalogue, heart, clock, slots=slots, on_adopted=self._adopted)
         self.wakes = Wakes(store, clock, take=self._take_woken)
         self._deliverer = Deliverer(
             store, sender, clock, ids, rng, on_landed=self._landed, on_unsent=self._not_sent
         )
         self.dispatcher = Dispatcher(slots, may_send=self._may_send, send=self._deliverer.send)
         self.settler = Settler(store, clock, worker=lambda: heart.id, on_settled=self._settled)
-        self._most_known = 2 * slots
         self._loader = Loader(
             store,
             clock,
             lanes=self.holdings.lanes.values,
-            room=lambda: self._most_known - self.holdings.tally.count,
+            buffers=self.holdings.buffers,
             poll=poll,
             on_loaded=self._loaded,
         )
@@ -131,7 +130,7 @@ class Worker:
             or not lane.is_held
             or self._is_draining
             or lane.room() <= 0
-            or self.holdings.tally.count >= self._most_known
+            or self.holdings.buffers.room(lane.health) <= 0
             or not self._heart.is_fresh()
         ):
             return None

@@ -11,7 +11,7 @@ from importlib import resources
 
 import msgspec
 
-from hookline.errors import StoreRefused
+from hookline.errors import SchemaMissing, StoreRefused
 
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql\Z")
 
@@ -69,6 +69,8 @@ def outstanding(known: Sequence[Migration], applied: Sequence[Applied]) -> tuple
 def refuse_unless_current(known: Sequence[Migration], applied: Sequence[Applied]) -> None:
     """Refuse a database that is not exactly at this code's schema."""
     if missing := outstanding(known, applied):
+        if not applied:
+            raise SchemaMissing("The database has no tables of hookline's yet: run `hookline migrate`.")
         raise StoreRefused(
             f"The database is behind this version (missing: {', '.join(m.name for m in missing)}): "
             "run `hookline migrate`."

@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
         self.exchange = exchange
         self.first_byte = None
         if len(body) <= LARGE_BYTES:
-            transport.write(b"%b%d\r\n%b\r\n%b" % (head, len(body), request.headers, body))
+            transport.write(b"".join((head, b"%d\r\n" % len(body), request.headers, b"\r\n", body)))
         else:
             transport.writelines((b"%b%d\r\n%b\r\n" % (head, len(body), request.headers), body))
         failpoint("send.after")

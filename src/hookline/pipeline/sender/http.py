@@ -277,5 +277,5 @@ class HttpSender:
 
 def _check_fields(headers: bytes) -> None:
     """The last fuse against a forged request: an empty line would end the head, a missing line end would garble it."""
-    if headers and (not headers.endswith(b"\r\n") or headers.startswith(b"\r\n") or b"\r\n\r\n" in headers):
+    if headers and (headers[-2:] != b"\r\n" or headers[0] == 13 or b"\n\r" in headers):
         raise Invalid("The header fields are not whole lines.")

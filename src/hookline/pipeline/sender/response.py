@@ -11,6 +11,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 _END_OF_HEAD = b"\r\n\r\n"
 _USUAL_START = b"HTTP/1.1 "
 _H = ord("H")
+_ONE = ord("1")
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -83,17 +84,26 @@ class Response:
     def feed(self, data: bytes) -> bool:
         """Take the next bytes; True when the response is complete. Raises Malformed."""
         try:
-            if not self.has_head:
-                data = self._feed_head(data)
-                if not self.has_head:
-                    return False
-                if self.complete:
-                    self.is_clean = self.is_clean and not data
-                    return True
-            if data:
-                self._feed_body(data)
+            if self.has_head:
+                self._feed_body(data, len(data))
+            elif (
+                not self._head_bytes
+                and data.startswith(_USUAL_START)
+                and (end := data.find(_END_OF_HEAD)) > 0
+            ):
+                # The usual case, a head in one piece: one call for it and what follows.
+                if data[9] == _ONE:
+                    self._feed_heads(data)
+                else:
+                    self._usual = True
+                    self._count_head(end + 4)
+                    self._feed_body(data, len(data) - end - 4)
+            else:
+                self._feed_heads(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             raise Malformed(self._fault or str(error)) from None
+        if self._fault is not None:
+            raise Malformed(self._fault)
         return self.complete
 
     def is_whole_at_eof(self) -> bool:
@@ -110,35 +120,38 @@ class Response:
         """Let go of the parser, which holds on to this object."""
         del self._parser
 
-    def _feed_head(self, data: bytes) -> bytes:
-        """Feed up to the end of the head that counts; what is left over."""
+    def _feed_heads(self, data: bytes) -> None:
+        """Heads in pieces, and interim answers, each fed up to its empty line."""
         while data and not self.has_head:
-            if not self._tail:
+            if self._tail:
+                end = (self._tail + data).find(_END_OF_HEAD)
+                size = len(data) if end < 0 else end + 4 - len(self._tail)
+            else:
                 # llhttp would also take RTSP and skip line ends in front; neither is an answer to a POST.
                 if data[0] != _H:
                     raise Malformed("The answer does not begin with HTTP/.")
                 self._usual = data.startswith(_USUAL_START)
                 end = data.find(_END_OF_HEAD)
-            else:
-                end = (self._tail + data).find(_END_OF_HEAD)
-                if end >= 0:
-                    end -= len(self._tail)
-            size = len(data) if end < 0 else end + 4
-            self._head_bytes += size
-            if self._head_bytes > self._limits.head_bytes:
-                raise Malformed("The head of the answer is too large.")
-            if size == len(data):
-                piece, data = data, b""
-            else:
-                piece, data = data[:size], data[size:]
+                size = len(data) if end < 0 else end + 4
+            self._count_head(size)
+            piece, data = data[:size], data[size:]
             self._parser.feed_data(piece)
             if self._fault is not None:
-                raise Malformed(self._fault)
+                return
             self._tail = (self._tail + piece)[-3:] if end < 0 else b""
-        return data
+        if self.complete:
+            self.is_clean = self.is_clean and not data
+        elif data:
+            self._feed_body(data, len(data))
 
-    def _feed_body(self, data: bytes) -> None:
-        self.read_bytes += len(data)
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > self._limits.head_bytes:
+            raise Malformed("The head of the answer is too large.")
+
+    def _feed_body(self, data: bytes, size: int) -> None:
+        """Feed bytes of which the last `size` follow the head."""
+        self.read_bytes += size
         before = self.body_bytes
         try:
             self._parser.feed_data(data)
@@ -147,12 +160,12 @@ class Response:
                 raise
             self.is_clean = False
             return
-        if self.complete and self.is_clean:
+        if self.is_clean:
             if self.chunked:
                 # The last chunk's CRLF CRLF follows something else; with stray line ends after it, it does not.
                 self.is_clean = len(data) >= 5 and data.endswith(_END_OF_HEAD) and data[-5] not in b"\r\n"
             else:
-                self.is_clean = self.body_bytes - before == len(data)
+                self.is_clean = self.body_bytes - before == size
 
     # What llhttp calls.
 
@@ -163,9 +176,6 @@ class Response:
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.has_head:
             return  # a trailer
-        if len(self.headers) >= self._limits.fields:
-            self._fault = "The head of the answer has too many fields."
-            return
         self.headers.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
@@ -174,6 +184,8 @@ class Response:
             self._fault = "The answer is not HTTP/1.x."
         elif status < 100 or status == 101:
             self._fault = f"The answer has status {status:03}, which was not asked for."
+        elif len(self.headers) > self._limits.fields:
+            self._fault = "The head of the answer has too many fields."
         elif status >= 200:
             self.status = status
             self.has_head = True

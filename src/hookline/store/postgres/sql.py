@@ -6,6 +6,15 @@ read as seconds (`to_timestamp`, `date_part`): half the cost of a codec for time
 in one order everywhere: workers, deliveries, lanes, changes.
 """
 
+MIGRATIONS_LOCK = "SELECT pg_advisory_lock($1)"
+MIGRATIONS_CREATE = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+  number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())
+"""
+MIGRATIONS_EXIST = "SELECT to_regclass('schema_migrations') IS NOT NULL"
+MIGRATIONS_READ = "SELECT number, name, checksum FROM schema_migrations ORDER BY number"
+MIGRATIONS_RECORD = "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)"
+
 # --- accepting -------------------------------------------------------------------------------------------
 
 # Differs from sqlite: one statement. The insert into `idempotency` waits for a publisher that is about to commit
@@ -18,7 +27,7 @@ p AS MATERIALIZED (
 keyed AS (
   INSERT INTO idempotency (account, key, event_id, digest)
   SELECT account, key, id, digest FROM p WHERE key IS NOT NULL ORDER BY account, key
-  ON CONFLICT DO NOTHING RETURNING event_id),
+  ON CONFLICT (account, key) DO NOTHING RETURNING event_id),
 stored AS (
   INSERT INTO events (id, account, type, idempotency_key, payload, created_at, deliver_at)
   SELECT id, account, type, key, payload, to_timestamp(created_at), to_timestamp(deliver_at) FROM p
@@ -102,9 +111,9 @@ ORDER BY o.n, d.queue, CASE WHEN d.queue = 'ready' THEN d.seq END, d.due_at, d.i
 
 READ_PAYLOAD = "SELECT payload FROM events WHERE id = $1"
 
-# Answers only what was not applied: a batch as it should be brings no rows back. Joined with lanes by key, row by
-# row, so that no order of joins is worse than linear, and by epoch, so that a lane lost and won again does not
-# let in what was sent before.
+# Answers only what was not applied: a batch as it should be brings no rows back. Lanes are joined by epoch too, so
+# that a lane lost and won again does not let in what was sent before. `IS NOT DISTINCT FROM` keeps the planner from
+# the index on owner: looked up by key, row by row, the join is linear whatever the statistics say.
 SETTLE = f"""
 WITH {_ME},
 s AS MATERIALIZED (
@@ -123,7 +132,7 @@ done AS (
     done_at = CASE WHEN s.state = 'pending' THEN NULL ELSE to_timestamp($27) END,
     last_status = s.status, last_error = s.error
   FROM me, s JOIN lanes l ON l.endpoint_id = s.endpoint_id AND l.epoch = s.epoch
-  WHERE l.owner = me.id AND d.id = s.delivery_id
+  WHERE l.owner IS NOT DISTINCT FROM me.id AND d.id = s.delivery_id
     AND d.state = 'pending' AND d.attempts = s.number - 1 AND d.replays = s.replays
   RETURNING s.id),
 tried AS (
@@ -134,12 +143,12 @@ tried AS (
     s.id NOT IN (SELECT id FROM done), coalesce(s.response_truncated, false), s.outcome,
     s.dns, s.connect, s.tls, s.first_byte, s.error, s.error_detail,
     s.request_url, s.request_headers, s.response_headers, s.response_body, s.final_url
-  FROM s ON CONFLICT DO NOTHING RETURNING id)
+  FROM s ON CONFLICT (delivery_id, id) DO NOTHING RETURNING id)
 SELECT s.n::int - 1 AS n, s.id IN (SELECT id FROM tried) AS recorded FROM s WHERE s.id NOT IN (SELECT id FROM done)
 """
 
 # Differs from sqlite: a statement of its own. The first write of the same attempt may still have been under way.
-READ_VERDICTS = """
+SETTLE_WAS = """
 SELECT a.id, a.late FROM unnest($1::uuid[], $2::uuid[]) AS k (delivery_id, id) JOIN attempts a USING (delivery_id, id)
 """
 
@@ -148,7 +157,7 @@ WITH {_ME},
 mine AS MATERIALIZED (
   SELECT l.endpoint_id, r.wake_at
   FROM me CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::float8[]) AS r (endpoint_id, epoch, wake_at)
-  JOIN lanes l ON l.endpoint_id = r.endpoint_id AND l.epoch = r.epoch AND l.owner = me.id
+  JOIN lanes l ON l.endpoint_id = r.endpoint_id AND l.epoch = r.epoch AND l.owner IS NOT DISTINCT FROM me.id
   ORDER BY l.endpoint_id FOR NO KEY UPDATE OF l)
 UPDATE lanes l SET owner = NULL, wake_at = to_timestamp(mine.wake_at), suspect = false
 FROM mine WHERE l.endpoint_id = mine.endpoint_id
@@ -230,10 +239,9 @@ RETURNING l.endpoint_id
 """
 
 SWEEP = f"""
-WITH chunk AS MATERIALIZED (SELECT endpoint_id FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
-n AS MATERIALIZED (
-  SELECT k.endpoint_id, {_DUE}
-  FROM chunk k JOIN lanes f USING (endpoint_id) WHERE f.owner IS NULL AND f.wake_at > to_timestamp($2)),
+WITH chunk AS MATERIALIZED (
+  SELECT endpoint_id, owner, wake_at FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
+n AS MATERIALIZED (SELECT k.endpoint_id, {_DUE} FROM chunk k WHERE k.owner IS NULL AND k.wake_at > to_timestamp($2)),
 lowered AS (WITH {_LOWER})
 SELECT (SELECT count(*) FROM chunk) AS looked_at, (SELECT endpoint_id FROM chunk ORDER BY endpoint_id DESC LIMIT 1) AS last
 """
@@ -274,11 +282,11 @@ WITH gone AS MATERIALIZED (
   WHERE l.deleted LIMIT $1)
 UPDATE deliveries d SET state = 'cancelled', reason = 'endpoint_deleted', done_at = to_timestamp($2), marks = 0
 FROM gone WHERE d.id = gone.id AND d.state = 'pending'
-RETURNING d.id
+RETURNING d.endpoint_id
 """
 
 RETRY = """
-UPDATE deliveries SET due_at = to_timestamp($2) WHERE id = $1 AND state = 'pending' RETURNING endpoint_id
+UPDATE deliveries SET due_at = least(due_at, to_timestamp($2)) WHERE id = $1 AND state = 'pending' RETURNING endpoint_id
 """
 
 CANCEL = """
@@ -302,8 +310,9 @@ WHERE id = $1 AND state = 'dead' RETURNING endpoint_id
 
 READ_STATE = "SELECT state FROM deliveries WHERE id = $1"
 
-# The counter's row stays locked until the commit: numbers are seen in the order they were given out.
-ADD_CHANGE = """
+# Differs from sqlite: counts and writes at once. The counter's row stays locked until the commit: numbers are seen in
+# the order they were given out.
+WRITE_CHANGE = """
 WITH c AS (
   UPDATE change_counter SET n = n + 1, catalogue = CASE WHEN $2 = 'endpoint' THEN n + 1 ELSE catalogue END RETURNING n)
 INSERT INTO changes (n, endpoint_id, kind, at) SELECT n, $1, $2, to_timestamp($3) FROM c
@@ -355,7 +364,7 @@ WHERE ($1::text IS NULL OR d.state = $1) AND ($2::text IS NULL OR e.account = $2
 ORDER BY d.id DESC LIMIT $9
 """
 
-LIST_ATTEMPTS = """
+READ_ATTEMPTS = """
 SELECT id, delivery_id, number, replays, date_part('epoch', at) AS at, outcome, duration, status, error, error_detail,
   dns, connect, tls, first_byte, request_url, request_headers, response_headers, response_body, response_truncated,
   final_url, late

@@ -13,7 +13,13 @@ from typing import Any
 
 Row = tuple[Any, ...]
 
-_SIZES = (256, 64, 16, 4, 1)  # few texts, so that each stays prepared; 256 rows of 21 columns fit SQLite's limit
+_SIZES = (
+    256,
+    64,
+    16,
+    4,
+    1,
+)  # few texts, so that each stays prepared; 256 rows of 21 columns fit SQLite's limit
 _LADDER = (1, 4, 16, 64, 256, 1024, 4096)  # 4,096 rows of 6 columns do as well
 
 
@@ -23,18 +29,17 @@ def spread(sql: str, *, width: int, rows: int) -> str:
     return sql.replace("{rows}", ",".join(["(" + ",".join("?" * width) + ")"] * rows))
 
 
-def write_rows(
-    connection: sqlite3.Connection, sql: str, rows: Sequence[Row], *, first: Row = ()
-) -> int:
+def write_rows(connection: sqlite3.Connection, sql: str, rows: Sequence[Row], *, first: Row = ()) -> int:
     """Run the statement for all rows, with `first` bound before them; how many rows it changed."""
-    changed = start = 0
+    # rowcount is not kept for statements that begin with WITH.
+    before, start = connection.total_changes, 0
     for size in _SIZES:
         while len(rows) - start >= size:
             part = rows[start : start + size]
             text = spread(sql, width=len(part[0]), rows=size)
-            changed += connection.execute(text, (*first, *chain.from_iterable(part))).rowcount
+            connection.execute(text, (*first, *chain.from_iterable(part)))
             start += size
-    return changed
+    return connection.total_changes - before
 
 
 def returned_rows(

@@ -19,27 +19,29 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 """
 MIGRATIONS_EXIST = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'"
 MIGRATIONS_READ = "SELECT number, name, checksum FROM schema_migrations ORDER BY number"
-MIGRATIONS_RECORD = (
-    "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (:number, :name, :checksum, :at)"
-)
+MIGRATIONS_RECORD = "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (:number, :name, :checksum, :at)"
 
 # --- accepting -------------------------------------------------------------------------------------------
 
 ACCEPT_IS_STALE = "SELECT catalogue > :catalogue FROM change_counter"
-ACCEPT_KNOWN = "SELECT count(*) FROM events WHERE id = :id"
 READ_PRIORS = """
-SELECT k.event_id, e.type, e.created_at, k.digest
-FROM idempotency k JOIN events e ON e.id = k.event_id
-WHERE k.account = :account AND k.key = :key
+WITH u (account, key) AS (VALUES {rows})
+SELECT u.account, u.key, k.event_id, e.type, e.created_at, k.digest
+FROM u CROSS JOIN idempotency k ON k.account = u.account AND k.key = u.key CROSS JOIN events e ON e.id = k.event_id
 """
 READ_PRIOR_ENDPOINTS = "SELECT endpoint_id FROM deliveries WHERE id BETWEEN :first AND :last ORDER BY id"
+ACCEPT_LAST = """
+SELECT (SELECT coalesce(max(rowid), 0) FROM events), (SELECT coalesce(max(seq), 0) FROM deliveries)
+"""
 ACCEPT_EVENTS = """
 INSERT OR IGNORE INTO events (id, account, type, payload, idempotency_key, deliver_at, created_at) VALUES {rows}
 """
-ACCEPT_DELIVERIES = "INSERT OR IGNORE INTO deliveries (id, endpoint_id, due_at, queue) VALUES {rows}"
-ACCEPT_KEYS = "INSERT OR IGNORE INTO idempotency (account, key, event_id, digest) VALUES {rows}"
-ACCEPT_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM deliveries"
+ACCEPT_WAS = (
+    f"WITH RECURSIVE {PIECES} SELECT id FROM events WHERE id IN (SELECT id FROM asked) AND rowid <= :last"
+)
 ACCEPT_FIRST_SEQ = "SELECT min(seq) FROM deliveries WHERE id BETWEEN :first AND :last"
+ACCEPT_DELIVERIES = "INSERT INTO deliveries (id, endpoint_id, due_at, queue) VALUES {rows}"
+ACCEPT_KEYS = "INSERT OR IGNORE INTO idempotency (account, key, event_id, digest) VALUES {rows}"
 
 # --- lanes -----------------------------------------------------------------------------------------------
 
@@ -113,7 +115,8 @@ CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.i
 READ_PAYLOAD = "SELECT payload FROM events WHERE id = :id"
 
 # The fence is the join: a worker that is buried, or does not own the lane in that epoch, matches no row.
-# The endpoint is compared as well, so that an attempt can only settle the delivery it was made for.
+# The endpoint is compared as well, so that an attempt can only settle the delivery it was made for; the plus
+# keeps the search on the index by id, where rows settled together lie together.
 SETTLE_DELIVERIES = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
 u (delivery_id, endpoint_id, epoch, number, replays, state, due_at, done_at, reason, status, error) AS (VALUES {rows})
@@ -123,7 +126,7 @@ UPDATE deliveries SET
   due_at = iif(u.state = 'pending', u.due_at, deliveries.due_at),
   last_status = u.status, last_error = u.error
 FROM u CROSS JOIN me CROSS JOIN lanes l ON l.endpoint_id = u.endpoint_id AND l.owner = me.id AND l.epoch = u.epoch
-WHERE deliveries.id = u.delivery_id AND deliveries.endpoint_id = u.endpoint_id
+WHERE deliveries.id = u.delivery_id AND +deliveries.endpoint_id = u.endpoint_id
   AND deliveries.state = 'pending' AND deliveries.attempts = u.number - 1 AND deliveries.replays = u.replays
 """
 SETTLE_ATTEMPTS = """
@@ -233,10 +236,10 @@ DELETE_LANE = "UPDATE lanes SET paused = 1, deleted = 1 WHERE endpoint_id = :id"
 CANCEL_DELETED = """
 UPDATE deliveries SET state = 'cancelled', reason = 'endpoint_deleted', done_at = :now
 WHERE seq IN (
-  SELECT d.seq FROM lanes l CROSS JOIN deliveries d
+  SELECT d.seq FROM lanes l INDEXED BY lanes_deleted CROSS JOIN deliveries d
     ON d.endpoint_id = l.endpoint_id AND d.state = 'pending' AND d.queue = 'ready' WHERE l.deleted = 1
   UNION ALL
-  SELECT d.seq FROM lanes l CROSS JOIN deliveries d
+  SELECT d.seq FROM lanes l INDEXED BY lanes_deleted CROSS JOIN deliveries d
     ON d.endpoint_id = l.endpoint_id AND d.state = 'pending' AND d.queue = 'timed' WHERE l.deleted = 1
   LIMIT :limit)
 RETURNING endpoint_id
@@ -299,12 +302,17 @@ CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.i
 """
 READ_DELIVERY = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY} WHERE d.id = :id"
 
-# Where a list starts from. By account it walks that account's events, whose order is their deliveries' order;
-# pending rows are few beside the settled ones, so they are gathered from their own two indexes and sorted.
+# Where a list starts from. Dead and cancelled rows have an index of their own (its predicate has to be repeated
+# word for word); by account it walks that account's events, whose order is their deliveries' order; pending rows
+# are few beside the settled ones, so they are gathered from their two indexes and sorted.
 LIST_DELIVERIES = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY}"
+LIST_DELIVERIES_ENDED = f"""
+{DELIVERY_COLUMNS}
+FROM deliveries d INDEXED BY deliveries_ended {EVENT_OF_DELIVERY}
+"""
 LIST_DELIVERIES_OF_ACCOUNT = f"""
 {DELIVERY_COLUMNS}
-FROM events e CROSS JOIN deliveries d
+FROM events e INDEXED BY events_account CROSS JOIN deliveries d
   ON d.id >= e.id AND d.id < coalesce((SELECT min(n.id) FROM events n WHERE n.id > e.id), :above)
 """
 LIST_DELIVERIES_PENDING = f"""
@@ -313,6 +321,7 @@ FROM (SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'ready'
       UNION ALL SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'timed') p
 CROSS JOIN deliveries d ON d.seq = p.seq {EVENT_OF_DELIVERY}
 """
+LIST_WHERE_ENDED = "d.state IN ('dead', 'cancelled')"
 LIST_WHERE_STATE = {
     "pending": "d.state = 'pending'",
     "delivered": "d.state = 'delivered'",

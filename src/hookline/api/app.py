@@ -1,0 +1,89 @@
+"""What happens to a request, from the first header to the last byte of the answer?
+
+It gets an id; its caller is checked; publishes go straight on, the rest through the router; whatever is
+raised becomes a problem. Nothing leaves here without a Request-Id.
+"""
+
+import itertools
+import secrets
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.routing import Router
+
+from hookline.api.admission import Admission
+from hookline.api.answer import Send, refuse
+from hookline.api.body import Disconnected, Receive
+from hookline.api.problem import Refused
+from hookline.api.publish import Publish
+from hookline.api.routes import Routes
+from hookline.app import Hookline
+from hookline.errors import HooklineError
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})  # answered without a key; they say only ok or not
+
+log = structlog.get_logger()
+
+
+class Api:
+    """The ASGI application of one `Hookline`, which must be running."""
+
+    def __init__(self, hookline: Hookline) -> None:
+        self._admission = Admission(hookline.settings)
+        publish = Publish(hookline)
+        self._publish = {"/v1/events": publish.single, "/v1/events/batch": publish.batch}
+        self._router = Router(Routes(hookline).table(), redirect_slashes=False)
+        self._ids = map(f"req_{secrets.token_hex(8)}{{:08x}}".format, itertools.count(1))
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        request_id = next(self._ids)
+        try:
+            path = scope["path"]
+            if path not in OPEN_PATHS:
+                self._admission.check(scope["headers"])
+            if b"%" in scope["raw_path"]:
+                # No path of ours needs an escape, so none can stand for another one.
+                raise _nothing_here()
+            publish = self._publish.get(path)
+            if publish is None:
+                await self._route(scope, receive, send, request_id)
+            elif scope["method"] == "POST":
+                await publish(scope, receive, send, request_id=request_id)
+            else:
+                raise Refused("method_not_allowed", "Only POST here.", headers=((b"allow", b"POST"),))
+        except Disconnected:
+            return
+        except HooklineError as error:
+            await refuse(error, receive=receive, send=send, request_id=request_id)
+        except Exception as error:
+            log.exception("request.failed", request_id=request_id, method=scope["method"], path=scope["path"])
+            await refuse(error, receive=receive, send=send, request_id=request_id)
+
+    async def _route(
+        self, scope: MutableMapping[str, Any], receive: Receive, send: Send, request_id: str
+    ) -> None:
+        async def tagged(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"request-id", request_id.encode())]
+            await send(message)
+
+        scope["app"] = self  # with it the router raises what it would otherwise answer by itself
+        try:
+            await self._router(scope, receive, tagged)
+        except HTTPException as error:
+            raise _translated(error) from None
+
+
+def _translated(error: HTTPException) -> Refused:
+    if error.status_code == 405:
+        allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
+        return Refused(
+            "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode("ascii")),)
+        )
+    return _nothing_here()
+
+
+def _nothing_here() -> Refused:
+    return Refused("not_found", "There is nothing at this path.")

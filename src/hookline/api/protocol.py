@@ -1,0 +1,92 @@
+"""What becomes of a client that does not speak HTTP, or speaks it endlessly?
+
+It is refused with a problem like everybody else, before it costs memory or a connection slot for long. The
+parser underneath has no limits of its own.
+"""
+
+import asyncio
+import re
+import secrets
+from typing import Any
+
+import msgspec
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from hookline.api.problem import Refused, describe, headers_for
+
+HEAD_LIMIT_BYTES = 64 << 10
+HEAD_WITHIN_S = 10.0
+
+_OFFER = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
+
+
+class Protocol(HttpToolsProtocol):
+    """Uvicorn's HTTP/1.1 with an end to request heads and our own way to say no."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._is_in_head = True
+        self._head_bytes = 0
+        self._head_since: float | None = self.loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_since is None:
+                self._head_since = self.loop.time()
+            data = _without_offer(data)
+        super().data_received(data)
+        if self._is_in_head and self._head_bytes > HEAD_LIMIT_BYTES and not self.transport.is_closing():
+            self.send_400_response(f"The request's headers have more than {HEAD_LIMIT_BYTES:,} bytes.")
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._head_since = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._is_in_head = True
+        self._head_bytes = 0
+        super().on_message_complete()
+
+    def hang_up_if_late(self, now: float) -> None:
+        """Close a connection whose request line and headers do not come to an end. Looked at every second."""
+        if self._head_since is not None and now - self._head_since > HEAD_WITHIN_S:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        request_id = f"req_{secrets.token_hex(12)}"
+        problem = describe(Refused("bad_request", msg), request_id=request_id)
+        body = msgspec.json.encode(problem)
+        lines = [
+            *headers_for(problem),
+            (b"request-id", request_id.encode()),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
+        head = b"".join(b"%b: %b\r\n" % line for line in [*self.server_state.default_headers, *lines])
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + body)
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Clients that offer HTTP/2 first are answered in HTTP/1.1; that is nothing to warn about."""
+
+
+def _without_offer(data: bytes) -> bytes:
+    """The same bytes with an Upgrade header renamed.
+
+    Some clients (Java's) offer HTTP/2 with their first request. The parser takes any offer for accepted and
+    stops before the body, so the body would be lost. A header cut in two by the network is not recognised.
+    """
+    if b"pgrade" not in data and b"PGRADE" not in data:
+        return data
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _OFFER.sub(b"\r\nx-offered-upgrade:", head) + end + rest

@@ -1,0 +1,61 @@
+"""How is the API served on a socket?"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from hookline.api.app import Api
+from hookline.api.protocol import Protocol
+from hookline.clock import Clock
+
+KEEP_ALIVE_S = 75  # longer than the usual load balancer's minute, so that it is never us who hangs up first
+FINISH_WITHIN_S = 5  # for requests under way when the server stops
+
+
+class ApiServer(uvicorn.Server):
+    """Uvicorn, started and stopped by us instead of by signals."""
+
+    def __init__(self, api: Api, clock: Clock) -> None:
+        super().__init__(
+            uvicorn.Config(
+                api,
+                http=Protocol,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=FINISH_WITHIN_S,
+            )
+        )
+        self.is_listening = asyncio.Event()
+        self._clock = clock
+        self._leaving = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are whoever's who runs the process."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_listening.set()
+
+    async def main_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):  # 0: each look renews the Date header
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Protocol):
+                    connection.hang_up_if_late(loop.time())
+            await self._clock.wait(self._leaving, 1.0)
+
+    def leave(self) -> None:
+        """Stop accepting; `serve` returns once the requests under way are answered."""
+        self.should_exit = True
+        self._leaving.set()

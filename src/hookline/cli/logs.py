@@ -1,0 +1,41 @@
+"""Where do log lines go, and in what shape?
+
+To stderr, one line each: JSON for machines, plain text on a terminal. What libraries log is let through from
+warnings on and takes the same shape.
+"""
+
+import logging
+import os
+import sys
+from typing import Any
+
+import structlog
+
+
+def configure() -> None:
+    """Set up logging for this process."""
+    shared: list[Any] = [
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    on_terminal = sys.stderr.isatty()
+    rendered: list[Any] = (
+        [structlog.dev.ConsoleRenderer(colors="NO_COLOR" not in os.environ)]
+        if on_terminal
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
+    structlog.configure(
+        processors=[*shared, *rendered],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendered],
+        )
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

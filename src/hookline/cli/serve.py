@@ -1,0 +1,119 @@
+"""How does the server process live and end?
+
+It binds its port, opens the database, listens and says so. The first SIGTERM or SIGINT stops accepting and
+drains; a second one ends the process on the spot, which loses nothing: what was not settled is sent again.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+
+import click
+import uvloop
+
+from hookline.api.app import Api
+from hookline.api.server import ApiServer
+from hookline.app import Hookline, store_for
+from hookline.cli import logs
+from hookline.config import Settings
+from hookline.errors import ConfigError, HooklineError, SchemaMissing
+from hookline.version import VERSION
+
+DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
+
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+class CannotListen(HooklineError):
+    """The address is taken, or not one of this machine's."""
+
+
+def run(settings: Settings) -> None:
+    """Serve until told to stop."""
+    _check(settings)
+    logs.configure()
+    listener = _listener(settings)
+    with listener, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, listener))
+
+
+def _check(settings: Settings) -> None:
+    if settings.dev and not settings.host.startswith(_LOOPBACK):
+        raise ConfigError(
+            f"--host: {settings.host} is not this machine only; --dev listens on loopback alone."
+        )
+    if not settings.dev and settings.api_key is None:
+        raise ConfigError(
+            "no API key: set HOOKLINE_API_KEY to the key clients must send, or use --dev to try things out."
+        )
+
+
+def _listener(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+    except (OSError, UnicodeError) as error:
+        listener.close()
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CannotListen(f"cannot listen on {settings.host} port {settings.port}: {why}.") from None
+    return listener
+
+
+async def _serve(settings: Settings, listener: socket.socket) -> None:
+    stopping = asyncio.Event()
+    _on_signals(stopping)
+    await _prepare(settings.database)
+    hookline = Hookline(settings=settings, kind="serve")
+    await hookline.start()
+    server = ApiServer(Api(hookline), hookline.clock)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await server.is_listening.wait()
+        click.echo(_greeting(settings, listener), err=True)
+        await stopping.wait()
+    finally:
+        server.leave()
+        await asyncio.wait({serving}, timeout=DRAIN_BEGINS_S)
+        await hookline.stop()
+        await serving
+
+
+async def _prepare(database: str) -> None:
+    """Bring up the schema of an embedded database, and of a shared one that is empty.
+
+    Nothing else is done to a shared one: other processes, of another version, may be using it.
+    """
+    store = store_for(database)
+    if database.startswith("sqlite:"):
+        await store.migrate()
+        return
+    try:
+        await store.open(serve=False)
+    except SchemaMissing:
+        await store.migrate()
+    finally:
+        await store.close()
+
+
+def _on_signals(stopping: asyncio.Event) -> None:
+    def stop() -> None:
+        if stopping.is_set():
+            sys.stderr.flush()
+            os._exit(1)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+def _greeting(settings: Settings, listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    mode = (
+        " (development mode: loopback only, no key needed, private networks allowed)" if settings.dev else ""
+    )
+    return f"hookline {VERSION} listening on http://{shown}:{port}{mode}"

@@ -1,0 +1,71 @@
+"""What does an error of PostgreSQL, or of the way to it, mean to the rest of hookline?"""
+
+import contextlib
+from collections.abc import Iterator
+
+import asyncpg
+
+from hookline.errors import HooklineError, StorageFull, StoreRefused, StoreUnavailable
+
+# The server undid the whole transaction; the same one succeeds when it is run again.
+REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
+
+_NEXT_STEP = {
+    "28000": "check the user and pg_hba.conf",
+    "28P01": "check the password in the database URL",
+    "3D000": "create the database, or check its name in the database URL",
+    "3F000": "run `hookline migrate`",
+    "42501": "grant the user rights on the schema `hookline`",
+    "42703": "run `hookline migrate`",
+    "42883": "run `hookline migrate`",
+    "42P01": "run `hookline migrate`",
+}
+
+# Whole classes (first two characters) and single codes that pass without anybody changing anything.
+_PASSING_CLASSES = frozenset({"08", "40", "53", "57", "58"})
+_PASSING = frozenset(
+    {"25006", "25P03", "55P03"}
+)  # read-only after a failover, idle too long, lock not available
+_DISK_FULL = "53100"
+_ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Raise hookline's errors instead of the driver's and the system's."""
+    try:
+        yield
+    except HooklineError:
+        raise
+    except asyncpg.PostgresError as error:
+        raise _meaning(error) from error
+    except asyncpg.ClientConfigurationError as error:
+        raise StoreRefused(f"The database URL cannot be used: {_line(error)}. Check it.") from error
+    except TimeoutError as error:
+        raise StoreUnavailable("PostgreSQL did not answer in time.") from error
+    except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        raise StoreUnavailable(f"PostgreSQL cannot be reached: {_line(error)}") from error
+
+
+def keeps_session(error: Exception) -> bool:
+    """Whether the session that answered with this error can go on being used."""
+    if isinstance(error, HooklineError):
+        return True
+    if not isinstance(error, asyncpg.PostgresError) or isinstance(error, asyncpg.InvalidCachedStatementError):
+        return False
+    code = error.sqlstate or ""
+    return not code.startswith("08") and code not in _ENDS_SESSION
+
+
+def _meaning(error: asyncpg.PostgresError) -> HooklineError:
+    code = error.sqlstate or ""
+    if code == _DISK_FULL:
+        return StorageFull(f"PostgreSQL has no disk space left: {_line(error)}")
+    if code in _PASSING or code[:2] in _PASSING_CLASSES:
+        return StoreUnavailable(f"PostgreSQL is not available: {_line(error)} ({code})")
+    step = _NEXT_STEP.get(code, "this is a bug in hookline or a changed schema")
+    return StoreRefused(f"PostgreSQL refuses: {_line(error)} ({code}); {step}.")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

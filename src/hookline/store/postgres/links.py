@@ -1,0 +1,112 @@
+"""Which session does a call use, and what becomes of one that broke?
+
+Each role has sessions of its own, so that nothing waits behind something else: a settle never behind a list.
+A session is used by one call at a time and goes back only if its state is known: one whose call was cancelled,
+timed out or lost is dropped, and the next call makes a new one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import asyncpg
+
+from hookline.errors import HooklineError, StoreUnavailable
+from hookline.store.postgres.faults import REPEATABLE, keeps_session, translated
+
+T = TypeVar("T")
+Connection = Any  # asyncpg ships no types
+Work = Callable[[Connection], Awaitable[T]]
+
+REPEATS = 5  # of a batch that met a deadlock; the locks are ordered, so one repeat is already rare
+CLOSE_TIMEOUT = 2.0
+
+
+class Links:
+    """The sessions of one role, at most `size`, made when they are needed."""
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[Connection]], *, size: int = 1, call_timeout: float
+    ) -> None:
+        self._connect = connect
+        self._size = size
+        self._call_timeout = call_timeout
+        self._room = asyncio.Semaphore(size)
+        self._idle: list[Connection] = []
+        self._closed = False
+
+    async def fetch(self, statement: str, *values: object) -> list[Any]:
+        """One statement, one transaction, one round trip."""
+
+        async def work(connection: Connection) -> list[Any]:
+            rows: list[Any] = await connection.fetch(statement, *values)
+            return rows
+
+        return await self.run(work)
+
+    async def transaction(self, work: Work[T]) -> T:
+        """Several statements in one transaction; may be run again, so `work` changes nothing but the database."""
+
+        async def inside(connection: Connection) -> T:
+            async with connection.transaction():
+                return await work(connection)
+
+        return await self.run(inside)
+
+    async def run(self, work: Work[T]) -> T:
+        """Do it on one session, within the time a call may take; repeated when the server asks for that."""
+        with translated():
+            async with asyncio.timeout(self._call_timeout):
+                for _ in range(REPEATS):
+                    try:
+                        return await self._once(work)
+                    except REPEATABLE:
+                        continue
+                return await self._once(work)
+
+    def open(self) -> None:
+        """Accept calls (again)."""
+        self._closed = False
+
+    async def close(self) -> None:
+        """Wait for the calls under way, then let go of every session."""
+        self._closed = True
+        for _ in range(self._size):
+            await self._room.acquire()
+        idle, self._idle = self._idle, []
+        for _ in range(self._size):
+            self._room.release()
+        for connection in idle:
+            try:
+                await connection.close(timeout=CLOSE_TIMEOUT)
+            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                connection.terminate()
+
+    async def _once(self, work: Work[T]) -> T:
+        async with self._room:
+            if self._closed:
+                raise StoreUnavailable("The store is closed.")
+            connection = await self._session()
+            try:
+                result = await work(connection)
+            except (asyncpg.PostgresError, HooklineError) as error:
+                self._give_back(connection, keep=keeps_session(error))
+                raise
+            except BaseException:  # cancelled, timed out, lost: what the server is doing with it is not known
+                connection.terminate()
+                raise
+            self._give_back(connection, keep=True)
+            return result
+
+    async def _session(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return await self._connect()
+
+    def _give_back(self, connection: Connection, *, keep: bool) -> None:
+        if keep and not connection.is_closed() and not connection.is_in_transaction():
+            self._idle.append(connection)
+        else:
+            connection.terminate()

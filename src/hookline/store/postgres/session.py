@@ -1,0 +1,109 @@
+"""May this server be used, and what does every session with it look like?"""
+
+import socket
+from typing import Any
+
+import asyncpg
+import structlog
+
+from hookline.errors import StoreRefused, StoreUnavailable
+
+log = structlog.get_logger("hookline.store")
+
+SCHEMA = "hookline"
+OLDEST, NEWEST = 15, 18  # major versions the contract suite is run on
+CONNECT_TIMEOUT = 4.0
+
+# `local` is refused although it flushes here: it would not wait for the synchronous standby that was set up so
+# that a failover loses nothing, and without one `on` costs the same.
+DURABLE = ("on", "remote_write", "remote_apply")
+
+# Below the client's own limit, so that the server gives up first and says why.
+_SETTINGS = {
+    "search_path": SCHEMA,
+    "timezone": "UTC",
+    "statement_timeout": "6s",
+    "lock_timeout": "4s",
+    "idle_in_transaction_session_timeout": "6s",
+    "jit": "off",  # our statements are short; compiling one takes longer than running it
+    "work_mem": "32MB",  # a batch of large payloads must not go through temporary files
+    # A client that vanished lets go of its locks.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "3",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10s",
+}
+
+# Planned once, for any values; no statistics, however old, may turn a lookup into reading a whole table.
+HOT = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+LISTS = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the values at hand
+SLOW = {
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}  # migrations
+
+# Pins what it checks: a reload of the server's configuration cannot switch a running session to unsafe commits.
+CHECK_SESSION = """
+SELECT current_setting('server_version_num')::int / 10000 AS major, pg_is_in_recovery() AS standby,
+  current_setting('fsync') AS fsync,
+  set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit
+"""
+
+
+async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool) -> Any:
+    """A session that is safe to use; refuses a server that would lose what it acknowledged."""
+    connection = await asyncpg.connect(
+        url,
+        timeout=CONNECT_TIMEOUT,
+        max_cached_statement_lifetime=0,
+        max_cacheable_statement_size=0,
+        server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
+    )
+    try:
+        _keep_alive(connection)
+        # Ids are 16 bytes on both sides; `bytes` is the identity and costs no Python frame.
+        await connection.set_type_codec(
+            "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
+        )
+        _judge(await connection.fetchrow(CHECK_SESSION), unsafe=unsafe)
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
+
+
+def _judge(found: Any, *, unsafe: bool) -> None:
+    if found["major"] < OLDEST:
+        raise StoreRefused(f"PostgreSQL {found['major']} is too old: upgrade it to {OLDEST} or later.")
+    if found["major"] > NEWEST:
+        # Refusing would turn the upgrade of a database into an outage; PostgreSQL keeps old SQL working.
+        log.warning("store.untested_server", major=found["major"], newest_tested=NEWEST)
+    if found["standby"]:
+        raise StoreUnavailable("This PostgreSQL is a standby: waiting for it to be promoted.")
+    if unsafe:
+        return
+    if found["fsync"] != "on":
+        raise StoreRefused("PostgreSQL runs with fsync=off and can lose everything in a crash: set fsync=on.")
+    if found["synchronous_commit"] not in DURABLE:
+        raise StoreRefused(
+            f"PostgreSQL runs with synchronous_commit={found['synchronous_commit']} and can lose acknowledged events: "
+            "set synchronous_commit=on for hookline's user or database."
+        )
+
+
+def _keep_alive(connection: Any) -> None:
+    """Let the kernel notice a server that vanished while nothing is being asked (a NAT that forgot us, a dead host)."""
+    transport = getattr(connection, "_transport", None)  # the driver offers no other way to its socket
+    sock = transport.get_extra_info("socket") if transport is not None else None
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", 5),
+        ("TCP_KEEPINTVL", 2),
+        ("TCP_KEEPCNT", 2),
+        ("TCP_USER_TIMEOUT", 8_000),
+    ):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,419 @@
+"""How are the store's verbs carried out on PostgreSQL?"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from hookline import ids
+from hookline.errors import NotFound, StoreUnavailable, WrongState
+from hookline.model import (
+    Attempt,
+    Delivery,
+    DeliveryId,
+    Endpoint,
+    EndpointId,
+    Event,
+    EventId,
+    State,
+    WorkerId,
+)
+from hookline.store.contract import (
+    FREE_CHUNK,
+    INLINE_PAYLOAD_BYTES,
+    SWEEP_CHUNK,
+    Acceptance,
+    Catalogue,
+    Change,
+    DeliveryFilter,
+    Load,
+    Loaded,
+    Publication,
+    Pulse,
+    Release,
+    Settlement,
+    Taken,
+    Verdict,
+    Want,
+    Worker,
+)
+from hookline.store.postgres import rows, session, sql
+from hookline.store.postgres.faults import translated
+from hookline.store.postgres.links import Connection, Links
+from hookline.store.postgres.schema import bring_up_to_date, refuse_unless_usable
+
+CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s nobody may hang
+LOAD_SESSIONS = 2  # large payloads are read beside the loader
+DESK_SESSIONS = 4  # for the API's reads and operators' writes
+
+_BEFORE_ALL = EndpointId(bytes(16))
+
+
+class PostgresStore:
+    """The contract's verbs, for any number of processes on one database.
+
+    `unsafe` uses a server that does not flush its commits: for showing what is lost then, never for service.
+    """
+
+    exclusive = False  # any number of processes work on one database
+
+    def __init__(self, url: str, *, call_timeout: float = CALL_TIMEOUT, unsafe: bool = False) -> None:
+        self._url = url
+        self._unsafe = unsafe
+
+        def links(role: str, settings: dict[str, str], *, size: int = 1) -> Links:
+            connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe)
+            return Links(connect, size=size, call_timeout=call_timeout)
+
+        self._accept = links("accept", session.HOT)
+        self._settle = links("settle", session.HOT)
+        self._lanes = links("lanes", session.HOT)
+        self._loads = links("load", session.HOT, size=LOAD_SESSIONS)
+        self._pulse = links("pulse", session.HOT)
+        self._desk = links("desk", session.LISTS, size=DESK_SESSIONS)
+        self._links = (self._accept, self._settle, self._lanes, self._loads, self._pulse, self._desk)
+
+    # life
+
+    async def migrate(self) -> list[str]:
+        """See the contract."""
+        with translated():
+            connection = await session.connect(
+                self._url, role="migrate", settings=session.SLOW, unsafe=self._unsafe
+            )
+            try:
+                applied = await bring_up_to_date(connection)
+                await connection.close(timeout=CALL_TIMEOUT)
+            finally:
+                connection.terminate()
+            return applied
+
+    async def open(self, *, serve: bool = True) -> None:
+        """See the contract; any number of processes may serve one database."""
+        for links in self._links:
+            links.open()
+        try:
+            await self._desk.run(refuse_unless_usable)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """See the contract."""
+        for links in self._links:
+            await links.close()
+
+    # accepting
+
+    async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
+        """See the contract."""
+        columns = rows.publication_columns(batch)
+        [found] = await self._accept.fetch(sql.ACCEPT, catalogue, *columns, now)
+        if found["stale"]:
+            # A repeat of what is all here already is answered as the first time, whatever changed in between.
+            return await self._explain(batch, None) or Acceptance(stale=True)
+        if not found["absent"]:
+            return Acceptance(stale=False, first_seq=found["first_seq"] or 0)
+        explained = await self._explain([batch[n - 1] for n in found["absent"]], found["first_seq"])
+        if explained is None:
+            raise StoreUnavailable("An event was deleted while its repeat was accepted: try again.")
+        return explained
+
+    async def _explain(self, absent: Sequence[Publication], first_seq: int | None) -> Acceptance | None:
+        """Why these were not written: they were before, under their own id or under their key; None if one was not."""
+        events = [publication.event for publication in absent]
+        found = await self._accept.fetch(
+            sql.READ_PRIORS,
+            [event.id for event in events],
+            [event.account for event in events],
+            [event.idempotency_key for event in events],
+        )
+        if len(found) < len(absent):
+            return None
+        seqs = [row["first_seq"] for row in found if row["event_id"] == row["id"]] + [first_seq]
+        return Acceptance(
+            stale=False,
+            first_seq=min((seq for seq in seqs if seq is not None), default=0),
+            priors={row["id"]: rows.prior(row) for row in found if row["event_id"] != row["id"]},
+        )
+
+    # lanes
+
+    async def take(self, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
+        """See the contract."""
+        found = await self._lanes.fetch(sql.TAKE, worker, now, limit)
+        return sorted(map(rows.taken, found), key=lambda lane: lane.woke_at)
+
+    async def take_these(self, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float) -> list[Taken]:
+        """See the contract."""
+        return [rows.taken(row) for row in await self._lanes.fetch(sql.TAKE_THESE, worker, lanes, now)]
+
+    async def load(self, wants: Sequence[Want], *, known: Sequence[DeliveryId], now: float) -> list[Loaded]:
+        """See the contract."""
+        found = await self._loads.fetch(
+            sql.LOAD,
+            [want.endpoint_id for want in wants],
+            [want.ready for want in wants],
+            [want.timed for want in wants],
+            [want.floor for want in wants],
+            [want.due_floor for want in wants],
+            known,
+            now,
+            INLINE_PAYLOAD_BYTES,
+        )
+        return [rows.loaded(row) for row in found]
+
+    async def payload(self, event: EventId) -> bytes:
+        """See the contract."""
+        found = await self._loads.fetch(sql.READ_PAYLOAD, event)
+        if not found:
+            raise NotFound("event", ids.show("event", event))
+        payload: bytes = found[0]["payload"]
+        return payload
+
+    async def settle(self, worker: WorkerId, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
+        """See the contract."""
+        # Rows are locked in the order of the batch: sorted, two of them cannot wait for each other.
+        order = sorted(range(len(batch)), key=lambda n: batch[n].attempt.delivery_id)
+        ordered = [batch[n] for n in order]
+        missed = await self._settle.fetch(sql.SETTLE, worker, *rows.settlement_columns(ordered), now)
+        verdicts = [Verdict.APPLIED] * len(batch)
+        repeated: list[int] = []
+        for n, recorded in missed:
+            verdicts[order[n]] = Verdict.LATE
+            if not recorded:
+                repeated.append(order[n])
+        if repeated:
+            attempts = [batch[n].attempt for n in repeated]
+            found = await self._settle.fetch(
+                sql.SETTLE_WAS,
+                [attempt.delivery_id for attempt in attempts],
+                [attempt.id for attempt in attempts],
+            )
+            counted = {row["id"] for row in found if not row["late"]}
+            for n in repeated:
+                if batch[n].attempt.id in counted:
+                    verdicts[n] = Verdict.REPEATED
+        return verdicts
+
+    async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
+        """See the contract."""
+        found = await self._lanes.fetch(
+            sql.RELEASE,
+            worker,
+            [release.endpoint_id for release in releases],
+            [release.epoch for release in releases],
+            [release.wake_at for release in releases],
+        )
+        return [row["endpoint_id"] for row in found]
+
+    async def wake(self, lanes: Sequence[EndpointId], *, now: float) -> None:
+        """See the contract."""
+        await self._lanes.fetch(sql.WAKE, lanes, now)
+
+    # workers
+
+    async def register(self, worker: Worker) -> None:
+        """See the contract."""
+        load = worker.load
+        await self._pulse.fetch(
+            sql.REGISTER,
+            worker.id,
+            worker.kind,
+            rows.printable(worker.host),
+            worker.pid,
+            worker.version,
+            worker.started_at,
+            worker.seen_at,
+            worker.beat,
+            load.lanes,
+            load.in_flight,
+            load.free_slots,
+            load.waiting,
+            load.draining,
+        )
+
+    async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
+        """See the contract."""
+        found = await self._pulse.fetch(
+            sql.BEAT,
+            worker,
+            now,
+            load.lanes,
+            load.in_flight,
+            load.free_slots,
+            load.waiting,
+            load.draining,
+        )
+        return bool(found)
+
+    async def pulse(self, *, seen: int) -> Pulse:
+        """See the contract."""
+        workers = await self._pulse.fetch(sql.PULSE_WORKERS)
+        changes = await self._pulse.fetch(sql.PULSE_CHANGES, seen)
+        return Pulse(
+            now=workers[0]["now"],
+            workers=tuple(rows.worker(row) for row in workers if row["id"] is not None),
+            changes=tuple(Change(*row) for row in changes),
+        )
+
+    async def owned(self, worker: WorkerId) -> list[Taken]:
+        """See the contract."""
+        return [rows.taken(row) for row in await self._lanes.fetch(sql.OWNED, worker)]
+
+    async def bury(self, worker: WorkerId, *, beat: int, now: float) -> bool:
+        """See the contract."""
+        found = await self._desk.fetch(sql.BURY, worker, beat, now)
+        return bool(found) and bool(found[0]["buried"])
+
+    async def free(self, worker: WorkerId, *, now: float) -> list[EndpointId]:
+        """See the contract."""
+        found = await self._lanes.fetch(sql.FREE, worker, now, FREE_CHUNK)
+        return [row["endpoint_id"] for row in found]
+
+    async def sweep(self, *, after: EndpointId | None, now: float) -> EndpointId | None:
+        """See the contract."""
+        [found] = await self._lanes.fetch(sql.SWEEP, after or _BEFORE_ALL, now, SWEEP_CHUNK)
+        return found["last"] if found["looked_at"] == SWEEP_CHUNK else None
+
+    async def retire(self, worker: WorkerId) -> None:
+        """See the contract."""
+
+        async def work(connection: Connection) -> None:
+            await connection.fetch(sql.LOCK_WORKER, worker)
+            await connection.fetch(sql.RETIRE, worker)
+
+        await self._desk.transaction(work)
+
+    # operators
+
+    async def create_endpoint(self, endpoint: Endpoint, *, now: float) -> None:
+        """See the contract."""
+
+        async def work(connection: Connection) -> None:
+            if await connection.fetch(sql.CREATE_ENDPOINT, *rows.endpoint_columns(endpoint)):
+                await connection.fetch(sql.CREATE_LANE, endpoint.id, not endpoint.enabled)
+                await connection.fetch(sql.WRITE_CHANGE, endpoint.id, "endpoint", now)
+
+        await self._desk.transaction(work)
+
+    async def update_endpoint(self, endpoint: Endpoint, *, now: float) -> bool:
+        """See the contract."""
+
+        async def work(connection: Connection) -> bool:
+            if not await connection.fetch(sql.UPDATE_ENDPOINT, *rows.endpoint_columns(endpoint)):
+                return False
+            await connection.fetch(sql.PAUSE_LANE, endpoint.id, not endpoint.enabled)
+            await connection.fetch(sql.WRITE_CHANGE, endpoint.id, "endpoint", now)
+            return True
+
+        return await self._desk.transaction(work)
+
+    async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
+        """See the contract."""
+
+        async def work(connection: Connection) -> bool:
+            if not await connection.fetch(sql.DELETE_ENDPOINT, endpoint):
+                return False
+            await connection.fetch(sql.DELETE_LANE, endpoint)
+            await connection.fetch(sql.WRITE_CHANGE, endpoint, "endpoint", now)
+            return True
+
+        return await self._desk.transaction(work)
+
+    async def cancel_deleted(self, *, limit: int, now: float) -> int:
+        """See the contract."""
+
+        async def work(connection: Connection) -> int:
+            cancelled = [row["endpoint_id"] for row in await connection.fetch(sql.CANCEL_DELETED, limit, now)]
+            for endpoint in sorted(set(cancelled)):
+                await connection.fetch(sql.WRITE_CHANGE, endpoint, "deliveries", now)
+            return len(cancelled)
+
+        return await self._desk.transaction(work)
+
+    async def retry(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """See the contract."""
+        return await self._move(sql.RETRY, delivery, "retried", now)
+
+    async def cancel(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """See the contract."""
+        return await self._move(sql.CANCEL, delivery, "cancelled", now)
+
+    async def redrive(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """See the contract."""
+        return await self._move(sql.REDRIVE, delivery, "redriven", now)
+
+    async def discard(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """See the contract."""
+        return await self._move(sql.DISCARD, delivery, "discarded", now)
+
+    async def _move(self, statement: str, delivery: DeliveryId, verb: str, now: float) -> EndpointId:
+        async def work(connection: Connection) -> EndpointId:
+            moved = await connection.fetch(statement, delivery, now)
+            if not moved:
+                state = await connection.fetchval(sql.READ_STATE, delivery)
+                if state is None:
+                    raise NotFound("delivery", ids.show("delivery", delivery))
+                raise WrongState(verb, state)
+            lane: EndpointId = moved[0]["endpoint_id"]
+            await connection.fetch(sql.WRITE_CHANGE, lane, "deliveries", now)
+            return lane
+
+        return await self._desk.transaction(work)
+
+    # reading
+
+    async def catalogue(self) -> Catalogue:
+        """See the contract."""
+        found = await self._desk.fetch(sql.CATALOGUE)
+        return Catalogue(
+            n=found[0]["n"],
+            endpoints=tuple(rows.endpoint(row) for row in found if row["id"] is not None),
+        )
+
+    async def endpoints_by_id(self, ids: Sequence[EndpointId]) -> list[Endpoint]:
+        """See the contract."""
+        return [rows.endpoint(row) for row in await self._desk.fetch(sql.ENDPOINTS_BY_ID, ids)]
+
+    async def list_endpoints(
+        self, *, account: str | None, enabled: bool | None, after: EndpointId | None, limit: int
+    ) -> list[Endpoint]:
+        """See the contract."""
+        found = await self._desk.fetch(sql.LIST_ENDPOINTS, account, enabled, after, limit)
+        return [rows.endpoint(row) for row in found]
+
+    async def event(self, event: EventId) -> Event | None:
+        """See the contract."""
+        found = await self._desk.fetch(sql.READ_EVENT, event)
+        return rows.event(found[0]) if found else None
+
+    async def delivery(self, delivery: DeliveryId) -> Delivery | None:
+        """See the contract."""
+        found = await self._desk.fetch(sql.READ_DELIVERY, delivery)
+        return rows.delivery(found[0]) if found else None
+
+    async def list_deliveries(
+        self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
+    ) -> list[Delivery]:
+        """See the contract."""
+        found = await self._desk.fetch(
+            sql.LIST_DELIVERIES,
+            filter.state,
+            filter.account,
+            filter.endpoint_id,
+            filter.event_id,
+            filter.event_type,
+            filter.since,
+            filter.until,
+            after,
+            limit,
+        )
+        return [rows.delivery(row) for row in found]
+
+    async def attempts(self, delivery: DeliveryId) -> list[Attempt]:
+        """See the contract."""
+        return [rows.attempt(row) for row in await self._desk.fetch(sql.READ_ATTEMPTS, delivery)]
+
+    async def counts(self) -> dict[State, int]:
+        """See the contract."""
+        found = {row["state"]: row["n"] for row in await self._desk.fetch(sql.COUNTS)}
+        return {state: found.get(state.value, 0) for state in State}

@@ -1,0 +1,94 @@
+"""How does a batch of publications become rows?"""
+
+import sqlite3
+from collections.abc import Sequence
+
+from hookline.ids import delivery_of
+from hookline.model import EventId, Queue
+from hookline.store.contract import Acceptance, Prior, Publication
+from hookline.store.sqlite import sql
+from hookline.store.sqlite.bulk import Row, returned_rows, write_rows
+from hookline.store.sqlite.rows import delivery_range, event_row, packed
+
+
+def accept(
+    connection: sqlite3.Connection, batch: Sequence[Publication], *, catalogue: int, now: float
+) -> Acceptance:
+    """Write what is new of the batch, unless it was fanned out over endpoints that have changed since."""
+    priors = _priors(connection, batch)
+    new = [publication for publication in batch if publication.event.id not in priors]
+    last_event, last_seq = connection.execute(sql.ACCEPT_LAST).fetchone()
+    (stale,) = connection.execute(sql.ACCEPT_IS_STALE, {"catalogue": catalogue}).fetchone()
+    # A repeat of what is all here already is answered as the first time, whatever changed in between.
+    if stale and len(_there(connection, new, last=last_event)) < len(new):
+        return Acceptance(stale=True)
+    first_seq: int = last_seq + 1
+    written = write_rows(connection, sql.ACCEPT_EVENTS, [event_row(publication.event) for publication in new])
+    if written < len(new):
+        there = _there(connection, new, last=last_event)
+        first_seq = min(first_seq, *(_first_seq(connection, event) or first_seq for event in there))
+        new = [publication for publication in new if publication.event.id not in there]
+    write_rows(connection, sql.ACCEPT_DELIVERIES, _delivery_rows(new, now=now))
+    if keys := _key_rows(new):
+        write_rows(connection, sql.ACCEPT_KEYS, keys)
+    return Acceptance(stale=False, first_seq=first_seq, priors=priors)
+
+
+def _delivery_rows(batch: Sequence[Publication], *, now: float) -> list[Row]:
+    rows: list[Row] = []
+    ready, timed = Queue.READY.value, Queue.TIMED.value
+    for publication in batch:
+        event = publication.event
+        due_at, queue = now, ready
+        if event.deliver_at is not None and event.deliver_at > now:
+            due_at, queue = event.deliver_at, timed
+        if len(publication.endpoints) == 1:  # the delivery with ordinal 0 has the event's own id
+            rows.append((event.id, publication.endpoints[0], due_at, queue))
+        else:
+            rows += [
+                (delivery_of(event.id, ordinal), endpoint, due_at, queue)
+                for ordinal, endpoint in enumerate(publication.endpoints)
+            ]
+    return rows
+
+
+def _key_rows(batch: Sequence[Publication]) -> list[Row]:
+    return [
+        (
+            publication.event.account,
+            publication.event.idempotency_key,
+            publication.event.id,
+            publication.digest,
+        )
+        for publication in batch
+        if publication.event.idempotency_key is not None
+    ]
+
+
+def _priors(connection: sqlite3.Connection, batch: Sequence[Publication]) -> dict[EventId, Prior]:
+    """The events that the batch's keys already stand for, but for the batch's own (a repeat)."""
+    keyed: dict[tuple[str, str], EventId] = {
+        (publication.event.account, publication.event.idempotency_key): publication.event.id
+        for publication in batch
+        if publication.event.idempotency_key is not None
+    }
+    priors = {}
+    for account, key, event_id, type, created_at, digest in returned_rows(
+        connection, sql.READ_PRIORS, list(keyed)
+    ):
+        ours = keyed[account, key]
+        if event_id != ours:
+            endpoints = connection.execute(sql.READ_PRIOR_ENDPOINTS, delivery_range(event_id)).fetchall()
+            priors[ours] = Prior(event_id, type, created_at, digest, tuple(row[0] for row in endpoints))
+    return priors
+
+
+def _there(connection: sqlite3.Connection, batch: Sequence[Publication], *, last: int) -> set[EventId]:
+    """Those of the events that were there before, when the newest row was `last`."""
+    ids = packed(publication.event.id for publication in batch)
+    return {row[0] for row in connection.execute(sql.ACCEPT_WAS, {"ids": ids, "last": last})}
+
+
+def _first_seq(connection: sqlite3.Connection, event: EventId) -> int | None:
+    (seq,) = connection.execute(sql.ACCEPT_FIRST_SEQ, delivery_range(event)).fetchone()
+    return seq  # type: ignore[no-any-return]

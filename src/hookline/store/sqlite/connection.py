@@ -1,0 +1,71 @@
+"""How is a connection to the file made, and which files are refused?"""
+
+import os
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from hookline.errors import SchemaMissing, StoreRefused
+from hookline.store.sqlite.faults import translated
+
+BUSY_TIMEOUT_S = 5.0  # others write one short transaction at a time
+CACHED_STATEMENTS = 256  # every statement in every bulk length, with room to spare
+OLDEST_SQLITE = (3, 35)  # RETURNING
+_FULL = 2
+
+
+def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
+    """A connection that is durable at commit; `StoreRefused` in one line when that cannot be had."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StoreRefused(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or later is needed.")
+    _refuse_unwritable(path, create=create)
+    uri = f"file:{quote(path)}?mode={'rwc' if create else 'rw'}"
+    try:
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=CACHED_STATEMENTS,
+        )
+    except sqlite3.Error as error:
+        raise StoreRefused(f"Cannot open {path}: {error}.") from error
+    try:
+        _make_durable(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        refusal = translated(error)
+        raise type(refusal)(f"Cannot open {path}: {error}.") from error
+    except StoreRefused:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_durable(connection: sqlite3.Connection, path: str) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    connection.execute("PRAGMA synchronous = FULL")
+    (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
+    if mode != "wal" or synchronous != _FULL:
+        raise StoreRefused(
+            f"Cannot use {path}: SQLite answers journal_mode={mode}, synchronous={synchronous}; "
+            "WAL and FULL are needed to keep what was accepted."
+        )
+    connection.execute("PRAGMA temp_store = MEMORY")  # what savepoints undo stays off the disk
+
+
+def _refuse_unwritable(path: str, *, create: bool) -> None:
+    """Say what is wrong before SQLite says only that it is unable to open the file."""
+    file = Path(path)
+    if file.is_dir():
+        raise StoreRefused(f"Cannot open {path}: it is a directory.")
+    if not file.parent.is_dir():
+        raise StoreRefused(f"Cannot open {path}: there is no directory {file.parent}.")
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise StoreRefused(f"Cannot open {path}: the directory {file.parent} is not writable.")
+    if file.exists():
+        if not os.access(file, os.R_OK | os.W_OK):
+            raise StoreRefused(f"Cannot open {path}: the file is not writable.")
+    elif not create:
+        raise SchemaMissing(f"There is no database {path}: run `hookline migrate`.")

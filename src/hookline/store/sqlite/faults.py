@@ -1,0 +1,32 @@
+"""What does an error of SQLite mean to hookline?"""
+
+import sqlite3
+
+from hookline.errors import HooklineError, StorageFull, StoreRefused, StoreUnavailable
+
+_FULL = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        # A full disk also shows as a failed write, sync or growth of a file.
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_DIR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    }
+)
+_UNUSABLE = frozenset(
+    {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_PERM}
+)
+_PRIMARY = 0xFF  # the rest of an extended code says where it happened
+
+
+def translated(error: sqlite3.Error) -> HooklineError:
+    """The error in hookline's words."""
+    code = getattr(error, "sqlite_errorcode", 0)  # missing when the module itself complains
+    if code in _FULL:
+        return StorageFull(f"SQLite cannot write, its disk may be full: {error}.")
+    if code & _PRIMARY in _UNUSABLE:
+        return StoreRefused(f"SQLite cannot use the database: {error}.")
+    return StoreUnavailable(f"SQLite failed: {error}.")

@@ -1,0 +1,77 @@
+"""What may people change, and how do the lanes' owners learn of it?
+
+Everything here writes one numbered change beside its rows.
+"""
+
+import sqlite3
+
+from hookline.errors import NotFound, WrongState
+from hookline.ids import show
+from hookline.model import DeliveryId, Endpoint, EndpointId
+from hookline.store.sqlite import sql
+from hookline.store.sqlite.rows import endpoint_values
+
+
+def create_endpoint(connection: sqlite3.Connection, endpoint: Endpoint, *, now: float) -> None:
+    values = endpoint_values(endpoint)
+    if connection.execute(sql.CREATE_ENDPOINT, values).rowcount == 0:
+        return  # a repeat
+    connection.execute(sql.CREATE_LANE, {"id": endpoint.id, "enabled": endpoint.enabled})
+    _note(connection, endpoint.id, kind="endpoint", now=now)
+
+
+def update_endpoint(connection: sqlite3.Connection, endpoint: Endpoint, *, now: float) -> bool:
+    if connection.execute(sql.UPDATE_ENDPOINT, endpoint_values(endpoint)).rowcount == 0:
+        return False
+    connection.execute(sql.PAUSE_LANE, {"id": endpoint.id, "enabled": endpoint.enabled})
+    _note(connection, endpoint.id, kind="endpoint", now=now)
+    return True
+
+
+def delete_endpoint(connection: sqlite3.Connection, endpoint: EndpointId, *, now: float) -> bool:
+    if connection.execute(sql.DELETE_ENDPOINT, {"id": endpoint}).rowcount == 0:
+        return False
+    connection.execute(sql.DELETE_LANE, {"id": endpoint})
+    _note(connection, endpoint, kind="endpoint", now=now)
+    return True
+
+
+def cancel_deleted(connection: sqlite3.Connection, *, limit: int, now: float) -> int:
+    rows = connection.execute(sql.CANCEL_DELETED, {"limit": limit, "now": now}).fetchall()
+    for endpoint in sorted({row[0] for row in rows}):
+        _note(connection, endpoint, kind="deliveries", now=now)
+    return len(rows)
+
+
+def retry(connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    return _move(connection, sql.RETRY, delivery, verb="retried", now=now)
+
+
+def cancel(connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    return _move(connection, sql.CANCEL, delivery, verb="cancelled", now=now)
+
+
+def redrive(connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    return _move(connection, sql.REDRIVE, delivery, verb="redriven", now=now)
+
+
+def discard(connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    return _move(connection, sql.DISCARD, delivery, verb="discarded", now=now)
+
+
+def _move(
+    connection: sqlite3.Connection, statement: str, delivery: DeliveryId, *, verb: str, now: float
+) -> EndpointId:
+    row = connection.execute(sql.READ_STATE, {"id": delivery}).fetchone()
+    if row is None:
+        raise NotFound("delivery", show("delivery", delivery))
+    endpoint, state = row
+    if connection.execute(statement, {"id": delivery, "now": now}).rowcount == 0:
+        raise WrongState(verb, state)
+    _note(connection, endpoint, kind="deliveries", now=now)
+    return EndpointId(endpoint)
+
+
+def _note(connection: sqlite3.Connection, endpoint: EndpointId, *, kind: str, now: float) -> None:
+    (n,) = connection.execute(sql.COUNT_CHANGE, {"kind": kind}).fetchone()
+    connection.execute(sql.WRITE_CHANGE, {"n": n, "endpoint": endpoint, "kind": kind, "now": now})

@@ -1,0 +1,326 @@
+"""How do values become rows, and rows values?"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from hookline.ids import MAX_FANOUT
+from hookline.model import (
+    NO_TIMINGS,
+    Attempt,
+    Death,
+    Delivery,
+    Endpoint,
+    ErrorKind,
+    Event,
+    EventId,
+    Outcome,
+    Queue,
+    Reason,
+    Signing,
+    State,
+    Timings,
+)
+from hookline.store.contract import Load, Loaded, Settlement, Taken, Worker
+from hookline.store.sqlite.bulk import Row
+
+ABOVE_ALL_IDS = b"\xff" * 17
+_ORDINALS = MAX_FANOUT - 1
+
+
+def packed(ids: Iterable[bytes]) -> bytes:
+    """A list of ids as the one value that statements take apart."""
+    return b"".join(ids)
+
+
+def delivery_range(event: EventId) -> dict[str, bytes]:
+    """The first and the last id that a delivery of the event can have."""
+    return {"first": event, "last": (int.from_bytes(event) | _ORDINALS).to_bytes(16)}
+
+
+def event_row(event: Event) -> Row:
+    return (
+        event.id,
+        event.account,
+        event.type,
+        event.payload,
+        event.idempotency_key,
+        event.deliver_at,
+        event.created_at,
+    )
+
+
+def read_event(row: Row) -> Event:
+    id, account, type, payload, idempotency_key, deliver_at, created_at = row
+    return Event(
+        id=id,
+        account=account,
+        type=type,
+        payload=payload,
+        idempotency_key=idempotency_key,
+        deliver_at=deliver_at,
+        created_at=created_at,
+    )
+
+
+def endpoint_values(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "id": endpoint.id,
+        "account": endpoint.account,
+        "url": endpoint.url,
+        "events": _text(endpoint.events),
+        "secret": endpoint.secret,
+        "signing": endpoint.signing.value,
+        "description": endpoint.description,
+        "enabled": endpoint.enabled,
+        "disabled_reason": endpoint.disabled_reason,
+        "headers": _text(endpoint.headers),
+        "metadata": _text(endpoint.metadata),
+        "timeout": endpoint.timeout,
+        "max_in_flight": endpoint.max_in_flight,
+        "created_at": endpoint.created_at,
+        "updated_at": endpoint.updated_at,
+    }
+
+
+def read_endpoint(row: Row) -> Endpoint:
+    (
+        id,
+        account,
+        url,
+        events,
+        secret,
+        signing,
+        description,
+        enabled,
+        disabled_reason,
+        headers,
+        metadata,
+        timeout,
+        max_in_flight,
+        created_at,
+        updated_at,
+    ) = row
+    return Endpoint(
+        id=id,
+        account=account,
+        url=url,
+        events=tuple(msgspec.json.decode(events)),
+        secret=secret,
+        signing=Signing(signing),
+        description=description,
+        enabled=bool(enabled),
+        disabled_reason=disabled_reason,
+        headers=msgspec.json.decode(headers),
+        metadata=msgspec.json.decode(metadata),
+        timeout=timeout,
+        max_in_flight=max_in_flight,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def read_taken(row: Row) -> Taken:
+    endpoint_id, epoch, wake_at, hold_until, suspect = row
+    return Taken(endpoint_id, epoch, wake_at, hold_until, bool(suspect))
+
+
+_QUEUES = {queue.value: queue for queue in Queue}
+
+
+def read_loaded(row: Row) -> Loaded:
+    id, endpoint_id, queue, *rest = row
+    return Loaded(id, endpoint_id, _QUEUES[queue], *rest)
+
+
+def settled_row(settlement: Settlement, *, now: float) -> Row:
+    """What the settlement makes of its delivery."""
+    attempt, state = settlement.attempt, settlement.state
+    return (
+        attempt.delivery_id,
+        settlement.endpoint_id,
+        settlement.epoch,
+        attempt.number,
+        attempt.replays,
+        state.value,
+        settlement.due_at,
+        None if state is State.PENDING else now,
+        settlement.reason,
+        attempt.status,
+        attempt.error,
+    )
+
+
+def attempt_row(attempt: Attempt, *, late: bool) -> Row:
+    timings = attempt.timings
+    return (
+        attempt.delivery_id,
+        attempt.id,
+        attempt.number,
+        attempt.replays,
+        late,
+        attempt.at,
+        attempt.outcome.value,
+        attempt.duration,
+        attempt.status,
+        attempt.error,
+        attempt.error_detail,
+        timings.dns,
+        timings.connect,
+        timings.tls,
+        timings.first_byte,
+        attempt.request_url,
+        None if attempt.request_headers is None else _text(attempt.request_headers),
+        None if attempt.response_headers is None else _text(attempt.response_headers),
+        attempt.response_body or None,
+        True if attempt.response_truncated else None,
+        attempt.final_url,
+    )
+
+
+def read_attempt(row: Row) -> Attempt:
+    (
+        id,
+        delivery_id,
+        number,
+        replays,
+        at,
+        outcome,
+        duration,
+        status,
+        error,
+        error_detail,
+        dns,
+        connect,
+        tls,
+        first_byte,
+        request_url,
+        request_headers,
+        response_headers,
+        response_body,
+        response_truncated,
+        final_url,
+        late,
+    ) = row
+    timings = Timings(dns, connect, tls, first_byte)
+    return Attempt(
+        id=id,
+        delivery_id=delivery_id,
+        number=number,
+        replays=replays,
+        at=at,
+        outcome=Outcome(outcome),
+        duration=duration,
+        status=status,
+        error=None if error is None else ErrorKind(error),
+        error_detail=error_detail,
+        timings=NO_TIMINGS if timings == NO_TIMINGS else timings,
+        request_url=request_url,
+        request_headers=None if request_headers is None else msgspec.json.decode(request_headers),
+        response_headers=None if response_headers is None else msgspec.json.decode(response_headers),
+        response_body=response_body or b"",
+        response_truncated=bool(response_truncated),
+        final_url=final_url,
+        late=bool(late),
+    )
+
+
+def read_delivery(row: Row) -> Delivery:
+    (
+        id,
+        event_id,
+        endpoint_id,
+        account,
+        event_type,
+        state,
+        queue,
+        seq,
+        attempts,
+        replays,
+        due_at,
+        created_at,
+        done_at,
+        reason,
+        last_status,
+        last_error,
+        last_error_detail,
+        last_duration,
+        death_reason,
+        death_at,
+        death_attempts,
+    ) = row
+    return Delivery(
+        id=id,
+        event_id=event_id,
+        endpoint_id=endpoint_id,
+        account=account,
+        event_type=event_type,
+        state=State(state),
+        queue=Queue(queue),
+        seq=seq,
+        attempts=attempts,
+        replays=replays,
+        due_at=due_at,
+        created_at=created_at,
+        done_at=done_at,
+        reason=None if reason is None else Reason(reason),
+        last_status=last_status,
+        last_error=None if last_error is None else ErrorKind(last_error),
+        last_error_detail=last_error_detail,
+        last_duration=last_duration,
+        last_death=None if death_reason is None else Death(Reason(death_reason), death_at, death_attempts),
+    )
+
+
+def worker_values(worker: Worker) -> dict[str, Any]:
+    return {
+        "id": worker.id,
+        "kind": worker.kind,
+        "host": worker.host,
+        "pid": worker.pid,
+        "version": worker.version,
+        "started_at": worker.started_at,
+        "seen_at": worker.seen_at,
+        "beat": worker.beat,
+        **load_values(worker.load),
+    }
+
+
+def load_values(load: Load) -> dict[str, Any]:
+    return msgspec.structs.asdict(load)
+
+
+def read_worker(row: Row) -> Worker:
+    (
+        id,
+        kind,
+        host,
+        pid,
+        version,
+        started_at,
+        seen_at,
+        beat,
+        lanes,
+        in_flight,
+        free,
+        waiting,
+        draining,
+        buried,
+    ) = row
+    return Worker(
+        id=id,
+        kind=kind,
+        host=host,
+        pid=pid,
+        version=version,
+        started_at=started_at,
+        seen_at=seen_at,
+        beat=beat,
+        load=Load(lanes, in_flight, free, waiting, bool(draining)),
+        buried=bool(buried),
+    )
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,282 @@
+"""How does hookline keep everything in one SQLite file?
+
+This is the contract's list of verbs: each hands its work to the connection it belongs on. All writes go
+through one connection, which commits what waits together; loads have one of their own, and so have the lists
+that people ask for, which may take long.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from hookline.clock import Clock, SystemClock
+from hookline.errors import StoreUnavailable
+from hookline.model import (
+    Attempt,
+    Delivery,
+    DeliveryId,
+    Endpoint,
+    EndpointId,
+    Event,
+    EventId,
+    State,
+    WorkerId,
+)
+from hookline.store.contract import (
+    Acceptance,
+    Catalogue,
+    DeliveryFilter,
+    Load,
+    Loaded,
+    Publication,
+    Pulse,
+    Release,
+    Settlement,
+    Taken,
+    Verdict,
+    Want,
+    Worker,
+)
+from hookline.store.migrations import refuse_unless_current
+from hookline.store.sqlite import accepting, migrating, operators, owning, reading, workers
+from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.lock import ServingLock
+from hookline.store.sqlite.timekeeping import FileTime
+from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_together, run_each
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """The store in one file."""
+
+    exclusive = True  # one process serves a file
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Clock | None = None,
+        executor: Callable[..., Executor] = Threaded,
+    ) -> None:
+        self._path = path
+        self._clock = clock or SystemClock()
+        self._time = FileTime(self._clock)
+        self._executor = executor
+        self._lock = ServingLock(path)
+        self._writer: Executor | None = None
+        self._loader: Executor | None = None
+        self._lister: Executor | None = None
+        self._version: int | None = None  # of other connections' writes, at the last pulse
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({self._path!r})"
+
+    # life
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date, safely beside others doing the same; the names of what was applied."""
+        connection = connect(self._path, create=True)
+        try:
+            return migrating.migrate(connection, at=self._clock.wall())
+        except sqlite3.Error as error:
+            raise translated(error) from error
+        finally:
+            connection.close()
+
+    async def open(self, *, serve: bool = True) -> None:
+        """Connect; refuse an unsafe or foreign file, and one that another process serves."""
+        connections: list[sqlite3.Connection] = []
+        try:
+            connections.append(connect(self._path))
+            refuse_unless_current(migrating.MIGRATIONS, migrating.applied(connections[0]))
+            if serve:
+                self._lock.acquire()
+            connections += [connect(self._path), connect(self._path)]
+        except BaseException as error:
+            for connection in connections:
+                connection.close()
+            self._lock.release()
+            if isinstance(error, sqlite3.Error):
+                raise translated(error) from error
+            raise
+        self._writer = self._executor(connections[0], commit_together)
+        self._loader = self._executor(connections[1], run_each)
+        self._lister = self._executor(connections[2], run_each)
+
+    async def close(self) -> None:
+        """Finish what was handed in and let go of every connection."""
+        # The writer goes last: the last connection to close folds the log into the file.
+        for executor in (self._lister, self._loader, self._writer):
+            if executor is not None:
+                await executor.stop()
+        self._lock.release()
+
+    async def _write(self, work: Work[T]) -> T:
+        if self._writer is None:
+            raise StoreUnavailable("The store is not open.")
+        return await self._writer.run(work)
+
+    async def _load(self, work: Work[T]) -> T:
+        if self._loader is None:
+            raise StoreUnavailable("The store is not open.")
+        return await self._loader.run(work)
+
+    async def _read(self, work: Work[T]) -> T:
+        if self._lister is None:
+            raise StoreUnavailable("The store is not open.")
+        return await self._lister.run(work)
+
+    # accepting
+
+    async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
+        """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
+        return await self._write(partial(accepting.accept, batch=batch, catalogue=catalogue, now=now))
+
+    # lanes
+
+    async def take(self, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
+        """Own up to `limit` free lanes whose `wake_at` has come, earliest first."""
+        return await self._write(partial(owning.take, worker=worker, limit=limit, now=now))
+
+    async def take_these(self, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float) -> list[Taken]:
+        """Own those of the lanes that are free, not paused and not held back."""
+        return await self._write(partial(owning.take_these, worker=worker, lanes=lanes, now=now))
+
+    async def load(self, wants: Sequence[Want], *, known: Sequence[DeliveryId], now: float) -> list[Loaded]:
+        """Pending deliveries of the lanes that are not in `known`."""
+        return await self._load(partial(owning.load, wants=wants, known=known, now=now))
+
+    async def payload(self, event: EventId) -> bytes:
+        """The payload of an event whose row exists."""
+        return await self._load(partial(owning.payload, event=event))
+
+    async def settle(self, worker: WorkerId, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
+        """Fenced: attempt, delivery in one commit; one verdict for each settlement, in order."""
+        return await self._write(partial(owning.settle, worker=worker, batch=batch, now=now))
+
+    async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
+        """Fenced: let lanes go; those that were let go."""
+        return await self._write(partial(owning.release, worker=worker, releases=releases))
+
+    async def wake(self, lanes: Sequence[EndpointId], *, now: float) -> None:
+        """Lower `wake_at` of those lanes that are free to what their rows ask for."""
+        await self._write(partial(owning.wake, lanes=lanes, now=now))
+
+    # workers
+
+    async def register(self, worker: Worker) -> None:
+        """Add the process to `workers`."""
+        await self._write(partial(workers.register, worker=worker))
+
+    async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
+        """Count up; False when the worker is buried (or gone)."""
+        return await self._write(partial(workers.beat, worker=worker, load=load, now=now))
+
+    async def pulse(self, *, seen: int) -> Pulse:
+        """The store's time, all workers, the changes after number `seen`.
+
+        Looked at on the writer's connection: only there is a write of our own not somebody else's.
+        """
+        if self._writer is None:
+            raise StoreUnavailable("The store is not open.")
+        look = await self._writer.run(partial(workers.Look, seen=seen), transacts=False)
+        foreign, self._version = look.version != self._version, look.version
+        now = self._time.now(written=look.written)
+        return Pulse(now, look.workers, look.changes, foreign=foreign)
+
+    async def owned(self, worker: WorkerId) -> list[Taken]:
+        """The lanes that name this worker as owner."""
+        return await self._load(partial(workers.owned, worker=worker))
+
+    async def bury(self, worker: WorkerId, *, beat: int, now: float) -> bool:
+        """Declare a worker dead if its beat is still this one; True when it is buried now (or was before)."""
+        return await self._write(partial(workers.bury, worker=worker, beat=beat, now=now))
+
+    async def free(self, worker: WorkerId, *, now: float) -> list[EndpointId]:
+        """Take up to FREE_CHUNK lanes from a buried worker."""
+        return await self._write(partial(workers.free, worker=worker, now=now))
+
+    async def sweep(self, *, after: EndpointId | None, now: float) -> EndpointId | None:
+        """Wake, among the next SWEEP_CHUNK lanes after this id, the free ones; the id to go on from."""
+        return await self._write(partial(workers.sweep, after=after, now=now))
+
+    async def retire(self, worker: WorkerId) -> None:
+        """Delete the worker's row, if no lane names it."""
+        await self._write(partial(workers.retire, worker=worker))
+
+    # operators
+
+    async def create_endpoint(self, endpoint: Endpoint, *, now: float) -> None:
+        """Add an endpoint and its lane."""
+        await self._write(partial(operators.create_endpoint, endpoint=endpoint, now=now))
+
+    async def update_endpoint(self, endpoint: Endpoint, *, now: float) -> bool:
+        """Replace an endpoint; a disabled one's lane is paused. False when it is gone."""
+        return await self._write(partial(operators.update_endpoint, endpoint=endpoint, now=now))
+
+    async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
+        """Delete an endpoint, leaving a paused tombstone of its lane."""
+        return await self._write(partial(operators.delete_endpoint, endpoint=endpoint, now=now))
+
+    async def cancel_deleted(self, *, limit: int, now: float) -> int:
+        """Cancel up to `limit` pending deliveries of deleted endpoints; how many there were."""
+        return await self._write(partial(operators.cancel_deleted, limit=limit, now=now))
+
+    async def retry(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """A pending delivery becomes due now, its count goes on."""
+        return await self._write(partial(operators.retry, delivery=delivery, now=now))
+
+    async def cancel(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """pending -> cancelled."""
+        return await self._write(partial(operators.cancel, delivery=delivery, now=now))
+
+    async def redrive(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """dead, delivered or cancelled -> pending."""
+        return await self._write(partial(operators.redrive, delivery=delivery, now=now))
+
+    async def discard(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+        """dead -> cancelled."""
+        return await self._write(partial(operators.discard, delivery=delivery, now=now))
+
+    # reading
+
+    async def catalogue(self) -> Catalogue:
+        """All endpoints and the change number they include, in one snapshot."""
+        return await self._read(reading.catalogue)
+
+    async def endpoints_by_id(self, ids: Sequence[EndpointId]) -> list[Endpoint]:
+        """Those of them that exist."""
+        return await self._read(partial(reading.endpoints_by_id, ids=ids))
+
+    async def list_endpoints(
+        self, *, account: str | None, enabled: bool | None, after: EndpointId | None, limit: int
+    ) -> list[Endpoint]:
+        """Newest first, from below the id `after`."""
+        return await self._read(
+            partial(reading.list_endpoints, account=account, enabled=enabled, after=after, limit=limit)
+        )
+
+    async def event(self, event: EventId) -> Event | None:
+        """One event with its payload."""
+        return await self._read(partial(reading.event, event=event))
+
+    async def delivery(self, delivery: DeliveryId) -> Delivery | None:
+        """One delivery."""
+        return await self._read(partial(reading.delivery, delivery=delivery))
+
+    async def list_deliveries(
+        self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
+    ) -> list[Delivery]:
+        """Newest first, from below the id `after`."""
+        return await self._read(partial(reading.list_deliveries, filter=filter, after=after, limit=limit))
+
+    async def attempts(self, delivery: DeliveryId) -> list[Attempt]:
+        """All attempts of a delivery, oldest first, late ones included."""
+        return await self._read(partial(reading.attempts, delivery=delivery))
+
+    async def counts(self) -> dict[State, int]:
+        """How many deliveries are in each state."""
+        return await self._read(reading.counts)

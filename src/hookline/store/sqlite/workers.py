@@ -1,0 +1,55 @@
+"""How do processes show that they are alive, and what becomes of the lanes of those that are not?"""
+
+import sqlite3
+
+from hookline.model import EndpointId, WorkerId
+from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, Worker
+from hookline.store.sqlite import sql
+from hookline.store.sqlite.rows import load_values, read_taken, read_worker, worker_values
+
+
+def register(connection: sqlite3.Connection, worker: Worker) -> None:
+    connection.execute(sql.REGISTER, worker_values(worker))
+
+
+def beat(connection: sqlite3.Connection, worker: WorkerId, load: Load, *, now: float) -> bool:
+    connection.execute(sql.BEAT_CLOCK, {"now": now})
+    return connection.execute(sql.BEAT, {"worker": worker, "now": now, **load_values(load)}).rowcount == 1
+
+
+class Look:
+    """What a pulse reads; `version` is SQLite's count of the commits of other connections."""
+
+    def __init__(self, connection: sqlite3.Connection, *, seen: int) -> None:
+        (self.version,) = connection.execute(sql.PULSE_FOREIGN).fetchone()
+        (self.written,) = connection.execute(sql.PULSE_CLOCK).fetchone()
+        self.workers = tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall()))
+        changes = connection.execute(sql.PULSE_CHANGES, {"seen": seen}).fetchall()
+        self.changes = tuple(Change(*row) for row in changes)
+
+
+def owned(connection: sqlite3.Connection, worker: WorkerId) -> list[Taken]:
+    return [read_taken(row) for row in connection.execute(sql.OWNED, {"worker": worker}).fetchall()]
+
+
+def bury(connection: sqlite3.Connection, worker: WorkerId, *, beat: int, now: float) -> bool:
+    connection.execute(sql.BURY, {"worker": worker, "beat": beat, "now": now})
+    (buried,) = connection.execute(sql.IS_BURIED, {"worker": worker}).fetchone()
+    return bool(buried)
+
+
+def free(connection: sqlite3.Connection, worker: WorkerId, *, now: float) -> list[EndpointId]:
+    rows = connection.execute(sql.FREE, {"worker": worker, "limit": FREE_CHUNK, "now": now}).fetchall()
+    return [row[0] for row in rows]
+
+
+def sweep(connection: sqlite3.Connection, *, after: EndpointId | None, now: float) -> EndpointId | None:
+    start = after or b""
+    found, last = connection.execute(sql.SWEEP_RANGE, {"after": start, "limit": SWEEP_CHUNK}).fetchone()
+    if found:
+        connection.execute(sql.SWEEP, {"after": start, "last": last, "now": now})
+    return last if found == SWEEP_CHUNK else None
+
+
+def retire(connection: sqlite3.Connection, worker: WorkerId) -> None:
+    connection.execute(sql.RETIRE, {"worker": worker})

@@ -1,0 +1,199 @@
+"""Who carries out the store's work, and in which transaction?
+
+Writes that wait together are committed together: one `BEGIN IMMEDIATE … COMMIT` and so one fsync, with a
+savepoint for each job, so that a job that fails takes nothing of the others with it. `Threaded` does it on a
+thread of its own and answers the event loop once a batch; `Inline` does the same at once on the caller's
+thread, for simulations that must not have threads.
+"""
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from hookline.errors import HooklineError, StoreUnavailable
+from hookline.store.sqlite.faults import translated
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+
+class Job:
+    """A piece of work and what came of it."""
+
+    __slots__ = ("error", "future", "result", "transacts", "work")
+
+    def __init__(
+        self, work: Work[Any], *, transacts: bool, future: asyncio.Future[Any] | None = None
+    ) -> None:
+        self.work = work
+        self.transacts = transacts
+        self.future = future
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        try:
+            self.result = self.work(connection)
+        except sqlite3.Error as error:
+            self.fail(translated(error), cause=error)
+        except Exception as error:
+            self.error = error
+
+    def fail(self, error: HooklineError, *, cause: BaseException) -> None:
+        error.__cause__ = cause
+        self.error = error
+
+
+def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+    """Run the jobs in one transaction; those that fail, and only those, leave nothing behind."""
+    writers = []
+    for job in jobs:
+        if job.transacts:
+            writers.append(job)
+        else:
+            job.run(connection)
+    if not writers:
+        return
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        if len(writers) == 1:
+            _run_alone(connection, writers[0])
+        else:
+            _run_apart(connection, writers)
+    except sqlite3.Error as error:
+        if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        for job in writers:
+            if job.error is None:
+                job.fail(translated(error), cause=error)
+
+
+def _run_alone(connection: sqlite3.Connection, job: Job) -> None:
+    job.run(connection)
+    if job.error is None:
+        connection.execute("COMMIT")
+    elif connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        connection.execute("SAVEPOINT job")
+        job.run(connection)
+        if job.error is not None:
+            if not connection.in_transaction:  # a full disk ends the whole transaction
+                raise sqlite3.OperationalError("the transaction was rolled back") from job.error
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+    connection.execute("COMMIT")
+
+
+def run_each(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+    """Run jobs that only read."""
+    for job in jobs:
+        job.run(connection)
+
+
+CarryOut = Callable[[sqlite3.Connection, Sequence[Job]], None]
+
+
+class Executor(Protocol):
+    """Carries out work on one connection, one batch after another."""
+
+    def __init__(self, connection: sqlite3.Connection, carry_out: CarryOut) -> None: ...
+
+    async def run(self, work: Work[T], *, transacts: bool = True) -> T:
+        """Do it and wait for it; work that does not transact runs before the batch's transaction."""
+
+    async def stop(self) -> None:
+        """Finish what was handed in and close the connection."""
+
+
+class Threaded:
+    """A thread that takes everything that waits as one batch."""
+
+    def __init__(self, connection: sqlite3.Connection, carry_out: CarryOut) -> None:
+        self._connection = connection
+        self._carry_out = carry_out
+        self._loop = asyncio.get_running_loop()
+        self._waiting: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopped: asyncio.Future[None] | None = None
+        self._thread = threading.Thread(target=self._serve, name="hookline-sqlite", daemon=True)
+        self._thread.start()
+
+    async def run(self, work: Work[T], *, transacts: bool = True) -> T:
+        if self._stopped is not None:
+            raise StoreUnavailable("The store is closed.")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._waiting.put(Job(work, transacts=transacts, future=future))
+        return await future
+
+    async def stop(self) -> None:
+        if self._stopped is None:
+            self._stopped = self._loop.create_future()
+            self._waiting.put(None)
+        await asyncio.shield(self._stopped)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        going_on = True
+        while going_on:
+            batch = [self._waiting.get()]
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    batch.append(self._waiting.get_nowait())
+            going_on = None not in batch
+            jobs = [job for job in batch if job is not None]
+            self._carry_out(self._connection, jobs)
+            if jobs:
+                self._on_loop(_answer, jobs)
+        self._connection.close()
+        self._on_loop(self._say_stopped)
+
+    def _on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _say_stopped(self) -> None:
+        if self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(None)
+
+
+def _answer(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        future = job.future
+        if future is None or future.done():  # its caller was cancelled; the work stands
+            continue
+        if job.error is None:
+            future.set_result(job.result)
+        else:
+            future.set_exception(job.error)
+
+
+class Inline:
+    """Does everything at once, on the caller's thread."""
+
+    def __init__(self, connection: sqlite3.Connection, carry_out: CarryOut) -> None:
+        self._connection = connection
+        self._carry_out = carry_out
+        self._stopped = False
+
+    async def run(self, work: Work[T], *, transacts: bool = True) -> T:
+        if self._stopped:
+            raise StoreUnavailable("The store is closed.")
+        job = Job(work, transacts=transacts)
+        self._carry_out(self._connection, [job])
+        if job.error is not None:
+            raise job.error
+        result: T = job.result
+        return result
+
+    async def stop(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._connection.close()

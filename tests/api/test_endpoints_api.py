@@ -1,0 +1,162 @@
+"""How are endpoints managed over HTTP?"""
+
+import pytest
+
+
+def test_an_endpoint_is_created_with_its_secret_and_read_without(service):
+    answer = service.call(
+        "POST",
+        "/v1/endpoints",
+        {
+            "url": "HTTPS://Hooks.Example.COM:443/A?b=%2F",
+            "events": ["order.*"],
+            "headers": {"X-Token": "canary"},
+        },
+    )
+    created = answer.json()
+    assert answer.status_code == 201
+    assert answer.headers["location"] == f"/v1/endpoints/{created['id']}"
+    assert created["secret"].startswith("whsec_")
+    assert "canary" not in answer.text
+    shown = service.call("GET", f"/v1/endpoints/{created['id']}").json()
+    assert shown == {name: value for name, value in created.items() if name != "secret"}
+    assert shown == {
+        "id": created["id"],
+        "account": "default",
+        "url": "https://hooks.example.com/A?b=%2F",
+        "events": ["order.*"],
+        "description": "",
+        "enabled": True,
+        "disabled_reason": None,
+        "headers": {"X-Token": "***"},
+        "metadata": {},
+        "signing": "standard",
+        "timeout_ms": 10_000,
+        "max_in_flight": 5,
+        "created_at": created["created_at"],
+        "updated_at": created["created_at"],
+    }
+
+
+def test_every_field_comes_back_as_it_was_given(service):
+    fields = {
+        "account": "acme",
+        "events": ["a", "b.*", "*"],
+        "description": "line\nbreak and \u202e override",
+        "enabled": False,
+        "metadata": {"tier": ["gold", 1, 1.5, None, True, {"x": "é"}]},
+        "signing": "classic",
+        "secret": "a-secret-already-in-use",
+        "timeout_ms": 1_001,
+        "max_in_flight": 17,
+    }
+    created = service.create(**fields)
+    assert {name: created[name] for name in fields} == fields
+    shown = service.call("GET", f"/v1/endpoints/{created['id']}").json()
+    assert {name: shown[name] for name in fields if name != "secret"} == {
+        name: value for name, value in fields.items() if name != "secret"
+    }
+
+
+@pytest.mark.parametrize("media", ["application/json", "application/merge-patch+json"])
+def test_a_patch_changes_what_it_names(service, media):
+    created = service.create(headers={"X-A": "1", "X-B": "2"}, description="old")
+    patch = {"description": None, "headers": {"X-A": None, "X-C": "3"}, "max_in_flight": 7, "enabled": False}
+    answer = service.call("PATCH", f"/v1/endpoints/{created['id']}", patch, content_type=media)
+    assert answer.status_code == 200
+    expected = {
+        **created,
+        "description": "",
+        "headers": {"X-B": "***", "X-C": "***"},
+        "max_in_flight": 7,
+        "enabled": False,
+        "updated_at": answer.json()["updated_at"],
+    }
+    del expected["secret"]
+    assert answer.json() == expected
+    assert answer.json()["updated_at"] > created["updated_at"]
+    assert service.call("GET", f"/v1/endpoints/{created['id']}").json() == expected
+
+
+def test_a_patch_that_will_not_do_changes_nothing(service):
+    created = service.create()
+    path = f"/v1/endpoints/{created['id']}"
+    before = service.call("GET", path).json()
+    for patch, code in [
+        ({"url": "http://169.254.169.254/", "description": "x"}, "url_forbidden"),
+        ({"description": "x", "secret": "y"}, "unknown_field"),
+        ({"account": "other"}, "invalid_field"),
+    ]:
+        assert service.call("PATCH", path, patch).json()["code"] == code
+    assert service.call("GET", path).json() == before
+
+
+def test_a_deleted_endpoint_is_gone(service):
+    path = f"/v1/endpoints/{service.create()['id']}"
+    answer = service.call("DELETE", path)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["request-id"]
+    for method, body in (("GET", None), ("PATCH", {}), ("DELETE", None)):
+        again = service.call(method, path, body)
+        assert (again.status_code, again.json()["code"]) == (404, "not_found")
+
+
+def test_endpoints_are_listed_newest_first_page_by_page(service):
+    created = [service.create(account="pages")["id"] for _ in range(5)]
+    service.create(account="elsewhere")
+    listed: list[str] = []
+    path = "/v1/endpoints?account=pages&limit=2"
+    sizes = []
+    while True:
+        page = service.call("GET", path).json()
+        listed += [endpoint["id"] for endpoint in page["data"]]
+        sizes.append(len(page["data"]))
+        if page["next_cursor"] is None:
+            break
+        path = f"/v1/endpoints?account=pages&limit=2&cursor={page['next_cursor']}"
+    assert listed == created[::-1]
+    assert sizes == [2, 2, 1]
+
+
+def test_a_full_last_page_has_no_next(service):
+    for _ in range(2):
+        service.create(account="full")
+    assert service.call("GET", "/v1/endpoints?account=full&limit=2").json()["next_cursor"] is None
+
+
+def test_endpoints_are_filtered_by_whether_they_are_enabled(service):
+    on, off = service.create(account="onoff")["id"], service.create(account="onoff", enabled=False)["id"]
+
+    def ids(query: str) -> list[str]:
+        return [
+            each["id"] for each in service.call("GET", f"/v1/endpoints?account=onoff{query}").json()["data"]
+        ]
+
+    assert (ids("&enabled=true"), ids("&enabled=false"), ids("")) == ([on], [off], [off, on])
+
+
+def test_a_cursor_is_good_for_its_own_list_only(service):
+    for _ in range(3):
+        service.create(account="cursors")
+    cursor = service.call("GET", "/v1/endpoints?account=cursors&limit=1").json()["next_cursor"]
+    assert service.call("GET", f"/v1/endpoints?account=cursors&limit=2&cursor={cursor}").status_code == 200
+    flipped = ("A" if cursor[0] != "A" else "B") + cursor[1:]
+    for path in (
+        f"/v1/endpoints?account=other&cursor={cursor}",
+        f"/v1/endpoints?cursor={cursor}",
+        f"/v1/endpoints?account=cursors&enabled=true&cursor={cursor}",
+        f"/v1/deliveries?account=cursors&cursor={cursor}",
+        f"/v1/endpoints?account=cursors&cursor={flipped}",
+        f"/v1/endpoints?account=cursors&cursor={cursor[:-1]}",
+        f"/v1/endpoints?account=cursors&cursor={cursor}AAAA",
+    ):
+        answer = service.call("GET", path)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_cursor"), path
+
+
+def test_head_answers_as_get_without_a_body(service):
+    path = f"/v1/endpoints/{service.create()['id']}"
+    get, head = service.call("GET", path), service.call("HEAD", path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(get.content))
+    assert service.call("HEAD", "/v1/endpoints/ep_" + "0" * 26).status_code == 404

@@ -1,0 +1,159 @@
+"""How does the server process live and end?"""
+
+import json
+import signal
+import socket
+import sqlite3
+import threading
+import time
+
+import httpx
+
+from server_process import ServerProcess
+
+KEY = {"HOOKLINE_API_KEY": "hlk_the_key_of_these_tests"}
+
+
+class Receiver:
+    """Takes one request at a time and answers when told to."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self.arrived = threading.Event()
+        self.release = threading.Event()
+        self.requests = 0
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            with connection:
+                while connection.recv(65_536):
+                    self.requests += 1
+                    self.arrived.set()
+                    self.release.wait(30)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    def close(self) -> None:
+        self.release.set()
+        # Closing alone does not wake a thread that waits in accept().
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self._thread.join(30)
+
+
+def publish(process: ServerProcess, receiver: Receiver) -> str:
+    with httpx.Client(base_url=process.url, trust_env=False) as client:
+        endpoint = {"url": f"http://127.0.0.1:{receiver.port}/", "events": ["*"], "timeout_ms": 60_000}
+        assert client.post("/v1/endpoints", json=endpoint).status_code == 201
+        answer = client.post("/v1/events", json={"type": "a", "payload": 1})
+        assert answer.status_code == 202
+        return str(answer.json()["id"])
+
+
+def test_it_says_where_it_listens_and_in_which_mode(tmp_path):
+    with ServerProcess("--dev", cwd=tmp_path) as process:
+        assert process.stderr == (
+            f"hookline 0.1.0 listening on http://127.0.0.1:{process.port} "
+            "(development mode: loopback only, no key needed, private networks allowed)\n"
+        )
+        assert process.stop() == 0
+    with ServerProcess(cwd=tmp_path, env=KEY) as process:
+        assert process.stderr == f"hookline 0.1.0 listening on http://127.0.0.1:{process.port}\n"
+        assert process.stop() == 0
+
+
+def test_it_listens_on_ipv6_too(tmp_path):
+    with ServerProcess("--dev", "--host", "::1", cwd=tmp_path) as process:
+        assert httpx.get(f"{process.url}/healthz", trust_env=False).status_code == 200
+        assert process.stop() == 0
+
+
+def test_both_signals_stop_it_cleanly(tmp_path):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with ServerProcess("--dev", cwd=tmp_path) as process:
+            process.send(number)
+            assert process.wait() == 0
+            assert "Traceback" not in process.stderr
+
+
+def test_a_stopping_server_finishes_what_is_under_way_and_accepts_no_more(tmp_path):
+    receiver = Receiver()
+    with ServerProcess("--dev", "--database", "sqlite:///x.db", cwd=tmp_path) as process:
+        publish(process, receiver)
+        assert receiver.arrived.wait(20)
+        process.send(signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while accepts(process.port):
+            assert time.monotonic() < deadline
+        assert process.process.poll() is None
+        receiver.release.set()
+        assert process.wait() == 0
+    receiver.close()
+    with sqlite3.connect(tmp_path / "x.db") as connection:
+        states = connection.execute("SELECT state, attempts FROM deliveries").fetchall()
+    connection.close()
+    assert states == [("delivered", 1)]
+    assert receiver.requests == 1
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path):
+    receiver = Receiver()
+    with ServerProcess("--dev", cwd=tmp_path) as process:
+        publish(process, receiver)
+        assert receiver.arrived.wait(20)
+        process.send(signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while accepts(process.port):
+            assert time.monotonic() < deadline
+        process.send(signal.SIGTERM)
+        assert process.wait(1.0) == 1
+    receiver.close()
+
+
+def test_what_was_accepted_is_delivered_after_a_kill(tmp_path):
+    receiver = Receiver()
+    with ServerProcess("--dev", "--database", "sqlite:///x.db", cwd=tmp_path) as process:
+        event = publish(process, receiver)
+        assert receiver.arrived.wait(20)
+        process.kill()
+    receiver.release.set()
+    with (
+        ServerProcess("--dev", "--database", "sqlite:///x.db", cwd=tmp_path) as process,
+        httpx.Client(base_url=process.url, trust_env=False) as client,
+    ):
+        deadline = time.monotonic() + 40
+        while client.get(f"/v1/events/{event}").json()["deliveries"]["delivered"] != 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert process.stop() == 0
+    receiver.close()
+
+
+def test_log_lines_are_json_without_a_terminal(tmp_path):
+    receiver = Receiver()
+    env = {"HOOKLINE_DRAIN_S": "0.1"}
+    with ServerProcess("--dev", cwd=tmp_path, env=env) as process:
+        publish(process, receiver)
+        assert receiver.arrived.wait(20)
+        assert process.stop() == 0
+        lines = process.stderr.splitlines()[1:]
+    receiver.close()
+    events = [json.loads(line) for line in lines]
+    assert [event["event"] for event in events] == ["worker.undrained"]
+    assert {"level", "timestamp", "in_flight"} <= set(events[0])
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    except ConnectionResetError:
+        pass  # closed in this very moment: the next look is refused
+    return True

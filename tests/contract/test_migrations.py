@@ -1,0 +1,191 @@
+"""Does every database get exactly the schema this code knows, or a clear refusal?"""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from hookline.errors import SchemaMissing, StoreRefused
+from hookline.store.contract import Store
+from hookline.store.migrations import Applied, Migration, outstanding, read_migrations, refuse_unless_current
+from hookline.store.postgres.store import PostgresStore
+from hookline.store.sqlite import migrating
+from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite.store import SqliteStore
+
+FIRST = Migration(1, "0001_tables", "sum 1", "")
+SECOND = Migration(2, "0002_more", "sum 2", "")
+KNOWN = (FIRST, SECOND)
+
+
+def record_of(migration):
+    return Applied(migration.number, migration.name, migration.checksum)
+
+
+def test_a_new_database_needs_everything():
+    assert outstanding(KNOWN, []) == KNOWN
+
+
+def test_what_was_applied_is_not_applied_again():
+    assert outstanding(KNOWN, [record_of(FIRST)]) == (SECOND,)
+    assert outstanding(KNOWN, [record_of(FIRST), record_of(SECOND)]) == ()
+
+
+def test_a_schema_from_the_future_is_refused():
+    with pytest.raises(StoreRefused, match=r"0002_more.*upgrade hookline"):
+        outstanding([FIRST], [record_of(FIRST), record_of(SECOND)])
+
+
+def test_an_edited_migration_is_refused():
+    with pytest.raises(StoreRefused, match="0001_tables was edited"):
+        outstanding(KNOWN, [Applied(1, "0001_tables", "another sum")])
+
+
+def test_a_database_that_is_behind_is_sent_to_migrate():
+    with pytest.raises(StoreRefused, match=r"0002_more.*run `hookline migrate`"):
+        refuse_unless_current(KNOWN, [record_of(FIRST)])
+    with pytest.raises(SchemaMissing, match="run `hookline migrate`"):
+        refuse_unless_current(KNOWN, [])
+    refuse_unless_current(KNOWN, [record_of(FIRST), record_of(SECOND)])
+
+
+@pytest.mark.parametrize(
+    "package", ["hookline.store.sqlite.migrations", "hookline.store.postgres.migrations"]
+)
+def test_the_shipped_migrations_are_numbered_from_one(package):
+    migrations = read_migrations(package)
+    assert [migration.number for migration in migrations] == list(range(1, len(migrations) + 1))
+    assert migrations
+
+
+def test_a_gap_in_the_numbers_is_a_mistake(tmp_path, monkeypatch):
+    package = tmp_path / "gap"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "0002_b.sql").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match="not numbered"):
+        read_migrations("gap")
+
+
+def test_line_endings_do_not_count_as_an_edit(tmp_path, monkeypatch):
+    sums = set()
+    for name, text in (("unix", b"SELECT 1;\nSELECT 2;\n"), ("windows", b"SELECT 1;\r\nSELECT 2;\r\n")):
+        package = tmp_path / f"endings_{name}"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "0001_a.sql").write_bytes(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        sums |= {migration.checksum for migration in read_migrations(package.name)}
+    assert len(sums) == 1
+
+
+def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path):
+    broken = Migration(1, "0001_broken", "sum", "CREATE TABLE a (b);\nINSERT INTO nowhere VALUES (1);\n")
+    with closing(connect(str(tmp_path / "x.db"), create=True)) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+            migrating.migrate(connection, at=0.0, migrations=[broken])
+        assert migrating.applied(connection) == []
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+class Bare:
+    """A database that nothing was done to yet, and a way around the store."""
+
+    def __init__(self, new_store: Callable[[], Store], code: str, execute: Callable[[str], object]) -> None:
+        self.new_store = new_store
+        self.code = code
+        self.execute = execute
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def bare(request, tmp_path):
+    if request.param == "sqlite":
+        path = str(tmp_path / "bare.db")
+
+        def execute(statement):
+            with closing(sqlite3.connect(path)) as connection, connection:
+                return connection.execute(statement).fetchall()
+
+        code = f"from hookline.store.sqlite.store import SqliteStore as S; store = S({path!r})"
+        yield Bare(lambda: SqliteStore(path), code, execute)
+        return
+    server = request.getfixturevalue("postgres_server")
+    name = server.create_database()
+    url = server.url(name)
+
+    def execute(statement):
+        with psycopg.connect(url, options="-c search_path=hookline") as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    code = f"from hookline.store.postgres.store import PostgresStore as S; store = S({url!r})"
+    yield Bare(lambda: PostgresStore(url), code, execute)
+    server.drop_database(name)
+
+
+MIGRATE = "; import asyncio; input(); print(asyncio.run(store.migrate()))"
+
+
+def test_eight_processes_that_migrate_at_once_apply_everything_once(bare):
+    command = [sys.executable, "-c", bare.code + MIGRATE]
+    processes = [
+        subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(8)
+    ]
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    answers = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 8, answers
+    applied = [name for out, _ in answers for name in eval(out)]  # noqa: S307 - a list we printed
+    (rows,) = [bare.execute("SELECT name FROM schema_migrations ORDER BY number")]
+    assert sorted(applied) == [row[0] for row in rows]
+    assert applied
+
+
+@pytest.mark.anyio
+async def test_a_migrated_database_opens_and_has_nothing_left_to_do(bare):
+    store = bare.new_store()
+    assert await store.migrate()
+    assert await store.migrate() == []
+    await store.open()
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_database_without_a_schema_is_not_opened(bare):
+    store = bare.new_store()
+    with pytest.raises(SchemaMissing, match="run `hookline migrate`"):
+        await store.open()
+    await store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE schema_migrations SET checksum = 'x' WHERE number = 1", "was edited"),
+        (
+            "INSERT INTO schema_migrations (number, name, checksum, applied_at) "
+            "SELECT 9999, '9999_future', 'x', applied_at FROM schema_migrations WHERE number = 1",
+            "9999_future.*upgrade hookline",
+        ),
+    ],
+)
+async def test_a_schema_that_this_code_does_not_know_is_neither_opened_nor_migrated(bare, statement, message):
+    store = bare.new_store()
+    await store.migrate()
+    await asyncio.to_thread(bare.execute, statement)
+    with pytest.raises(StoreRefused, match=message):
+        await store.open()
+    with pytest.raises(StoreRefused, match=message):
+        await store.migrate()
+    await store.close()

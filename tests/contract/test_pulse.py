@@ -1,0 +1,47 @@
+"""What does a worker learn from a pulse?"""
+
+import msgspec
+import pytest
+
+from factories import NOW, a_worker
+from hookline.store.contract import Load
+from scenes import a_lane_in, a_worker_in
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_pulse_shows_all_workers_as_they_registered(store):
+    workers = [a_worker(kind=kind, host="a host", pid=77, version="1.2.3") for kind in ("serve", "api")]
+    for worker in workers:
+        await store.register(worker)
+        await store.register(worker)
+    assert sorted((await store.pulse(seen=0)).workers, key=lambda w: w.id) == workers
+
+
+async def test_a_beat_counts_up_and_tells_the_load(store):
+    worker = a_worker()
+    await store.register(worker)
+    load = Load(lanes=1, in_flight=2, free_slots=3, waiting=4, draining=True)
+    assert await store.beat(worker.id, Load(), now=NOW + 1)
+    assert await store.beat(worker.id, load, now=NOW + 2)
+    [seen] = (await store.pulse(seen=0)).workers
+    assert seen == msgspec.structs.replace(worker, beat=2, seen_at=NOW + 2, load=load)
+
+
+async def test_a_beat_of_nobody_is_not_counted(store):
+    worker = a_worker()
+    assert not await store.beat(worker.id, Load(), now=NOW)
+
+
+async def test_the_stores_time_never_goes_back(store):
+    await a_worker_in(store)
+    times = [(await store.pulse(seen=0)).now for _ in range(5)]
+    assert times == sorted(times)
+
+
+async def test_what_another_process_writes_shows_as_foreign(store, second_store):
+    await store.pulse(seen=0)
+    await a_lane_in(second_store)
+    pulse = await store.pulse(seen=0)
+    assert pulse.foreign
+    assert len(pulse.changes) == 1

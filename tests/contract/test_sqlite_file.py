@@ -1,0 +1,300 @@
+"""Which files does the SQLite store use, and which does it refuse?"""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from factories import NOW, a_publication
+from hookline.clock import SystemClock
+from hookline.errors import SchemaMissing, StorageFull, StoreRefused, StoreUnavailable
+from hookline.model import State
+from hookline.store.contract import Load, Want
+from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite.store import SqliteStore
+from scenes import a_lane_in, a_worker_in, accepted, published
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def file_store(sqlite_path):
+    store = SqliteStore(str(sqlite_path))
+    await store.open()
+    yield store
+    await store.close()
+
+
+SERVE = """
+import asyncio, sys
+from hookline.store.sqlite.store import SqliteStore
+async def main():
+    await SqliteStore(sys.argv[1]).open()
+    print("serving", flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+def a_serving_process(path):
+    process = subprocess.Popen([sys.executable, "-c", SERVE, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "serving\n"
+    return process
+
+
+async def test_a_second_serving_process_is_told_who_serves_the_file(sqlite_path):
+    process = a_serving_process(sqlite_path)
+    try:
+        with pytest.raises(StoreRefused, match=rf"pid {process.pid}\) serves .*hookline\.db"):
+            await SqliteStore(str(sqlite_path)).open()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_a_killed_process_leaves_the_file_to_the_next(sqlite_path):
+    process = a_serving_process(sqlite_path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    store = SqliteStore(str(sqlite_path))
+    await store.open()
+    await store.close()
+
+
+async def test_a_process_that_does_not_serve_may_write_beside(file_store, sqlite_path):
+    other = SqliteStore(str(sqlite_path))
+    await other.open(serve=False)
+    lane = await a_lane_in(other)
+    await other.close()
+    assert [endpoint.id for endpoint in (await file_store.catalogue()).endpoints] == [lane]
+
+
+async def test_a_closed_store_can_be_served_by_another_and_answers_no_more(sqlite_path):
+    store = SqliteStore(str(sqlite_path))
+    await store.open()
+    await store.close()
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.counts()
+    other = SqliteStore(str(sqlite_path))
+    await other.open()
+    await other.close()
+
+
+async def test_a_store_that_was_never_opened_says_so(sqlite_path):
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await SqliteStore(str(sqlite_path)).counts()
+
+
+async def test_every_connection_is_durable_at_commit(sqlite_path):
+    with closing(connect(str(sqlite_path))) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+async def test_a_missing_file_is_not_made_by_opening_it(tmp_path):
+    path = tmp_path / "none.db"
+    with pytest.raises(SchemaMissing, match="run `hookline migrate`"):
+        await SqliteStore(str(path)).open()
+    assert not path.exists()
+
+
+async def test_a_missing_directory_is_named(tmp_path):
+    store = SqliteStore(str(tmp_path / "nowhere" / "x.db"))
+    with pytest.raises(StoreRefused, match=r"no directory .*nowhere"):
+        await store.migrate()
+
+
+async def test_a_directory_is_refused(tmp_path):
+    with pytest.raises(StoreRefused, match="is a directory"):
+        await SqliteStore(str(tmp_path)).migrate()
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path):
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, " * 100)
+    with pytest.raises(StoreRefused, match="not a database"):
+        await SqliteStore(str(path)).open()
+    assert path.read_text().startswith("Dear reader")
+
+
+OPEN = """
+import asyncio, os, sys
+if os.geteuid() == 0:
+    os.setgid(65534); os.setuid(65534)
+from hookline.store.sqlite.store import SqliteStore
+from hookline.errors import StoreRefused
+try:
+    asyncio.run(SqliteStore(sys.argv[1]).open())
+except StoreRefused as refusal:
+    print(refusal)
+"""
+
+
+@pytest.mark.parametrize("what", ["file", "directory"])
+def test_what_may_not_be_written_is_refused_in_one_line(sqlite_path, tmp_path, what):
+    outer = tmp_path
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        if folder.owner() == tmp_path.owner() and str(folder).count("/") > 1:
+            folder.chmod(0o755)
+    (sqlite_path if what == "file" else outer).chmod(0o444 if what == "file" else 0o555)
+    if what == "file":
+        outer.chmod(0o777)
+    try:
+        run = subprocess.run(
+            [sys.executable, "-c", OPEN, str(sqlite_path)], capture_output=True, text=True, timeout=30
+        )
+    finally:
+        outer.chmod(0o755)
+    assert run.stdout.count("\n") == 1, run.stderr
+    assert f"{what}" in run.stdout
+    assert "not writable" in run.stdout
+
+
+async def test_a_database_in_memory_is_refused():
+    with pytest.raises(StoreRefused):
+        await SqliteStore(":memory:").open()
+
+
+async def test_a_path_with_odd_characters_works(tmp_path):
+    path = tmp_path / "a b?c#d%41é.db"
+    store = SqliteStore(str(path))
+    await store.migrate()
+    await store.open()
+    await store.close()
+    assert path.exists()
+
+
+async def test_a_full_disk_is_told_apart_and_everything_goes_on_afterwards(file_store):
+    """SQLite's own page limit stands in for the disk's: the same error comes from the same place."""
+    lane = await a_lane_in(file_store)
+    (pages,) = await file_store._write(lambda c: c.execute("PRAGMA page_count").fetchone())
+    await file_store._write(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 2}").fetchone())
+    with pytest.raises(StorageFull):
+        await accepted(file_store, a_publication(lane, payload=b"x" * 100_000))
+    assert await file_store.load([Want(lane, 9, 9)], known=[], now=NOW) == []
+    await file_store._write(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchone())
+    await published(file_store, lane)
+    assert (await file_store.counts())[State.PENDING] == 1
+
+
+async def test_another_process_that_keeps_the_file_locked_makes_the_store_unavailable(
+    file_store, sqlite_path
+):
+    await file_store._write(lambda c: c.execute("PRAGMA busy_timeout = 1").fetchone())
+    with closing(sqlite3.connect(sqlite_path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked"):
+            await a_lane_in(file_store)
+        await file_store.counts()
+    await a_lane_in(file_store)
+
+
+async def test_own_writes_are_not_foreign_and_others_are(file_store, sqlite_path):
+    await file_store.pulse(seen=0)
+    worker = await a_worker_in(file_store)
+    await file_store.beat(worker, Load(), now=NOW)
+    assert not (await file_store.pulse(seen=0)).foreign
+    with closing(sqlite3.connect(sqlite_path)) as other, other:
+        other.execute("UPDATE workers SET pid = 7")
+    assert (await file_store.pulse(seen=0)).foreign
+    assert not (await file_store.pulse(seen=0)).foreign
+
+
+class SetClock(SystemClock):
+    """A machine whose clocks are set by the test."""
+
+    def __init__(self, wall):
+        self.wall_now, self.monotonic_now = wall, 0.0
+        super().__init__()
+
+    def wall(self):
+        return self.wall_now
+
+    def monotonic(self):
+        return self.monotonic_now
+
+
+async def time_of(store):
+    return (await store.pulse(seen=0)).now
+
+
+async def test_the_files_time_goes_on_by_the_monotonic_clock(sqlite_path):
+    clock = SetClock(NOW)
+    store = SqliteStore(str(sqlite_path), clock=clock)
+    await store.open()
+    clock.monotonic_now += 5
+    clock.wall_now += 3600
+    assert await time_of(store) == NOW + 5
+    clock.wall_now -= 86_400
+    assert await time_of(store) == NOW + 5
+    await store.close()
+
+
+async def test_the_files_time_is_never_behind_what_a_beat_has_written(sqlite_path):
+    store = SqliteStore(str(sqlite_path), clock=SetClock(NOW))
+    await store.open()
+    await store.beat(await a_worker_in(store), Load(), now=NOW + 100)
+    await store.close()
+    clock = SetClock(NOW - 86_400)
+    again = SqliteStore(str(sqlite_path), clock=clock)
+    await again.open()
+    assert await time_of(again) == NOW + 100
+    clock.monotonic_now += 1
+    assert await time_of(again) == NOW + 101
+    await again.close()
+
+
+ACCEPT = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[2])
+from factories import a_publication, NOW
+from hookline.store.sqlite.store import SqliteStore
+from scenes import a_lane_in
+async def publish(store, lane, n):
+    while True:
+        batch = [a_publication(lane) for _ in range(3)]
+        await store.accept(batch, catalogue=n, now=NOW)
+        sys.stdout.write("".join(p.event.id.hex() + "\\n" for p in batch))
+        sys.stdout.flush()
+async def main():
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    lane = await a_lane_in(store)
+    n = (await store.catalogue()).n
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(publish(store, lane, n))
+asyncio.run(main())
+"""
+
+
+def killed_after(lines, path):
+    """A process that accepts as fast as it can, killed after so many lines; all it acknowledged."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ACCEPT, str(path), str(Path(__file__).parent.parent)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    acknowledged = [process.stdout.readline() for _ in range(lines)]
+    process.kill()
+    acknowledged += process.communicate()[0].splitlines(keepends=True)
+    return [bytes.fromhex(line) for line in acknowledged if line.endswith("\n")]
+
+
+@pytest.mark.parametrize("lines", [1, 40, 400])
+async def test_everything_acknowledged_before_a_kill_is_there_afterwards(sqlite_path, lines):
+    acknowledged = killed_after(lines, sqlite_path)
+    assert len(acknowledged) >= lines
+    store = SqliteStore(str(sqlite_path))
+    await store.open()
+    for id in acknowledged:
+        assert await store.event(id) is not None
+        assert (await store.delivery(id)).state is State.PENDING
+    await store.close()
+    with closing(sqlite3.connect(sqlite_path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -1,0 +1,133 @@
+"""Which lanes can a worker take?"""
+
+import asyncio
+
+import pytest
+
+from factories import NOW, an_endpoint, ids
+from hookline.store.contract import Load, Release, Taken
+from scenes import a_lane_in, a_worker_in, an_endpoint_in, owned_by, published
+
+pytestmark = pytest.mark.anyio
+
+LONG_AGO = float("-inf")
+FOREVER = float("inf")
+
+
+async def a_woken_lane(store, *, at=NOW):
+    lane = await a_lane_in(store)
+    await published(store, lane, now=at)
+    await store.wake([lane], now=at)
+    return lane
+
+
+async def test_a_lane_whose_time_has_come_is_taken_in_a_new_epoch(store):
+    worker, lane = await a_worker_in(store), await a_woken_lane(store)
+    assert await store.take(worker, limit=10, now=NOW) == [Taken(lane, 1, NOW, LONG_AGO, False)]
+
+
+async def test_a_lane_whose_time_has_not_come_is_left(store):
+    worker = await a_worker_in(store)
+    await a_woken_lane(store, at=NOW + 1)
+    assert await store.take(worker, limit=10, now=NOW) == []
+
+
+async def test_a_lane_with_nothing_to_do_is_left(store):
+    worker = await a_worker_in(store)
+    await a_lane_in(store)
+    assert await store.take(worker, limit=10, now=FOREVER) == []
+
+
+async def test_the_earliest_come_first(store):
+    worker = await a_worker_in(store)
+    lanes = {second: await a_woken_lane(store, at=NOW + second) for second in (3, 1, 4, 2)}
+    taken = await store.take(worker, limit=3, now=NOW + 10)
+    assert [lane.endpoint_id for lane in taken] == [lanes[1], lanes[2], lanes[3]]
+
+
+async def test_an_owned_lane_is_not_taken_again(store):
+    worker, other = await a_worker_in(store), await a_worker_in(store)
+    lane = await a_woken_lane(store)
+    await store.take(worker, limit=10, now=NOW)
+    assert await store.take(other, limit=10, now=NOW) == []
+    assert await store.take_these(other, [lane], now=NOW) == []
+    assert await store.take_these(worker, [lane], now=NOW) == []
+
+
+async def test_every_take_begins_a_new_epoch(store):
+    worker, lane = await a_worker_in(store), await a_woken_lane(store)
+    first = await owned_by(store, worker, lane)
+    await store.release(worker, [Release(lane, first.epoch, NOW)], now=NOW)
+    second = await owned_by(store, worker, lane)
+    assert second.epoch > first.epoch
+
+
+async def test_lanes_are_taken_by_name_whatever_their_time(store):
+    worker = await a_worker_in(store)
+    asleep, awake = await a_lane_in(store), await a_woken_lane(store)
+    taken = await store.take_these(worker, [asleep, awake, ids.endpoint()], now=NOW)
+    assert {lane.endpoint_id: lane.woke_at for lane in taken} == {asleep: FOREVER, awake: NOW}
+
+
+async def test_taking_no_lanes_takes_none(store):
+    assert await store.take_these(await a_worker_in(store), [], now=NOW) == []
+
+
+async def test_a_disabled_endpoints_lane_is_not_taken(store):
+    worker = await a_worker_in(store)
+    lane = await a_lane_in(store, enabled=False)
+    await published(store, lane)
+    await store.wake([lane], now=NOW)
+    assert await store.take(worker, limit=10, now=NOW) == []
+    assert await store.take_these(worker, [lane], now=NOW) == []
+
+
+async def test_a_lane_is_found_again_once_its_endpoint_is_enabled(store):
+    worker = await a_worker_in(store)
+    endpoint = await an_endpoint_in(store, enabled=False)
+    await published(store, endpoint.id)
+    await store.wake([endpoint.id], now=NOW)
+    enabled = an_endpoint(id=endpoint.id, enabled=True)
+    assert await store.update_endpoint(enabled, now=NOW)
+    assert [lane.endpoint_id for lane in await store.take(worker, limit=10, now=NOW)] == [endpoint.id]
+
+
+async def test_a_lane_that_is_held_back_is_not_taken_by_name_before_its_time(store, hold_lane):
+    worker, lane = await a_worker_in(store), await a_lane_in(store)
+    hold_lane(lane, NOW + 5)
+    assert await store.take_these(worker, [lane], now=NOW + 4) == []
+    assert await store.take_these(worker, [lane], now=NOW + 5) == [Taken(lane, 1, FOREVER, NOW + 5, False)]
+
+
+async def test_a_buried_worker_takes_nothing(store):
+    worker, lane = await a_worker_in(store), await a_woken_lane(store)
+    assert await store.bury(worker, beat=0, now=NOW)
+    assert await store.take(worker, limit=10, now=NOW) == []
+    assert await store.take_these(worker, [lane], now=NOW) == []
+
+
+async def test_an_unknown_worker_takes_nothing(store):
+    lane = await a_woken_lane(store)
+    assert await store.take(ids.worker(), limit=10, now=NOW) == []
+    assert await store.take_these(ids.worker(), [lane], now=NOW) == []
+
+
+async def test_of_many_takers_each_lane_goes_to_one(store):
+    workers = [await a_worker_in(store) for _ in range(4)]
+    lanes = [await a_woken_lane(store) for _ in range(30)]
+    takes = await asyncio.gather(*(store.take(worker, limit=10, now=NOW) for worker in workers))
+    taken = [lane.endpoint_id for take in takes for lane in take]
+    assert len(taken) == len(set(taken))
+    for worker in workers:
+        taken += [lane.endpoint_id for lane in await store.take(worker, limit=30, now=NOW)]
+    assert sorted(taken) == sorted(lanes)
+
+
+async def test_a_worker_can_ask_which_lanes_name_it(store):
+    worker, other = await a_worker_in(store), await a_worker_in(store)
+    lane = await a_woken_lane(store)
+    await owned_by(store, other, await a_lane_in(store))
+    [taken] = await store.take(worker, limit=1, now=NOW)
+    assert await store.owned(worker) == [Taken(lane, taken.epoch, NOW, LONG_AGO, False)]
+    assert await store.beat(worker, Load(lanes=1), now=NOW)
+    assert await store.owned(ids.worker()) == []

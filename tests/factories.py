@@ -1,0 +1,93 @@
+"""Values for tests: every field has a default, so that a test shows only what it is about."""
+
+from random import Random
+from typing import Any
+
+from hookline.clock import SystemClock
+from hookline.ids import Ids, delivery_of
+from hookline.model import (
+    Attempt,
+    DeliveryId,
+    Endpoint,
+    EndpointId,
+    Event,
+    Outcome,
+    State,
+)
+from hookline.store.contract import Publication, Settlement, Worker
+
+NOW = 1_700_000_000.0
+ids = Ids(SystemClock(), Random())
+
+
+def an_event(**fields: Any) -> Event:
+    defaults = {
+        "id": ids.event(),
+        "account": "default",
+        "type": "order.paid",
+        "payload": b'{"id": 42}',
+        "created_at": NOW,
+    }
+    return Event(**(defaults | fields))
+
+
+def an_endpoint(**fields: Any) -> Endpoint:
+    defaults = {
+        "id": ids.endpoint(),
+        "account": "default",
+        "url": "https://receiver.example/hooks",
+        "events": ("*",),
+        "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "created_at": NOW,
+        "updated_at": NOW,
+    }
+    return Endpoint(**(defaults | fields))
+
+
+def a_publication(*endpoints: EndpointId, digest: bytes = b"", **fields: Any) -> Publication:
+    return Publication(an_event(**fields), tuple(endpoints), digest)
+
+
+def a_worker(**fields: Any) -> Worker:
+    defaults = {
+        "id": ids.worker(),
+        "kind": "serve",
+        "host": "localhost",
+        "pid": 1,
+        "version": "0.1.0",
+        "started_at": NOW,
+        "seen_at": NOW,
+    }
+    return Worker(**(defaults | fields))
+
+
+def an_attempt(delivery: DeliveryId | None = None, **fields: Any) -> Attempt:
+    defaults = {
+        "id": ids.attempt(),
+        "delivery_id": delivery or delivery_of(ids.event(), 0),
+        "number": 1,
+        "replays": 0,
+        "at": NOW,
+        "outcome": Outcome.ACCEPTED,
+        "duration": 0.125,
+        "status": 200,
+    }
+    return Attempt(**(defaults | fields))
+
+
+def a_settlement(
+    delivery: DeliveryId,
+    endpoint: EndpointId,
+    *,
+    epoch: int = 1,
+    attempt: Attempt | None = None,
+    **fields: Any,
+) -> Settlement:
+    defaults = {
+        "attempt": attempt or an_attempt(delivery),
+        "endpoint_id": endpoint,
+        "epoch": epoch,
+        "state": State.DELIVERED,
+        "due_at": NOW,
+    }
+    return Settlement(**(defaults | fields))

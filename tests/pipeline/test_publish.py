@@ -1,0 +1,106 @@
+"""A publish is answered when it is durable, and a repeated key gives the first event back."""
+
+import asyncio
+
+import pytest
+
+from hookline.errors import IdempotencyConflict, Invalid, TooLarge, Unreadable
+from hookline.model import State
+from hookline.pipeline.intake import Draft, Published
+from tests.receiver import Receiver
+from tests.world import World
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_event_that_nobody_asked_for_is_accepted_with_no_deliveries(world: World):
+    hooks = await world.start()
+    assert (await hooks.publish("order.paid", {})).deliveries == 0
+
+
+async def test_a_repeated_key_gives_the_first_event_back_and_sends_nothing_twice(world, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    first = await hooks.publish("order.paid", {"id": 1}, idempotency_key="k")
+    second = await hooks.publish("order.paid", {"id": 1}, idempotency_key="k")
+    assert (second.id, second.duplicate, second.deliveries) == (first.id, True, 1)
+    await world.until_state(hooks, first.id, State.DELIVERED)
+    assert len(receiver.requests) == 1
+
+
+async def test_fifty_publishes_under_one_key_at_once_are_one_event(world, receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    published = await asyncio.gather(
+        *(hooks.publish_draft(Draft("order.paid", b"{}", idempotency_key="k")) for _ in range(50))
+    )
+    assert len({p.id for p in published}) == 1
+    assert sum(not p.duplicate for p in published) == 1
+    assert sum((await hooks.store.counts()).values()) == 1
+
+
+async def test_a_key_used_for_another_payload_is_a_conflict(world):
+    hooks = await world.start()
+    await hooks.publish("order.paid", {"id": 1}, idempotency_key="k")
+    with pytest.raises(IdempotencyConflict):
+        await hooks.publish("order.paid", {"id": 2}, idempotency_key="k")
+    with pytest.raises(IdempotencyConflict):
+        await hooks.publish("order.late", {"id": 1}, idempotency_key="k")
+    other = await hooks.publish("order.paid", {"id": 2}, idempotency_key="k", account="acme")
+    assert not other.duplicate
+
+
+async def test_the_same_key_twice_in_one_batch_is_a_duplicate_or_a_conflict(world):
+    hooks = await world.start()
+    first, second, third = await hooks.accept(
+        [
+            Draft("order.paid", b"1", idempotency_key="k"),
+            Draft("order.paid", b"1", idempotency_key="k"),
+            Draft("order.paid", b"2", idempotency_key="k"),
+        ]
+    )
+    assert isinstance(first, Published)
+    assert isinstance(second, Published)
+    assert (second.id, second.duplicate) == (first.id, True)
+    assert isinstance(third, IdempotencyConflict)
+
+
+async def test_an_event_for_more_endpoints_than_allowed_is_refused_and_the_others_are_not(world):
+    hooks = await world.start(deliveries_per_event=2)
+    for _ in range(3):
+        await hooks.create_endpoint(url="http://127.0.0.1:9999/", events=["many"])
+    refused, accepted = await hooks.accept([Draft("many", b"1"), Draft("few", b"1")])
+    assert isinstance(refused, Invalid)
+    assert refused.code == "fanout_limit"
+    assert isinstance(accepted, Published)
+
+
+@pytest.mark.parametrize(
+    ("payload", "error"),
+    [
+        (b"{", Unreadable),
+        (b"1 2", Unreadable),
+        (b"", Unreadable),
+        (b'"\xff"', Unreadable),
+        (b"[" * 65 + b"]" * 65, Unreadable),
+        (b'"' + b"x" * 1_048_576 + b'"', TooLarge),
+        (object(), Invalid),
+    ],
+)
+async def test_a_payload_that_is_not_one_json_value_changes_nothing(world, payload, error):
+    hooks = await world.start()
+    await hooks.create_endpoint(url="http://127.0.0.1:9999/", events=["*"])
+    with pytest.raises(error):
+        await hooks.publish("order.paid", payload)
+    assert sum((await hooks.store.counts()).values()) == 0
+
+
+async def test_an_endpoint_made_by_another_process_gets_the_next_event(
+    shared_world: World, receiver: Receiver
+):
+    world = shared_world
+    hooks, api = await world.start(), await world.start(deliver=False)
+    await api.create_endpoint(url=receiver.url(), events=["*"])
+    event = await hooks.publish("order.paid", {})
+    assert event.deliveries == 1, "although no pulse has told this process yet"
+    await world.until_state(hooks, event.id, State.DELIVERED)

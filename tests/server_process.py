@@ -1,0 +1,97 @@
+"""A real `hookline serve` in a process of its own, as an operator would run it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+CEILING_S = 30.0
+COMMAND = [sys.executable, "-m", "hookline"]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a command: nothing of the test run's own settings."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOOKLINE_")}
+    return {**inherited, **(extra or {})}
+
+
+def run(
+    *arguments: str, cwd: Path, env: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """A command that ends by itself."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=CEILING_S,
+        check=False,
+    )
+
+
+class ServerProcess:
+    """Started when entered, and listening; killed at the end if it still runs."""
+
+    def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+        self._command = [*COMMAND, "serve", "--port", "0", *arguments]
+        self._cwd = cwd
+        self._env = environment(env)
+        self._errors = cwd / f"stderr-{id(self)}"
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        with self._errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                self._command, cwd=self._cwd, env=self._env, stdout=subprocess.DEVNULL, stderr=errors
+            )
+        try:
+            self.wait_for_line(r"listening on ")
+        except BaseException:
+            self.kill()
+            raise
+        found = re.search(r"listening on (http://\S+)", self.stderr)
+        assert found is not None
+        self.url = found[1]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def stderr(self) -> str:
+        return self._errors.read_text(errors="replace")
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def wait_for_line(self, pattern: str) -> None:
+        deadline = time.monotonic() + CEILING_S
+        while not re.search(pattern + r".*\n", self.stderr):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"no line {pattern!r} (exit {self.process.poll()}):\n{self.stderr}")
+            time.sleep(0.01)
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float = CEILING_S) -> int:
+        return self.process.wait(seconds)
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.send(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(CEILING_S)

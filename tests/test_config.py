@@ -1,0 +1,138 @@
+"""Where do settings come from, and which are refused?"""
+
+from ipaddress import ip_network
+
+import pytest
+
+from hookline.config import Settings, load, without_password
+from hookline.errors import ConfigError
+
+
+def test_without_anything_said_every_setting_has_its_default():
+    assert load() == Settings()
+
+
+def test_a_flag_wins_over_a_variable_and_that_over_the_file(tmp_path):
+    file = tmp_path / "hookline.toml"
+    file.write_text('port = 1\nhost = "10.0.0.1"\npoll_s = 2\nallow_networks = ["10.0.0.0/8"]\n')
+    settings = load(
+        {"port": "3", "host": None, "database": "sqlite:///x.db"},
+        environ={"HOOKLINE_PORT": "2", "HOOKLINE_HOST": "10.0.0.2", "PATH": "/bin"},
+        file=file,
+    )
+    assert settings == Settings(
+        port=3,
+        host="10.0.0.2",
+        poll_s=2.0,
+        allow_networks=(ip_network("10.0.0.0/8"),),
+        database="sqlite:///x.db",
+    )
+
+
+def test_variables_are_read_by_the_setting_s_type():
+    settings = load(
+        environ={
+            "HOOKLINE_DEV": "yes",
+            "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8, ::1/128",
+            "HOOKLINE_DRAIN_S": "2.5",
+            "HOOKLINE_MAX_IN_FLIGHT": "10_000",
+            "HOOKLINE_API_KEY": "hlk_abc",
+        }
+    )
+    assert settings == Settings(
+        dev=True,
+        allow_networks=(ip_network("127.0.0.0/8"), ip_network("::1/128")),
+        drain_s=2.5,
+        max_in_flight=10_000,
+        api_key="hlk_abc",
+    )
+
+
+def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_ours():
+    environ = {
+        "HOOKLINE_SERVICE_HOST": "10.0.0.1",
+        "HOOKLINE_SERVICE_PORT": "8080",
+        "HOOKLINE_SERVICE_PORT_HTTP": "8080",
+        "HOOKLINE_PORT": "tcp://10.0.0.1:8080",
+        "HOOKLINE_PORT_8080_TCP_ADDR": "10.0.0.1",
+        "HOOKLINE_FAILPOINTS": "",
+    }
+    assert load(environ=environ) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("PORT", "eighty", "a whole number from 0 to 65,535"),
+        ("PORT", "65536", "a whole number from 0 to 65,535"),
+        ("PORT", "-1", "a whole number"),
+        ("PORT", "８０", "a whole number"),
+        ("HOST", "a b", "an address or a host name"),
+        ("DEV", "perhaps", "true or false"),
+        ("DRAIN_S", "nan", "seconds from 0 to 3,600"),
+        ("POLL_S", "0", "seconds from 0.01 to 60"),
+        ("ALLOW_NETWORKS", "10.0.0.1/8", "networks such as"),
+        ("ALLOW_NETWORKS", "home", "networks such as"),
+        ("DATABASE", "mysql://x", "sqlite:///path.db or postgresql://"),
+        ("DATABASE", "sqlite://x.db", "sqlite:///path.db"),
+        ("DATABASE", "sqlite:///", "sqlite:///path.db"),
+        ("DATABASE", "postgresql://h:99999/x", "sqlite:///path.db"),
+        ("MAX_IN_FLIGHT", "0", "a whole number from 1"),
+        ("PAYLOAD_LIMIT_BYTES", "", "a whole number"),
+    ],
+)
+def test_a_bad_value_names_the_variable_the_setting_and_what_is_allowed(variable, value, allowed):
+    with pytest.raises(ConfigError) as caught:
+        load(environ={f"HOOKLINE_{variable}": value})
+    text = str(caught.value)
+    assert text.startswith(f"HOOKLINE_{variable}: ")
+    assert variable.lower() in text
+    assert allowed in text
+
+
+def test_a_bad_flag_and_a_bad_file_are_named_by_their_own_names(tmp_path):
+    with pytest.raises(ConfigError, match=r"^--port: 'x' will not do for port"):
+        load({"port": "x"})
+    file = tmp_path / "hookline.toml"
+    file.write_text("port = true\n")
+    with pytest.raises(ConfigError, match=r"hookline\.toml: port: True will not do for port"):
+        load(file=file)
+    file.write_text("port =\n")
+    with pytest.raises(ConfigError, match=r"hookline\.toml: cannot be read as TOML"):
+        load(file=file)
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"HOOKLINE_DATABSE: there is no such setting\. Did you mean HOOKLINE_DATABASE\?"
+    ):
+        load(environ={"HOOKLINE_DATABSE": "sqlite:///x.db"})
+    file = tmp_path / "hookline.toml"
+    file.write_text("prot = 80\n")
+    with pytest.raises(ConfigError, match=r"prot: there is no such setting\. Did you mean port\?"):
+        load(file=file)
+
+
+def test_settings_that_do_not_fit_together_are_refused():
+    with pytest.raises(ConfigError, match="HOOKLINE_HEARTBEAT_S: takeover_s"):
+        load(environ={"HOOKLINE_HEARTBEAT_S": "9"})
+    with pytest.raises(ConfigError, match="HOOKLINE_BATCH_LIMIT_BYTES: batch_limit_bytes"):
+        load(environ={"HOOKLINE_BATCH_LIMIT_BYTES": "1000"})
+
+
+def test_secrets_never_show():
+    settings = Settings(
+        api_key="hlk_canary", database="postgresql://me:canary@db/x?sslmode=require&password=canary"
+    )
+    assert "canary" not in repr(settings) + str(settings)
+    with pytest.raises(ConfigError) as caught:
+        load(environ={"HOOKLINE_API_KEY": "canary with spaces"})
+    assert "canary" not in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        load(environ={"HOOKLINE_DATABASE": "postgresql://me:canary@db:0/x"})
+    assert "canary" not in str(caught.value)
+
+
+def test_a_database_url_is_shown_without_its_password():
+    assert without_password("postgresql://me:pw@db:5432/x") == "postgresql://me:***@db:5432/x"
+    assert without_password("sqlite:///hookline.db") == "sqlite:///hookline.db"

@@ -1,0 +1,52 @@
+"""How is a moment written outside?"""
+
+import pytest
+
+from hookline import rfc3339
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:00Z", 0.0),
+        ("2026-11-15T21:08:14.5Z", 1794776894.5),
+        ("2026-11-15t21:08:14z", 1794776894.0),
+        ("2026-11-15T23:08:14+02:00", 1794776894.0),
+        ("2026-11-15T15:38:14-05:30", 1794776894.0),
+        ("1969-12-31T23:59:59.999999Z", -0.000001),
+    ],
+)
+def test_a_moment_is_read_with_any_zone(text, seconds):
+    assert rfc3339.read(text) == pytest.approx(seconds, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "tomorrow", "* * * * *", "@reboot", "292277026596", "2026-02-30T00:00:00Z", "2026-02-30"),
+        *("2026-01-01T00:00:00", "2026-01-01T00:00:60Z", "2026-01-01T24:00:00Z", "2026-01-01T00:00Z"),
+        *(
+            "2026-01-01T00:00:00+24:00",
+            "2026-01-01T00:00:00+0100",
+            "0000-01-01T00:00:00Z",
+            " 2026-01-01T00:00:00Z",
+        ),
+        *("2026-01-01T00:00:00Z\n", "２０２６-01-01T00:00:00Z", "2026-01-01T00:00:00.Z"),
+    ],
+)
+def test_anything_else_is_no_moment(text):
+    with pytest.raises(ValueError, match=r"."):
+        rfc3339.read(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "1970-01-01T00:00:00.000000Z"),
+        (1794776894.25, "2026-11-15T21:08:14.250000Z"),
+        (1794776894.9999999, "2026-11-15T21:08:15.000000Z"),
+        (-0.5, "1969-12-31T23:59:59.500000Z"),
+    ],
+)
+def test_a_moment_is_shown_in_utc_with_microseconds(seconds, text):
+    assert rfc3339.show(seconds) == text
