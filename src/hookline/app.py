@@ -50,7 +50,7 @@ class Hookline:
         self.clock = clock or SystemClock()
         rng = rng or Random()
         self.ids = Ids(self.clock, rng)
-        self.store = store_for(settings.database)
+        self.store = store_for(settings.database, self.clock)
         self._catalogue = Catalogue(self.store)
         self._heart = Heart(
             self.store,
@@ -251,13 +251,13 @@ class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
     duplicate: bool  # the idempotency key was used before: this is the first one's event
 
 
-def store_for(url: str) -> Store:
+def store_for(url: str, clock: Clock | None = None) -> Store:
     """The store behind a database URL."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         from hookline.store.sqlite.store import SqliteStore
 
-        return SqliteStore(rest[1:])
+        return SqliteStore(rest[1:], clock=clock)
     if scheme in ("postgresql", "postgres"):
         from hookline.store.postgres.store import PostgresStore
 

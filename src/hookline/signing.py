@@ -9,12 +9,13 @@ import re
 import secrets
 from base64 import b64decode, b64encode
 from binascii import b2a_base64
-from hmac import digest
+from hashlib import sha256
 
 from hookline.errors import Invalid
 from hookline.model import Signing
 
 PREFIX = "whsec_"
+_BLOCK_BYTES = 64  # of SHA-256
 NEW_KEY_BYTES = 32  # as long as the digest: more adds nothing to HMAC-SHA256
 MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
 
@@ -52,15 +53,38 @@ def key_of(secret: str, style: Signing) -> bytes:
     return b64decode(secret[len(PREFIX) :])
 
 
-def sign_standard(key: bytes, id: str, timestamp: int, body: bytes) -> str:
+class Mac:
+    """HMAC-SHA256 under one key, the key's own two blocks hashed in advance.
+
+    Not `hmac.digest`: it gives up the interpreter's lock for every message, however short, and beside a busy
+    thread of the store getting it back takes up to 5 ms.
+    """
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        block = (key if len(key) <= _BLOCK_BYTES else sha256(key).digest()).ljust(_BLOCK_BYTES, b"\0")
+        self._inner = sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def digest(self, message: bytes) -> bytes:
+        """The message's 32 bytes."""
+        inner = self._inner.copy()
+        inner.update(message)
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return outer.digest()
+
+
+def sign_standard(mac: Mac, id: str, timestamp: int, body: bytes) -> str:
     """The value of `webhook-signature`. An id never holds a dot, so no two triples share a message."""
-    mac = digest(key, b"%b.%d.%b" % (id.encode("ascii"), timestamp, body), "sha256")
-    return "v1," + b2a_base64(mac, newline=False).decode("ascii")
+    signature = mac.digest(b"%b.%d.%b" % (id.encode("ascii"), timestamp, body))
+    return "v1," + b2a_base64(signature, newline=False).decode("ascii")
 
 
-def sign_classic(key: bytes, body: bytes) -> str:
+def sign_classic(mac: Mac, body: bytes) -> str:
     """The value of `x-webhook-signature`."""
-    return "sha256=" + digest(key, body, "sha256").hex()
+    return "sha256=" + mac.digest(body).hex()
 
 
 def _decoded(secret: str) -> bytes | None:

@@ -4,7 +4,7 @@ import pytest
 
 from factories import NOW, a_settlement, an_attempt, ids
 from hookline.ids import delivery_of
-from hookline.model import ErrorKind, Outcome, State, Timings
+from hookline.model import ErrorKind, Outcome, Reason, State, Timings
 from scenes import an_owned_lane, published
 
 pytestmark = pytest.mark.anyio
@@ -67,7 +67,7 @@ async def test_attempts_of_all_lives_come_oldest_first(store):
                 epoch=lane.epoch,
                 attempt=attempt,
                 state=State.DEAD if last else State.PENDING,
-                reason="exhausted" if last else None,
+                reason=Reason.EXHAUSTED if last else None,
             )
             await store.settle(worker, [settlement], now=NOW)
             expected.append(attempt)

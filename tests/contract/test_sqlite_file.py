@@ -1,9 +1,12 @@
 """Which files does the SQLite store use, and which does it refuse?"""
 
+import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -124,10 +127,11 @@ async def test_a_file_that_is_no_database_is_refused(tmp_path):
 
 OPEN = """
 import asyncio, os, sys
-if os.geteuid() == 0:
-    os.setgid(65534); os.setuid(65534)
 from hookline.store.sqlite.store import SqliteStore
 from hookline.errors import StoreRefused
+if os.geteuid() == 0:  # root may write anything
+    os.setgid(65534)
+    os.setuid(65534)
 try:
     asyncio.run(SqliteStore(sys.argv[1]).open())
 except StoreRefused as refusal:
@@ -135,24 +139,19 @@ except StoreRefused as refusal:
 """
 
 
-@pytest.mark.parametrize("what", ["file", "directory"])
-def test_what_may_not_be_written_is_refused_in_one_line(sqlite_path, tmp_path, what):
-    outer = tmp_path
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        if folder.owner() == tmp_path.owner() and str(folder).count("/") > 1:
-            folder.chmod(0o755)
-    (sqlite_path if what == "file" else outer).chmod(0o444 if what == "file" else 0o555)
-    if what == "file":
-        outer.chmod(0o777)
-    try:
-        run = subprocess.run(
-            [sys.executable, "-c", OPEN, str(sqlite_path)], capture_output=True, text=True, timeout=30
-        )
-    finally:
-        outer.chmod(0o755)
-    assert run.stdout.count("\n") == 1, run.stderr
-    assert f"{what}" in run.stdout
-    assert "not writable" in run.stdout
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode", "culprit"),
+    [(0o444, 0o777, "the file is not writable"), (0o666, 0o555, r"the directory .* is not writable")],
+)
+def test_what_may_not_be_written_is_refused_in_one_line(migrated_file, file_mode, folder_mode, culprit):
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to other users
+        path = Path(shutil.copy(migrated_file, folder))
+        path.chmod(file_mode)
+        Path(folder).chmod(folder_mode)
+        command = [sys.executable, "-c", OPEN, str(path)]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        Path(folder).chmod(0o700)
+    assert re.fullmatch(rf"Cannot open {path}: {culprit}\.\n", run.stdout), run
 
 
 async def test_a_database_in_memory_is_refused():

@@ -51,6 +51,7 @@ class Lane:
         "health",
         "in_flight",
         "known",
+        "loaded_at",
         "lost",
         "missed",
         "next_due",
@@ -86,7 +87,8 @@ class Lane:
         self.sends = 0
         self.generation = 0  # counts how often unsent rows were forgotten
         self.active_at = at
-        self.polled_at = LONG_AGO
+        self.polled_at = LONG_AGO  # or of the wish to be looked at now
+        self.loaded_at = LONG_AGO
         self.next_due = FOREVER  # store time of the earliest retry this owner knows of
         self._buffers = buffers
         self._seen_seq = 0
@@ -181,7 +183,7 @@ class Lane:
         self.polled_at = LONG_AGO
         self.behind = True
 
-    def want(self, room: int, *, now: float, at: float) -> Want:
+    def want(self, room: int, *, at: float) -> Want:
         """What to ask the store for, with room for this many."""
         if at - self._recent[0] >= _MEMORY:
             self._settled_below = self._recent[1:]

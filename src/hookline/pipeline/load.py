@@ -72,13 +72,7 @@ class Loader:
     async def look(self) -> bool:
         """Load once for every lane whose turn it is; says whether any of them has more."""
         at, now = self._clock.monotonic(), self._clock.now()
-        asked: list[tuple[Lane, Want, int]] = []
-        left = [self._buffers.room(health) for health in Health]
-        for lane in self._lanes():
-            room = min(lane.room(), left[lane.health])
-            if room > 0 and lane.is_held and self._is_turn(lane, at, now):
-                left[lane.health] -= room
-                asked.append((lane, lane.want(room, now=now, at=at), lane.generation))
+        asked = self._ask(at, now)
         if not asked:
             return False
         known = [id for lane, _, _ in asked for id in lane.known]
@@ -100,6 +94,27 @@ class Loader:
         failpoint("load.after")
         self._spread(asked, rows, tombstones)
         return any(lane.behind and lane.room() >= lane.cap for lane, _, _ in asked)
+
+    def _ask(self, at: float, now: float) -> list[tuple[Lane, Want, int]]:
+        """What to load for which lanes: equal shares of the room that is left, those loaded longest ago first."""
+        turns: tuple[list[Lane], ...] = ([], [], [])
+        for lane in self._lanes():
+            if lane.is_held and lane.room() > 0 and self._is_turn(lane, at, now):
+                turns[lane.health].append(lane)
+        asked: list[tuple[Lane, Want, int]] = []
+        for health in Health:
+            lanes = turns[health]
+            left = self._buffers.room(health)
+            if not lanes or left <= 0:
+                continue
+            share = max(1, left // len(lanes))
+            if left < len(lanes):
+                lanes.sort(key=lambda lane: lane.loaded_at)
+            for lane in lanes[:left]:
+                room = min(lane.room(), share)
+                lane.loaded_at = at
+                asked.append((lane, lane.want(room, at=at), lane.generation))
+        return asked
 
     def _spread(
         self, asked: list[tuple[Lane, Want, int]], rows: list[Loaded], tombstones: set[DeliveryId]

@@ -19,13 +19,13 @@ MASK = "***"
 class Outlet:
     """An endpoint, ready to be sent to."""
 
-    __slots__ = ("_constant", "_key", "endpoint", "health", "target")
+    __slots__ = ("_constant", "_mac", "endpoint", "health", "target")
 
     def __init__(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
         self.endpoint = endpoint
         self.target = parse(endpoint.url)
         self.health = health  # how the last attempt of this process went
-        self._key = signing.key_of(endpoint.secret, endpoint.signing)
+        self._mac = signing.Mac(signing.key_of(endpoint.secret, endpoint.signing))
         self._constant = "".join(
             f"{name}: {value}\r\n" for name, value in {**_BASE, **endpoint.headers}.items()
         ).encode("ascii")
@@ -52,7 +52,7 @@ class Outlet:
         event_id = ids.show("event", ids.event_of(delivery.id))
         timestamp = int(wall)
         if self.endpoint.signing is Signing.STANDARD:
-            signature = signing.sign_standard(self._key, event_id, timestamp, body)
+            signature = signing.sign_standard(self._mac, event_id, timestamp, body)
             return (
                 f"webhook-id: {event_id}\r\nwebhook-timestamp: {timestamp}\r\nwebhook-signature: {signature}\r\n"
                 f"webhook-event: {delivery.event_type}\r\nwebhook-attempt: {number}\r\n"
@@ -62,7 +62,7 @@ class Outlet:
             f"x-idempotency-key: {delivery.idempotency_key or event_id}\r\n"
             f"x-webhook-event: {delivery.event_type}\r\n"
             f"x-webhook-timestamp: {timestamp}\r\nx-delivery-timestamp: {timestamp}\r\n"
-            f"x-webhook-signature: {signing.sign_classic(self._key, body)}\r\nx-webhook-attempt: {number}\r\n"
+            f"x-webhook-signature: {signing.sign_classic(self._mac, body)}\r\nx-webhook-attempt: {number}\r\n"
         ).encode("ascii")
 
 

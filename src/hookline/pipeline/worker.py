@@ -161,15 +161,19 @@ class Worker:
         elif due_at is not None:
             lane.next_due = min(lane.next_due, due_at)
         else:
-            lane.behind = lane.missed = True
-            if lane.room() >= lane.cap:
-                self._loader.nudge(lane)
+            self._miss(lane)
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
         """Is it being sent by this process now?"""
         return delivery in self._deliverer.under_way
 
     # --- what the parts report ---
+
+    def _miss(self, lane: Lane) -> None:
+        """The store holds a due delivery of the lane that is not in memory."""
+        lane.behind = lane.missed = True
+        if lane.room() >= lane.cap:
+            self._loader.nudge(lane)
 
     def _may_send(self) -> bool:
         return not self._is_draining and self._heart.is_fresh()
@@ -239,7 +243,13 @@ class Worker:
 
     async def _take_woken(self, waiting: Waiting) -> Sequence[EndpointId]:
         held = self.holdings.lanes
-        others = [id for id in waiting if id not in held or not held[id].is_held]
+        others = []
+        for id in waiting:
+            lane = held.get(id)
+            if lane is None or not lane.is_held:
+                others.append(id)
+            else:
+                self._miss(lane)
         if not self._can_take():
             return others
         now = self._clock.now()

@@ -10,8 +10,8 @@ from hookline.pipeline.sender.connection import Connection, Key
 class PoolLimits(msgspec.Struct, frozen=True):
     """How many connections are kept, and for how long (seconds)."""
 
-    per_destination: int = 100  # as many requests as may be in flight to one host
-    total: int = 1_000
+    per_destination: int = 1_000  # as many as a worker has requests under way: opening one costs ten requests
+    total: int = 2_000
     idle: float = 15.0  # below the 60 to 75 s at which servers close, so that few are found stale
     age: float = 300.0  # then a name is looked up and vetted afresh
 

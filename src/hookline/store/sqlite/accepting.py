@@ -43,10 +43,10 @@ def _delivery_rows(batch: Sequence[Publication], *, now: float) -> list[Row]:
         if event.deliver_at is not None and event.deliver_at > now:
             due_at, queue = event.deliver_at, timed
         if len(publication.endpoints) == 1:  # the delivery with ordinal 0 has the event's own id
-            rows.append((event.id, publication.endpoints[0], due_at, queue))
+            rows.append((bytearray(event.id), bytearray(publication.endpoints[0]), due_at, queue))
         else:
             rows += [
-                (delivery_of(event.id, ordinal), endpoint, due_at, queue)
+                (bytearray(delivery_of(event.id, ordinal)), bytearray(endpoint), due_at, queue)
                 for ordinal, endpoint in enumerate(publication.endpoints)
             ]
     return rows

@@ -1,0 +1,195 @@
+"""Does the README tell the truth? Its commands are run as they stand, but for ports and paths."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hookline.config import PREFIX, Settings
+from server_process import CEILING_S, environment
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+PATIENCE_S = 60.0  # the second attempt waits up to 30 seconds
+
+
+def blocks(title: str, language: str) -> list[str]:
+    """The code blocks of the section with this title, up to the next title of any level."""
+    section = re.split(r"^#+ ", README.partition(f"# {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+class Terminal:
+    """A folder like a checkout's, and ports of its own."""
+
+    def __init__(self, folder: Path, env: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.api, self.receiver = free_port(), free_port()
+        self._env = environment(env)
+        (folder / "examples").symlink_to(ROOT / "examples")
+
+    def adapted(self, commands: str) -> str:
+        python = shlex.quote(sys.executable)
+        return (
+            commands.replace("make run", self._recipe())
+            .replace(".venv/bin/hookline", f"{python} -m hookline")
+            .replace("python3 examples/receiver.py", f"{python} examples/receiver.py {self.receiver}")
+            .replace("python3 ", f"{python} ")
+            .replace("127.0.0.1:8080", f"127.0.0.1:{self.api}")
+            .replace("127.0.0.1:9000", f"127.0.0.1:{self.receiver}")
+        )
+
+    def _recipe(self) -> str:
+        """What `make run` starts, without its set-up: the tests run in one already."""
+        printed = subprocess.run(
+            ["make", "--dry-run", "--no-print-directory", "run", f"PORT={self.api}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        (recipe,) = [line for line in printed.splitlines() if "hookline serve" in line]
+        return recipe
+
+    def run(self, commands: str) -> str:
+        return subprocess.run(
+            ["bash", "-euc", self.adapted(commands)],
+            cwd=self.folder,
+            env=self._env,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=CEILING_S,
+            check=True,
+        ).stdout
+
+    @contextmanager
+    def running(self, commands: str, *, until: str) -> Iterator[Path]:
+        """Commands that go on until Ctrl-C; the file of what they print."""
+        output = self.folder / f"output-{time.monotonic_ns()}"
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                ["bash", "-euc", self.adapted(commands)],
+                cwd=self.folder,
+                env=self._env,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            wait_for(output, until, alive=process)
+            yield output
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGINT)
+            try:
+                process.wait(CEILING_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise
+
+
+def wait_for(
+    output: Path, text: str, *, seconds: float = CEILING_S, alive: "subprocess.Popen[bytes] | None" = None
+) -> None:
+    deadline = time.monotonic() + seconds
+    while text not in output.read_text():
+        assert time.monotonic() < deadline, output.read_text()
+        assert alive is None or alive.poll() is None, output.read_text()
+        time.sleep(0.02)
+
+
+def test_the_quick_start_and_the_worst_moment_go_as_told(tmp_path):
+    start, receive, publish, look = blocks("Quick start", "sh")
+    (crash,) = blocks("The worst moment", "sh")
+    terminal = Terminal(tmp_path)
+    # The reader's shell remembers SECRET; here it is another shell that needs it the second time.
+    remembering = receive.replace(last_line(receive), f'echo "$SECRET" > secret; {last_line(receive)}')
+    with terminal.running(start, until="listening on"):
+        with terminal.running(remembering, until="receiving on") as received:
+            assert '"deliveries":1' in terminal.run(publish)
+            wait_for(received, 'signature ok: {"id": 42}')
+            deadline = time.monotonic() + CEILING_S
+            while '"state":"delivered"' not in (shown := terminal.run(look)):
+                assert time.monotonic() < deadline, shown
+        assert '"deliveries":1' in terminal.run(crash)
+    with (
+        terminal.running(start, until="listening on"),
+        terminal.running("SECRET=$(cat secret) " + last_line(receive), until="receiving on") as received,
+    ):
+        wait_for(received, 'signature ok: {"id": 43}', seconds=PATIENCE_S)
+
+
+def last_line(commands: str) -> str:
+    return commands.strip().splitlines()[-1]
+
+
+def test_the_postgresql_commands_work(tmp_path, postgres_server):
+    (commands,) = blocks("PostgreSQL", "sh")
+    terminal = Terminal(tmp_path, {"HOOKLINE_PORT": "0"})
+    name = postgres_server.create_database()
+    here = re.sub(r"postgresql://\S+", postgres_server.url(name), commands)
+    assert here != commands
+    with terminal.running(here, until="listening on") as output:
+        assert "0001_tables\n" in output.read_text()
+    postgres_server.drop_database(name)
+
+
+def test_the_library_s_lines_work(tmp_path):
+    (lines,) = blocks("As a library", "python")
+    body = lines.replace("async with", "async def main():\n  async with", 1).replace("\n    ", "\n      ")
+    program = f"import asyncio\n{body}\n      print(event.deliveries)\nasyncio.run(main())\n"
+    # A name that is never resolved: the test is about the lines, and nothing is to leave this machine.
+    program = program.replace("example.com", "hooks.example")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+def test_the_library_example_delivers(tmp_path):
+    terminal = Terminal(tmp_path, {"SECRET": "whsec_" + "A" * 43 + "="})
+    with terminal.running("python3 examples/receiver.py", until="receiving on") as received:
+        printed = terminal.run("python3 examples/library.py http://127.0.0.1:9000/")
+        assert re.fullmatch(r"evt_\w{26} is stored and goes to 1 endpoint\(s\)\ndelivered\n", printed)
+        wait_for(received, 'signature ok: {"id":42}')
+
+
+def test_the_table_of_settings_is_complete():
+    rows = dict(re.findall(rf"^\| `{PREFIX}(\w+)` \| (?:`(.*?)`)? ?\|", README, re.MULTILINE))
+    fields = {field.name.upper(): field.default for field in msgspec.structs.fields(Settings)}
+    assert rows == {name: as_text(default) for name, default in fields.items()}
+
+
+def as_text(default: object) -> str:
+    if default in (None, ()):
+        return ""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((?!http|#)([^)]+)\)", README))))
+def test_a_link_points_at_a_file(link):
+    assert (ROOT / link).exists()
