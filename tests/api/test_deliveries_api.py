@@ -12,12 +12,18 @@ import pytest
 T = TypeVar("T")
 
 
+HELD, LET_GO = threading.Event(), threading.Event()
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
-        status = int(self.path.strip("/"))
+        if self.path == "/hold":
+            HELD.set()
+            LET_GO.wait(30)
+        status = 200 if self.path == "/hold" else int(self.path.strip("/"))
         body = b"caf\xc3\xa9 \xff"
         self.send_response(status)
         self.send_header("content-length", str(len(body)))
@@ -36,6 +42,7 @@ def receiver() -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
+    LET_GO.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -156,6 +163,20 @@ def test_a_scheduled_delivery_waits_until_it_is_due_and_a_disabled_endpoint_s_fo
     assert waiting_for() == "due"
     service.call("PATCH", f"/v1/endpoints/{endpoint['id']}", {"enabled": False})
     assert waiting_for() == "disabled"
+
+
+def test_what_is_being_sent_is_in_flight_and_what_is_behind_it_waits_for_a_slot(service, receiver):
+    HELD.clear()
+    LET_GO.clear()
+    service.create(account="busy", url=f"{receiver}/hold", max_in_flight=1)
+    first, second = service.publish(account="busy"), service.publish(account="busy")
+    assert HELD.wait(20)
+    data = service.call("GET", "/v1/deliveries?account=busy").json()["data"]
+    shown = {each["event_id"]: (each["in_flight"], each["waiting_for"]) for each in data}
+    assert shown == {first["id"]: (True, None), second["id"]: (False, "slot")}
+    LET_GO.set()
+    for event in (first, second):
+        assert delivery_of(service, event, state="delivered")["in_flight"] is False
 
 
 def test_deliveries_are_listed_newest_first_and_filtered(service):

@@ -28,6 +28,8 @@ def post(*headers: str, body: str = "", path: str = "/v1/events") -> bytes:
         post("content-length: -1", body=BODY),
         post("content-length: abc", body=BODY),
         post("transfer-encoding: chunked", body="xyz\r\n"),
+        b"CONNECT example.com:80 HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /v1/\xff HTTP/1.1\r\nhost: x\r\n\r\n",
         post("bad header\x00: x", "content-length: 24", body=BODY),
     ],
 )

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 
+import psycopg
 import pytest
 
 from server_process import ServerProcess, environment, run
@@ -67,6 +68,9 @@ def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(tmp_path):
         ([], {**KEY, "HOOKLINE_ALLOW_NETWORKS": "10.0.0.1/8"}, ["HOOKLINE_ALLOW_NETWORKS"]),
         ([], {}, ["HOOKLINE_API_KEY"]),
         (["--dev", "--host", "0.0.0.0"], {}, ["--host", "loopback"]),
+        (["--dev", "--host", "127.0.0.1.example"], {}, ["loopback"]),
+        (["--dev", "--host", "localhost.example"], {}, ["loopback"]),
+        (["--dev", "--host", "::"], {}, ["loopback"]),
         (["--dev"], {"HOOKLINE_HOST": "10.0.0.1"}, ["10.0.0.1", "loopback"]),
     ],
 )
@@ -146,8 +150,6 @@ def test_an_empty_postgresql_is_brought_up_by_itself(postgres_server, tmp_path):
 
 
 def test_a_newer_schema_is_refused(postgres_server, tmp_path):
-    import psycopg
-
     with postgres_server.fresh_database() as url:
         with psycopg.connect(url) as session:
             session.execute(

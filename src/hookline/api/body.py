@@ -46,7 +46,7 @@ def check_media(
         raise _unsupported("The Content-Type must be application/json, in UTF-8.")
 
 
-async def read_body(receive: Receive, *, limit_bytes: int) -> bytes:
+async def read_body(receive: Receive, *, limit_bytes: int, within_s: float = READ_WITHIN_S) -> bytes:
     """The whole body."""
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
@@ -55,11 +55,11 @@ async def read_body(receive: Receive, *, limit_bytes: int) -> bytes:
             raise TooLarge("The body of this request", limit_bytes=limit_bytes)
         return body
     try:
-        async with asyncio.timeout(READ_WITHIN_S):
+        async with asyncio.timeout(within_s):
             return await _read_rest(message, receive, limit_bytes=limit_bytes)
     except TimeoutError:
         raise Refused(
-            "bad_request", f"The body did not arrive within {READ_WITHIN_S:g} seconds.", close=True
+            "bad_request", f"The body did not arrive within {within_s:g} seconds.", close=True
         ) from None
 
 

@@ -39,3 +39,5 @@ def configure() -> None:
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    # A client that sends nonsense is answered with 400; it must not be able to fill the log as well.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

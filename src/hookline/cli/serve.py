@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from ipaddress import ip_address
 
 import click
 import uvloop
@@ -23,11 +24,9 @@ from hookline.version import VERSION
 
 DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
 
-_LOOPBACK = ("127.", "::1", "localhost")
-
 
 class CannotListen(HooklineError):
-    """The address is taken, or not one of this machine's."""
+    """The address is taken or not one of this machine's, or listening came to an end."""
 
 
 def run(settings: Settings) -> None:
@@ -40,7 +39,7 @@ def run(settings: Settings) -> None:
 
 
 def _check(settings: Settings) -> None:
-    if settings.dev and not settings.host.startswith(_LOOPBACK):
+    if settings.dev and not _is_loopback(settings.host):
         raise ConfigError(
             f"--host: {settings.host} is not this machine only; --dev listens on loopback alone."
         )
@@ -48,6 +47,13 @@ def _check(settings: Settings) -> None:
         raise ConfigError(
             "no API key: set HOOKLINE_API_KEY to the key clients must send, or use --dev to try things out."
         )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"  # any other name may be pointed anywhere
 
 
 def _listener(settings: Settings) -> socket.socket:
@@ -72,14 +78,24 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     server = ApiServer(Api(hookline), hookline.clock)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        await server.is_listening.wait()
+        await _either(server.is_listening, serving)
         click.echo(_greeting(settings, listener), err=True)
-        await stopping.wait()
+        await _either(stopping, serving)
     finally:
         server.leave()
         await asyncio.wait({serving}, timeout=DRAIN_BEGINS_S)
         await hookline.stop()
         await serving
+
+
+async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
+    """Wait for the event; a server that ends by itself is an error, and raises its own if it had one."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if serving.done():
+        await serving
+        raise CannotListen("the server ended by itself.")
 
 
 async def _prepare(database: str) -> None:

@@ -6,26 +6,85 @@ This is the only place that answers that question.
 import msgspec
 
 
+class Jitter(msgspec.Struct, frozen=True):
+    """How far chance moves a wait: between `1 - below` and `1 + above` of it."""
+
+    below: float
+    above: float
+
+
+FULL = Jitter(1.0, 0.0)
+EQUAL = Jitter(0.5, 0.0)
+NONE = Jitter(0.0, 0.0)
+
+
 class Policy(msgspec.Struct, frozen=True):
-    """How long to wait before each request; the first entry is the wait before the first."""
+    """How long to wait before each request; the first entry is the wait before the first, always 0."""
 
     waits: tuple[float, ...]  # seconds
+    jitter: Jitter = FULL
 
     @property
     def attempts(self) -> int:
         """Requests in all, the first included."""
         return len(self.waits)
 
+    @property
+    def longest(self) -> float:
+        """Seconds from the first request to the last, when chance adds the most."""
+        return sum(self.waits) * (1.0 + self.jitter.above)
+
+
+def growing(*, base: float, factor: float, cap: float | None, attempts: int, jitter: Jitter) -> Policy:
+    """After the k-th failure the wait is base · factorᵏ⁻¹, at most the cap."""
+    waits = [0.0]
+    wait = base
+    for _ in range(attempts - 1):
+        waits.append(wait if cap is None else min(cap, wait))
+        wait *= factor
+    return Policy(tuple(waits), jitter)
+
 
 _MINUTE, _HOUR = 60.0, 3600.0
-PATIENT = Policy(
-    waits=(0.0, 30.0, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 8 * _HOUR, 24 * _HOUR),
-)
-DEFAULT_POLICY = PATIENT
+
+PRESETS: dict[str, Policy] = {
+    "patient": Policy((0.0, 30.0, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 8 * _HOUR, 24 * _HOUR)),
+    "minute": Policy(
+        (0.0, _MINUTE, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 8 * _HOUR, 24 * _HOUR), Jitter(0.1, 0.1)
+    ),
+    "exponential": growing(base=30.0, factor=2.0, cap=_HOUR, attempts=5, jitter=FULL),
+    "brisk": growing(base=30.0, factor=2.0, cap=_HOUR, attempts=5, jitter=Jitter(0.0, 0.2)),
+    "eight": growing(base=30.0, factor=2.0, cap=_HOUR, attempts=8, jitter=FULL),
+    "standard": Policy(
+        (
+            0.0,
+            5.0,
+            5 * _MINUTE,
+            30 * _MINUTE,
+            2 * _HOUR,
+            5 * _HOUR,
+            10 * _HOUR,
+            14 * _HOUR,
+            20 * _HOUR,
+            24 * _HOUR,
+        ),
+        Jitter(0.2, 0.2),
+    ),
+}
+DEFAULT_PRESET = "patient"
+DEFAULT_POLICY = PRESETS[DEFAULT_PRESET]
+
+MOST_ASKED = 24 * _HOUR  # a receiver's Retry-After is a floor up to this
 
 
-def wait_after(failures: int, *, policy: Policy, roll: float) -> float | None:
-    """Seconds to wait after this many failed requests, drawn by full jitter; None when attempts have run out."""
+def wait_after(failures: int, *, policy: Policy, roll: float, asked: float | None = None) -> float | None:
+    """Seconds to wait after this many failed requests; None when attempts have run out.
+
+    `roll` is chance, in [0, 1); `asked` is what the receiver's Retry-After asks for: a floor, never a
+    replacement for the policy's wait.
+    """
     if failures >= policy.attempts:
         return None
-    return policy.waits[failures] * roll
+    jitter = policy.jitter
+    wait = policy.waits[failures] * (1.0 - jitter.below + roll * (jitter.below + jitter.above))
+    return wait if asked is None else max(wait, min(asked, MOST_ASKED))

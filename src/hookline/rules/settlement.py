@@ -26,7 +26,9 @@ Decision = Delivered | RetryAt | Dead
 DELIVERED = Delivered()
 
 
-def decide(outcome: Outcome, *, attempt: int, policy: Policy, now: float, roll: float) -> Decision:
+def decide(
+    outcome: Outcome, *, attempt: int, policy: Policy, now: float, roll: float, asked: float | None = None
+) -> Decision:
     """What becomes of a delivery whose `attempt`-th request ended like this."""
     match outcome:
         case Outcome.ACCEPTED:
@@ -36,5 +38,5 @@ def decide(outcome: Outcome, *, attempt: int, policy: Policy, now: float, roll: 
         case Outcome.GONE:
             return Dead(Reason.GONE)
         case Outcome.TRANSIENT | Outcome.THROTTLED:
-            wait = wait_after(attempt, policy=policy, roll=roll)
+            wait = wait_after(attempt, policy=policy, roll=roll, asked=asked)
             return Dead(Reason.EXHAUSTED) if wait is None else RetryAt(now + wait)
