@@ -142,7 +142,7 @@ def stores(names: list[str], stack: ExitStack) -> dict[str, Callable[[], Store]]
         from hookline.store.sqlite.store import SqliteStore
 
         path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "bench.db"
-        made["sqlite"] = lambda: SqliteStore(path)
+        made["sqlite"] = lambda: SqliteStore(str(path))
     for installation in installations() if "postgres" in names else []:
         server = PostgresServer(installation)
         stack.callback(server.destroy)

@@ -248,7 +248,7 @@ def _waiting_for(delivery: Delivery, *, enabled: bool, now: float) -> str | None
     if delivery.state is not State.PENDING:
         return None
     if not enabled:
-        return "due"
+        return "disabled"
     return "due" if delivery.due_at > now else "slot"
 
 

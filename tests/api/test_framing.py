@@ -71,6 +71,14 @@ def test_a_body_announced_too_large_is_refused_before_it_comes(service):
     assert answer.headers["connection"] == "close"
 
 
+def test_a_client_that_sends_it_all_before_it_reads_still_gets_the_answer(service):
+    size = 16 << 20  # more than the sockets' buffers hold
+    with socket.create_connection(("127.0.0.1", service.process.port), timeout=30) as connection:
+        connection.sendall(post(f"content-length: {size}") + b" " * size)
+        answer = read_answer(connection)
+    assert (answer.status, json.loads(answer.body)["code"]) == (413, "too_large")
+
+
 def test_a_client_that_asks_first_is_not_told_to_go_on(service):
     answer = service.raw(post("content-length: 10000000000", "expect: 100-continue"))
     assert answer.status == 413

@@ -9,6 +9,8 @@ import sys
 import psycopg
 import pytest
 
+from hookline.errors import SchemaMissing, StoreRefused
+from hookline.store.migrations import Applied, Migration, refuse_unless_current
 from server_process import ServerProcess, environment, run
 
 KEY = {"HOOKLINE_API_KEY": "hlk_the_key_of_these_tests"}
@@ -157,3 +159,12 @@ def test_a_newer_schema_is_refused(postgres_server, tmp_path):
             )
         result = run("serve", "--dev", "--port", "0", "--database", url, cwd=tmp_path)
         assert_one_line(result, 1, "9999_later")
+
+
+def test_an_older_schema_is_told_apart_from_none():
+    known = [Migration(number, f"000{number}_x", "sum", "") for number in (1, 2)]
+    with pytest.raises(SchemaMissing):
+        refuse_unless_current(known, [])
+    with pytest.raises(StoreRefused, match=r"missing: 0002_x\): run `hookline migrate`") as caught:
+        refuse_unless_current(known, [Applied(1, "0001_x", "sum")])
+    assert not isinstance(caught.value, SchemaMissing)

@@ -66,6 +66,12 @@ async def test_timed_rows_that_are_not_due_are_left(store):
     assert await loaded_ids(store, lane, now=NOW + 10) == [delivery]
 
 
+async def test_a_row_that_is_due_does_not_bring_the_next_one_that_is_not(store):
+    lane = await a_lane_in(store)
+    due, _later = [await published(store, lane, deliver_at=NOW + wait) for wait in (10, 20)]
+    assert await loaded_ids(store, lane, now=NOW + 15) == [due]
+
+
 async def test_each_lane_gets_as_many_of_each_queue_as_it_wants(store):
     lanes = [await a_lane_in(store) for _ in range(4)]
     await accepted(store, *[a_publication(*lanes) for _ in range(6)])

@@ -129,7 +129,7 @@ def bare(request, tmp_path):
     server.drop_database(name)
 
 
-MIGRATE = "; import asyncio; input(); print(asyncio.run(store.migrate()))"
+MIGRATE = "; import asyncio; print('ready', flush=True); input(); print(asyncio.run(store.migrate()))"
 
 
 def test_eight_processes_that_migrate_at_once_apply_everything_once(bare):
@@ -140,6 +140,8 @@ def test_eight_processes_that_migrate_at_once_apply_everything_once(bare):
         )
         for _ in range(8)
     ]
+    for process in processes:  # all of them have started before any of them begins
+        assert process.stdout.readline() == "ready\n"
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()

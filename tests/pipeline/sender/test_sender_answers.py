@@ -230,3 +230,10 @@ async def test_fields_are_kept_as_they_came_without_the_space_around_them(posts:
             (b"Content-Length", b"0"),
         )
         assert answer.headers == expected
+
+
+async def test_fields_of_interim_answers_and_trailers_are_not_fields_of_the_answer(posts: Posts) -> None:
+    said = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + CHUNKED + b"2\r\nok\r\n0\r\nTrailer: y\r\n\r\n"
+    async with RawServer(always(said)) as server:
+        answer = await posts.post(server.url)
+        assert (answer.headers, answer.body) == (((b"Transfer-Encoding", b"chunked"),), b"ok")

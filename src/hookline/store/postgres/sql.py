@@ -113,7 +113,7 @@ READ_PAYLOAD = "SELECT payload FROM events WHERE id = $1"
 
 # Answers only what was not applied: a batch as it should be brings no rows back. Lanes are joined by epoch too, so
 # that a lane lost and won again does not let in what was sent before. `IS NOT DISTINCT FROM` keeps the planner from
-# the index on owner: looked up by key, row by row, the join is linear whatever the statistics say.
+# the indexes on owner and endpoint: looked up by key, row by row, the join is linear whatever the statistics say.
 SETTLE = f"""
 WITH {_ME},
 s AS MATERIALIZED (
@@ -132,7 +132,7 @@ done AS (
     done_at = CASE WHEN s.state = 'pending' THEN NULL ELSE to_timestamp($27) END,
     last_status = s.status, last_error = s.error
   FROM me, s JOIN lanes l ON l.endpoint_id = s.endpoint_id AND l.epoch = s.epoch
-  WHERE l.owner IS NOT DISTINCT FROM me.id AND d.id = s.delivery_id
+  WHERE l.owner IS NOT DISTINCT FROM me.id AND d.id = s.delivery_id AND d.endpoint_id IS NOT DISTINCT FROM s.endpoint_id
     AND d.state = 'pending' AND d.attempts = s.number - 1 AND d.replays = s.replays
   RETURNING s.id),
 tried AS (
