@@ -16,7 +16,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     | {"headers", "metadata", "names", "payload", "rfc3339"},
     frozenset({"store", "rules", "receiver"}),
     frozenset({"pipeline"}),
-    frozenset({"hookline", "app", "endpoints", "reports"}),  # "hookline" is the package's own __init__
+    frozenset(
+        {"hookline", "app", "desk", "endpoints", "reports"}
+    ),  # "hookline" is the package's own __init__
     frozenset({"api", "dashboard"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),

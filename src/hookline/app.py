@@ -3,7 +3,6 @@
 The only place that constructs: clock, chance, network, store and pipeline are made here and handed down.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from random import Random
 from types import TracebackType
@@ -14,10 +13,11 @@ import msgspec
 from hookline import payload as payloads
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
-from hookline.endpoints import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
-from hookline.errors import ConfigError, Invalid, NotFound
-from hookline.ids import Ids, show
-from hookline.model import DEFAULT_ACCOUNT, DeliveryId, Endpoint, EndpointId
+from hookline.desk import Desk
+from hookline.endpoints import EndpointPatch, read_fields
+from hookline.errors import ConfigError, Invalid
+from hookline.ids import Ids, read, show
+from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.names import check_account, check_idempotency_key, check_type
 from hookline.net import Net, SystemNet
 from hookline.pipeline.catalogue import Catalogue
@@ -25,6 +25,7 @@ from hookline.pipeline.heart import Heart
 from hookline.pipeline.intake import Draft, Intake, Published, Result
 from hookline.pipeline.sender.http import HttpSender
 from hookline.pipeline.worker import Worker
+from hookline.reports import EndpointReport, endpoint_report
 from hookline.rules.address import may_dial
 from hookline.store.contract import Store
 
@@ -84,6 +85,7 @@ class Hookline:
             self.ids,
             most_deliveries=settings.deliveries_per_event,
         )
+        self.desk = Desk(self.store, self._catalogue, self.worker, self.clock, self.ids, settings)
         self._delivers = deliver
         self._is_running = False
 
@@ -176,65 +178,24 @@ class Hookline:
 
     # --- endpoints ---
 
-    async def create_endpoint(self, **fields: Any) -> Endpoint:
-        """Add an endpoint: `url` and `events`, and any other field of the API."""
-        endpoint = new_endpoint(
-            read_fields(EndpointInput, fields),
-            id=self.ids.endpoint(),
-            now=self.clock.now(),
-            private_allowed=self._is_private_allowed,
-            allowed=self._allowed,
-        )
-        if self._catalogue.count(endpoint.account) >= self.settings.endpoints_per_account:
-            raise Invalid(
-                f"An account may have at most {self.settings.endpoints_per_account:,} endpoints; delete one first.",
-                pointer="/account",
-            )
-        await self.store.create_endpoint(endpoint, now=self.clock.now())
-        await self._catalogue.catch_up()
-        return endpoint
+    async def create_endpoint(self, **fields: Any) -> EndpointReport:
+        """Add an endpoint: `url` and `events`, and any other field of the API. The answer holds its secret."""
+        return endpoint_report(await self.desk.create_endpoint(fields), reveal=True)
 
-    async def update_endpoint(self, id: EndpointId, patch: EndpointPatch) -> Endpoint:
-        """Change an endpoint by a merge patch."""
-        endpoint = patched(
-            await self.endpoint(id),
-            patch,
-            now=self.clock.now(),
-            private_allowed=self._is_private_allowed,
-            allowed=self._allowed,
-        )
-        if not await self.store.update_endpoint(endpoint, now=self.clock.now()):
-            raise NotFound("endpoint", show("endpoint", id))
-        await self._catalogue.catch_up()
-        self.worker.announce(id)  # one that was enabled again has waiting deliveries
-        return endpoint
+    async def update_endpoint(self, id: str, **fields: Any) -> EndpointReport:
+        """Change the named fields of an endpoint."""
+        patch = read_fields(EndpointPatch, fields)
+        return endpoint_report(await self.desk.update_endpoint(EndpointId(read("endpoint", id)), patch))
 
-    async def delete_endpoint(self, id: EndpointId) -> None:
+    async def delete_endpoint(self, id: str) -> None:
         """Delete an endpoint; its pending deliveries are cancelled."""
-        if not await self.store.delete_endpoint(id, now=self.clock.now()):
-            raise NotFound("endpoint", show("endpoint", id))
-        await self._catalogue.catch_up()
-
-    async def endpoint(self, id: EndpointId) -> Endpoint:
-        """One endpoint, as the store has it."""
-        found = await self.store.endpoints_by_id([id])
-        if not found:
-            raise NotFound("endpoint", show("endpoint", id))
-        return found[0]
+        await self.desk.delete_endpoint(EndpointId(read("endpoint", id)))
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
         """Is the delivery being sent by this process now?"""
         return self.worker.is_under_way(delivery)
 
     # --- where requests may go ---
-
-    @property
-    def _is_private_allowed(self) -> bool:
-        return self.settings.dev or bool(self.settings.allow_networks)
-
-    @property
-    def _allowed(self) -> Sequence[Any] | None:
-        return None if self.settings.dev else self.settings.allow_networks
 
     def _may_dial(self, address: str) -> bool:
         return self.settings.dev or may_dial(address, self.settings.allow_networks)

@@ -5,7 +5,6 @@ import asyncio
 import msgspec
 import pytest
 
-from hookline.endpoints import EndpointPatch
 from hookline.model import Reason, State
 from hookline.pipeline.intake import Draft
 from tests.receiver import Answer, Receiver
@@ -87,14 +86,14 @@ async def test_a_disabled_endpoints_deliveries_wait_until_it_is_enabled(world: W
     receiver.answers["/"] = [Answer(500)]
     event = await hooks.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
-    await world.pass_until(hooks.update_endpoint(endpoint.id, EndpointPatch(enabled=False)))
+    await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
     await world.until(lambda: not hooks.worker.holdings.lanes)
     before = len(receiver.requests)
     for _ in range(50):
         await world.tick(10.0)
     assert len(receiver.requests) == before
     receiver.answers["/"] = [Answer(200)]
-    await world.pass_until(hooks.update_endpoint(endpoint.id, EndpointPatch(enabled=True)))
+    await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=True))
     await world.until_state(hooks, event.id, State.DELIVERED)
 
 
@@ -121,7 +120,7 @@ async def test_a_changed_url_holds_for_the_next_attempt(world: World, receiver: 
     receiver.answers["/old"] = [Answer(500)]
     event = await hooks.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
-    await world.pass_until(hooks.update_endpoint(endpoint.id, EndpointPatch(url=receiver.url("/new"))))
+    await world.pass_until(hooks.update_endpoint(endpoint.id, url=receiver.url("/new")))
     await world.until_state(hooks, event.id, State.DELIVERED)
     assert receiver.requests[-1].path == "/new"
 
@@ -133,7 +132,7 @@ async def test_a_change_by_another_process_reaches_the_owner(shared_world: World
     receiver.answers["/old"] = [Answer(500)]
     event = await hooks.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
-    await world.pass_until(api.update_endpoint(endpoint.id, EndpointPatch(url=receiver.url("/new"))))
+    await world.pass_until(api.update_endpoint(endpoint.id, url=receiver.url("/new")))
     await world.until_state(hooks, event.id, State.DELIVERED)
     assert receiver.requests[-1].path == "/new"
 

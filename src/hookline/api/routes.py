@@ -68,7 +68,7 @@ class Routes:
 
     async def create_endpoint(self, request: Request) -> Response:
         fields = read_fields(EndpointInput, await _object(request))
-        endpoint = await self._hookline.create_endpoint(**_said(fields))
+        endpoint = await self._hookline.desk.create_endpoint(_said(fields))
         report = reports.endpoint_report(endpoint, reveal=True)
         return _json(report, status=201, headers={"location": f"/v1/endpoints/{report.id}"})
 
@@ -97,11 +97,11 @@ class Routes:
     async def update_endpoint(self, request: Request) -> Response:
         id = _endpoint_id(request)
         patch = read_fields(EndpointPatch, await _object(request, patch=True))
-        return _json(reports.endpoint_report(await self._hookline.update_endpoint(id, patch)))
+        return _json(reports.endpoint_report(await self._hookline.desk.update_endpoint(id, patch)))
 
     async def delete_endpoint(self, request: Request) -> Response:
         _query(request)
-        await self._hookline.delete_endpoint(_endpoint_id(request))
+        await self._hookline.desk.delete_endpoint(_endpoint_id(request))
         return Response(status_code=204)
 
     async def show_event(self, request: Request) -> Response:

@@ -107,7 +107,7 @@ class HttpSender:
             if not await self._clock.wait(self._all_closed, FAREWELL):
                 _log.warning("sender.closed", sockets_left=len(self._open))
         else:
-            await asyncio.sleep(0)  # answers refused in this step are handed over in the next
+            await self._clock.sleep(0)  # answers refused in this step are handed over in the next
 
     @property
     def in_flight(self) -> int:
