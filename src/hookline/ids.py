@@ -10,7 +10,7 @@ from random import Random
 
 from hookline.clock import Clock
 from hookline.errors import NotFound
-from hookline.model import AttemptId, DeliveryId, EndpointId, EventId, WorkerId
+from hookline.model import AttemptId, DeliveryId, EndpointId, EventId, JobId, WorkerId
 
 ORDINAL_BITS = 20
 MAX_FANOUT = 1 << ORDINAL_BITS
@@ -21,6 +21,8 @@ PREFIXES = {
     "delivery": "dlv_",
     "attempt": "att_",
     "worker": "wrk_",
+    "replay": "rpl_",
+    "discard": "dsc_",
 }
 
 _ORDINAL_MASK = MAX_FANOUT - 1
@@ -52,6 +54,9 @@ class Ids:
 
     def worker(self) -> WorkerId:
         return WorkerId(self._next().to_bytes(16))
+
+    def job(self) -> JobId:
+        return JobId(self._next().to_bytes(16))
 
     def _next(self) -> int:
         ms = int(self._clock.wall() * 1000)

@@ -14,6 +14,7 @@ EndpointId = NewType("EndpointId", bytes)
 DeliveryId = NewType("DeliveryId", bytes)
 AttemptId = NewType("AttemptId", bytes)
 WorkerId = NewType("WorkerId", bytes)
+JobId = NewType("JobId", bytes)
 
 DEFAULT_ACCOUNT = "default"
 FOREVER = float("inf")
@@ -85,6 +86,65 @@ class Signing(StrEnum):
     CLASSIC = "classic"
 
 
+class Ordering(StrEnum):
+    """May a lane's deliveries overtake each other?"""
+
+    PARALLEL = "parallel"
+    STRICT = "strict"
+
+
+class CircuitState(StrEnum):
+    """Whether a lane may send; the value is what the database stores."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class RateLimit(msgspec.Struct, frozen=True):
+    """How fast an endpoint wants to be sent to, as a token bucket."""
+
+    per_second: float
+    burst: int
+
+
+class CircuitPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """When a circuit trips and how long it then stays open."""
+
+    consecutive_failures: int = 5
+    failure_rate: float = 0.5
+    window_s: float = 600.0
+    min_attempts: int = 10
+    cooldown_s: float = 300.0
+    max_cooldown_s: float = 3_600.0
+
+
+class Slice(msgspec.Struct, frozen=True, array_like=True):
+    """What happened in a tenth of a circuit's window."""
+
+    index: int  # of its beginning, in slices since 1970
+    attempts: int
+    failures: int
+
+
+class Circuit(msgspec.Struct, frozen=True, kw_only=True):
+    """A lane's health gate."""
+
+    state: CircuitState = CircuitState.CLOSED
+    failures: int = 0  # in a row
+    slices: tuple[Slice, ...] = ()
+    cooldown: float | None = None  # seconds, of the current opening
+    opened_at: float | None = None
+    probe_at: float | None = None  # open: no probe before this; half-open: nobody else probes before this
+    reason: str | None = None
+    last_success_at: float | None = None
+    last_failure_at: float | None = None
+
+
+CLOSED = Circuit()
+DEFAULT_RETRY_STATUSES: tuple[str | int, ...] = ("5xx", 408, 425, 429)
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """A fact a producer published."""
 
@@ -112,7 +172,14 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     metadata: dict[str, Any] = {}
     timeout: float = 10.0
+    max_redirects: int = 0
     max_in_flight: int = 5
+    rate_limit: RateLimit | None = None
+    ordering: Ordering = Ordering.PARALLEL
+    paused: bool = False
+    retry: dict[str, Any] | None = None  # as it was given; None: the server's default
+    retry_statuses: tuple[str | int, ...] = DEFAULT_RETRY_STATUSES
+    circuit: CircuitPolicy | None = CircuitPolicy()  # None: never trips
     created_at: float
     updated_at: float
 

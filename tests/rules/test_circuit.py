@@ -4,12 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.model import Outcome
+from hookline.model import CLOSED, Circuit, CircuitPolicy, CircuitState, Outcome
 from hookline.rules.circuit import (
-    CLOSED,
-    Circuit,
-    CircuitPolicy,
-    CircuitState,
     after_answer,
     after_probe,
     begin_probe,

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.rules.limits import Bucket, RateLimit, full, next_at, refilled, take
+from hookline.model import RateLimit
+from hookline.rules.limits import Bucket, full, next_at, refilled, take
 
 LIMIT = RateLimit(per_second=2.0, burst=3)
 

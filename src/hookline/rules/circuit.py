@@ -5,57 +5,11 @@ then lets one single probe through; what the probe meets with closes or reopens 
 outcomes: a refusal or a request to slow down says that the endpoint is there.
 """
 
-from enum import StrEnum
-
 import msgspec
 
-from hookline.model import Outcome
+from hookline.model import Circuit, CircuitPolicy, CircuitState, Outcome, Slice
 
 _SLICES = 10  # the window is counted in this many slices
-
-
-class CircuitState(StrEnum):
-    """The value is what the database stores."""
-
-    CLOSED = "closed"
-    OPEN = "open"
-    HALF_OPEN = "half_open"
-
-
-class CircuitPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When to trip and how long to wait."""
-
-    consecutive_failures: int = 5
-    failure_rate: float = 0.5
-    window_s: float = 600.0
-    min_attempts: int = 10
-    cooldown_s: float = 300.0
-    max_cooldown_s: float = 3_600.0
-
-
-class Slice(msgspec.Struct, frozen=True):
-    """What happened in a tenth of the window."""
-
-    index: int  # of the slice's beginning, in slices since 1970
-    attempts: int
-    failures: int
-
-
-class Circuit(msgspec.Struct, frozen=True, kw_only=True):
-    """A lane's health gate."""
-
-    state: CircuitState = CircuitState.CLOSED
-    failures: int = 0  # in a row
-    slices: tuple[Slice, ...] = ()
-    cooldown: float | None = None  # of the current opening
-    opened_at: float | None = None
-    probe_at: float | None = None  # open: not before this; half-open: nobody else probes before this
-    reason: str | None = None
-    last_success_at: float | None = None
-    last_failure_at: float | None = None
-
-
-CLOSED = Circuit()
 
 
 def threshold(policy: CircuitPolicy, *, is_slow: bool) -> int:

@@ -6,14 +6,9 @@ more than `rate · length + burst` requests begin.
 
 import msgspec
 
+from hookline.model import RateLimit
+
 _TICK = 1e-6  # seconds; finer than this the store's time does not go, and rounding must not come too early
-
-
-class RateLimit(msgspec.Struct, frozen=True):
-    """How fast an endpoint wants to be sent to."""
-
-    per_second: float
-    burst: int
 
 
 class Bucket(msgspec.Struct, frozen=True, gc=False):

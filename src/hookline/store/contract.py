@@ -16,13 +16,16 @@ from typing import Protocol
 import msgspec
 
 from hookline.model import (
+    CLOSED,
     Attempt,
+    Circuit,
     Delivery,
     DeliveryId,
     Endpoint,
     EndpointId,
     Event,
     EventId,
+    JobId,
     Queue,
     Reason,
     State,
@@ -74,6 +77,12 @@ class Taken(msgspec.Struct, frozen=True):
     woke_at: float  # `wake_at` before the take: later than now means nothing older was due
     hold_until: float
     suspect: bool  # its last owner died
+    head: DeliveryId | None = None  # strict order: the delivery that is tried again before any other
+    circuit: Circuit = CLOSED
+    tokens: float | None = None  # of the rate limit's bucket at `tokens_at`; None: never taken from
+    tokens_at: float | None = None
+    applied: int = 0  # the last change its owners carried out
+    is_reset: bool = False  # an operator closed its circuit after `applied`
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
@@ -114,6 +123,25 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     reason: Reason | None = None
 
 
+class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
+    """What an owner writes down about its lane when it changed."""
+
+    endpoint_id: EndpointId
+    epoch: int
+    hold_until: float  # an open circuit's probe, a lane-wide Retry-After, a strict lane's waiting head
+    head: DeliveryId | None
+    circuit: Circuit
+    applied: int
+
+
+class Suspect(msgspec.Struct, frozen=True, gc=False):
+    """A delivery of a lane whose last owner died."""
+
+    delivery_id: DeliveryId
+    endpoint_id: EndpointId
+    epoch: int
+
+
 class Verdict(StrEnum):
     """What a settle did with one settlement."""
 
@@ -128,6 +156,8 @@ class Release(msgspec.Struct, frozen=True, gc=False):
     endpoint_id: EndpointId
     epoch: int
     wake_at: float  # first moment it could send, as far as the owner knows; inf: nothing is waiting
+    tokens: float | None = None  # of the rate limit's bucket at `tokens_at`
+    tokens_at: float | None = None
 
 
 # --- workers ---------------------------------------------------------------------------------------------
@@ -163,7 +193,7 @@ class Change(msgspec.Struct, frozen=True):
 
     n: int
     endpoint_id: EndpointId
-    kind: str  # "endpoint" (created, changed, deleted) or "deliveries" (rows were redriven, cancelled …)
+    kind: str  # "endpoint" (created, changed, deleted), "deliveries" (rows redriven, cancelled …), "reset" (circuit)
 
 
 class Pulse(msgspec.Struct, frozen=True):
@@ -182,8 +212,57 @@ class Catalogue(msgspec.Struct, frozen=True):
     endpoints: tuple[Endpoint, ...]
 
 
+class Lane(msgspec.Struct, frozen=True):
+    """A lane as the store has it."""
+
+    endpoint_id: EndpointId
+    owner: WorkerId | None
+    hold_until: float
+    head: DeliveryId | None
+    circuit: Circuit
+
+
+class JobKind(StrEnum):
+    """What is done to every dead letter that matches."""
+
+    REPLAY = "replay"
+    DISCARD = "discard"
+
+
+class JobState(StrEnum):
+    """How far a job is."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A bulk replay or discard of dead letters."""
+
+    id: JobId
+    kind: JobKind
+    filter: "DeliveryFilter"  # over dead letters that died before `created_at`
+    ids: tuple[DeliveryId, ...] = ()  # instead of the filter, if not empty
+    idempotency_key: str | None = None
+    digest: bytes = b""
+    state: JobState = JobState.RUNNING
+    matched: int = 0
+    done: int = 0
+    failed: int = 0  # of the ids: those that were not dead when their turn came
+    created_at: float
+    finished_at: float | None = None
+
+
+class JobStep(msgspec.Struct, frozen=True):
+    """What one transaction of a job did."""
+
+    job: Job
+    lanes: tuple[EndpointId, ...] = ()  # with rows made due: to be woken
+
+
 class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which deliveries a list is about; None is any. Times are of the event's creation."""
+    """Which deliveries a list is about; None is any. `since` and `until` are of the event's creation."""
 
     state: State | None = None
     account: str | None = None
@@ -192,6 +271,10 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     event_type: str | None = None
     since: float | None = None
     until: float | None = None
+    reason: Reason | None = None
+    died_since: float | None = None  # dead letters: by when they died (of replayed ones: their last death)
+    died_until: float | None = None
+    is_replayed: bool = False  # pending again after a death, instead of `state`
 
 
 class Store(Protocol):
@@ -235,12 +318,28 @@ class Store(Protocol):
     async def payload(self, event: EventId) -> bytes:
         """The payload of an event whose row exists."""
 
-    async def settle(self, worker: WorkerId, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
-        """Fenced: attempt, delivery in one commit; one verdict for each settlement, in order.
+    async def settle(
+        self,
+        worker: WorkerId,
+        batch: Sequence[Settlement],
+        *,
+        notes: Sequence[LaneNote] = (),
+        now: float,
+    ) -> list[Verdict]:
+        """Fenced: attempt, delivery and the lanes' notes in one commit; one verdict for each settlement, in order.
 
         A delivery moves only from pending with `attempts = number - 1` and the same `replays`, only while this
         worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once.
         """
+
+    async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:
+        """Fenced: write notes down by themselves (a probe before it is sent, a reset); those that were still owned."""
+
+    async def mark(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
+        """Fenced: count one mark more on pending deliveries before they are sent; those that were marked."""
+
+    async def condemn(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
+        """Fenced: pending -> dead (`crash_limit`), without an attempt; those that are dead now."""
 
     async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
         """Fenced: let lanes go; those that were let go. The caller then wakes the same lanes (RECHECK)."""
@@ -279,8 +378,11 @@ class Store(Protocol):
     async def create_endpoint(self, endpoint: Endpoint, *, now: float) -> None:
         """Add an endpoint and its lane."""
 
-    async def update_endpoint(self, endpoint: Endpoint, *, now: float) -> bool:
-        """Replace an endpoint; a disabled one's lane is paused. False when it is gone."""
+    async def update_endpoint(self, endpoint: Endpoint, *, was: float, now: float) -> bool:
+        """Replace the endpoint read with `updated_at = was`; the lane of one disabled or paused is paused.
+
+        False when it is gone, or was changed meanwhile.
+        """
 
     async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
         """Delete an endpoint, leaving a paused tombstone of its lane; its pending rows are cancelled by `cancel_deleted`."""
@@ -300,7 +402,44 @@ class Store(Protocol):
     async def discard(self, delivery: DeliveryId, *, now: float) -> EndpointId:
         """dead -> cancelled (`discarded`). NotFound, WrongState."""
 
+    async def redrive_event(
+        self,
+        event: EventId,
+        *,
+        endpoint: EndpointId | None,
+        states: Sequence[State],
+        now: float,
+    ) -> list[tuple[DeliveryId, EndpointId]]:
+        """Redrive those of an event's deliveries that are in one of the states (never pending ones)."""
+
+    async def reset_circuit(self, endpoint: EndpointId, *, now: float) -> bool:
+        """Ask the lane's owner to close its circuit; a free lane is made to be taken. False when there is none."""
+
+    async def create_job(self, job: Job, *, now: float) -> Job:
+        """Start a job, its `matched` counted now; the first one's job if the idempotency key was used for its kind."""
+
+    async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
+        """Do up to `limit` of a running job's dead letters, by id; in one transaction with its progress.
+
+        None when the job is not running, or another process is at it.
+        """
+
+    async def running_jobs(self) -> list[JobId]:
+        """Jobs that are not finished, oldest first."""
+
     # reading
+
+    async def job(self, job: JobId) -> Job | None:
+        """One job."""
+
+    async def list_jobs(self, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
+        """Newest first, from below the id `after`."""
+
+    async def count_dead(self, filter: DeliveryFilter) -> int:
+        """How many dead letters match."""
+
+    async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
+        """Those of them that exist."""
 
     async def catalogue(self) -> Catalogue:
         """All endpoints and the change number they include, in one snapshot."""

@@ -122,7 +122,8 @@ async def test_an_idle_connection_closed_by_the_peer_is_let_go(posts: Posts) -> 
         assert server.connections == 2
 
 
-async def test_bytes_on_an_idle_connection_close_it(posts: Posts) -> None:
+async def test_bytes_on_an_idle_connection_close_it(make_posts: MakePosts) -> None:
+    posts = make_posts(pool=PoolLimits(idle=1_000.0))  # it is not age that closes it
     idle = asyncio.Event()
 
     async def script(peer: Conversation) -> None:
@@ -136,7 +137,6 @@ async def test_bytes_on_an_idle_connection_close_it(posts: Posts) -> None:
         await posts.post(server.url)
         assert posts.sender.idle == 1
         idle.set()
-        await server.over.wait()
         await until(lambda: posts.sender.open_sockets == 0)
         assert posts.sender.idle == 0
 
