@@ -4,19 +4,20 @@ Every test that asks for `store` runs on each of them: neither is the reference.
 """
 
 import asyncio
+import os
 import shutil
-import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from hookline.model import EndpointId
 from hookline.store.contract import Store
 from hookline.store.postgres.store import PostgresStore
 from hookline.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from postgres_server import PostgresServer, PostgresServers
 
 pytest_plugins = ["postgres_server"]
 
@@ -40,14 +41,42 @@ def sqlite_path(migrated_file: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(migrated_file, tmp_path / "hookline.db"))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def new_store(request: pytest.FixtureRequest) -> Callable[[], Store]:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what asks for a store on SQLite and on every PostgreSQL here, or the one HOOKLINE_TEST_POSTGRES names."""
+    from postgres_server import installations  # a plugin: not to be imported before pytest has rewritten it
+
+    if "store_kind" in metafunc.fixturenames:
+        chosen = os.environ.get("HOOKLINE_TEST_POSTGRES")
+        servers = [f"postgres{chosen}"] if chosen else list(map(str, installations()))
+        metafunc.parametrize("store_kind", ["sqlite", *(servers or ["postgres"])], indirect=True)
+
+
+@pytest.fixture
+def store_kind(request: pytest.FixtureRequest) -> str:
+    """Which store the test runs on: "sqlite", "postgres18", …"""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def chosen_server(store_kind: str, postgres_servers: "PostgresServers") -> "PostgresServer":
+    """The server of a kind that is a PostgreSQL."""
+    from postgres_server import require_installations
+
+    require_installations()
+    return postgres_servers[int(store_kind.removeprefix("postgres"))]
+
+
+@pytest.fixture
+def new_store(store_kind: str, request: pytest.FixtureRequest) -> Iterator[Callable[[], Store]]:
     """Makes stores, not yet opened, on one fresh, migrated database."""
-    if request.param == "sqlite":
+    if store_kind == "sqlite":
         path = request.getfixturevalue("sqlite_path")
-        return lambda: SqliteStore(str(path))
-    url = request.getfixturevalue("postgres_url")
-    return lambda: PostgresStore(url)
+        yield lambda: SqliteStore(str(path))
+        return
+    server: PostgresServer = request.getfixturevalue("chosen_server")
+    with server.fresh_database() as url:
+        yield lambda: PostgresStore(url)
 
 
 @pytest.fixture
@@ -66,20 +95,3 @@ async def second_store(store: Store, new_store: Callable[[], Store]) -> AsyncIte
     await second.open(serve=False)
     yield second
     await second.close()
-
-
-@pytest.fixture
-def hold_lane(store: Store, request: pytest.FixtureRequest) -> Callable[[EndpointId, float], None]:
-    """Writes a lane's `hold_until`, which no verb of this contract does yet."""
-
-    def in_sqlite(lane: EndpointId, until: float) -> None:
-        path = request.getfixturevalue("sqlite_path")
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE lanes SET hold_until = ? WHERE endpoint_id = ?", (until, lane))
-
-    def in_postgres(lane: EndpointId, until: float) -> None:
-        statement = "UPDATE hookline.lanes SET hold_until = to_timestamp(%s) WHERE endpoint_id = %s::uuid"
-        with psycopg.connect(request.getfixturevalue("postgres_url")) as connection:
-            connection.execute(statement, (until, lane.hex()))
-
-    return in_sqlite if isinstance(store, SqliteStore) else in_postgres

@@ -6,6 +6,8 @@ from typing import Any
 from hookline.clock import SystemClock
 from hookline.ids import Ids, delivery_of
 from hookline.model import (
+    CLOSED,
+    LONG_AGO,
     Attempt,
     DeliveryId,
     Endpoint,
@@ -14,7 +16,16 @@ from hookline.model import (
     Outcome,
     State,
 )
-from hookline.store.contract import Publication, Settlement, Worker
+from hookline.store.contract import (
+    DeliveryFilter,
+    Job,
+    JobKind,
+    LaneNote,
+    Publication,
+    Settlement,
+    Taken,
+    Worker,
+)
 
 NOW = 1_700_000_000.0
 ids = Ids(SystemClock(), Random())
@@ -91,3 +102,25 @@ def a_settlement(
         "due_at": NOW,
     }
     return Settlement(**(defaults | fields))
+
+
+def a_note(lane: Taken, **fields: Any) -> LaneNote:
+    defaults = {
+        "endpoint_id": lane.endpoint_id,
+        "epoch": lane.epoch,
+        "hold_until": LONG_AGO,
+        "head": None,
+        "circuit": CLOSED,
+        "applied": 0,
+    }
+    return LaneNote(**(defaults | fields))
+
+
+def a_job(**fields: Any) -> Job:
+    defaults = {
+        "id": ids.job(),
+        "kind": JobKind.REPLAY,
+        "filter": DeliveryFilter(),
+        "created_at": NOW + 10,
+    }
+    return Job(**(defaults | fields))

@@ -28,6 +28,7 @@ class Receiver:
     def __init__(self) -> None:
         self.requests: list[Received] = []
         self.answers: dict[str, list[Answer]] = defaultdict(list)
+        self.answer: Callable[[bytes], Answer] | None = None  # by the body, instead of `answers`
         self.open_requests = 0
         self.most_open_requests = 0
         self._changed = asyncio.Condition()
@@ -86,6 +87,8 @@ class Receiver:
         try:
             script = self.answers[path]
             answer = (script.pop(0) if len(script) > 1 else script[0]) if script else Answer()
+            if self.answer is not None:
+                answer = self.answer(body)
             async with self._changed:
                 self.requests.append(Received(path, headers, body))
                 self._changed.notify_all()

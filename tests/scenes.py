@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from factories import NOW, a_publication, a_settlement, a_worker, an_attempt, an_endpoint
+from factories import NOW, a_note, a_publication, a_settlement, a_worker, an_attempt, an_endpoint
 from hookline.ids import delivery_of
 from hookline.model import DeliveryId, Endpoint, EndpointId, Outcome, Reason, State, WorkerId
-from hookline.store.contract import Acceptance, Publication, Store, Taken, Verdict, Want
+from hookline.store.contract import Acceptance, Publication, Release, Settlement, Store, Taken, Verdict, Want
 
 
 async def an_endpoint_in(store: Store, **fields: Any) -> Endpoint:
@@ -43,9 +43,22 @@ async def owned_by(store: Store, worker: WorkerId, lane: EndpointId, *, now: flo
     return taken
 
 
-async def an_owned_lane(store: Store) -> tuple[WorkerId, Taken]:
+async def an_owned_lane(store: Store, **fields: Any) -> tuple[WorkerId, Taken]:
     worker = await a_worker_in(store)
-    return worker, await owned_by(store, worker, await a_lane_in(store))
+    return worker, await owned_by(store, worker, await a_lane_in(store, **fields))
+
+
+async def let_go(store: Store, worker: WorkerId, lane: Taken, **fields: Any) -> None:
+    release = Release(lane.endpoint_id, lane.epoch, fields.pop("wake_at", float("inf")), **fields)
+    assert await store.release(worker, [release], now=NOW) == [lane.endpoint_id]
+
+
+async def a_lane_held_until(store: Store, until: float, **fields: Any) -> EndpointId:
+    """A free lane that sleeps and that its last owner held back."""
+    worker, lane = await an_owned_lane(store, **fields)
+    assert await store.note(worker, [a_note(lane, hold_until=until)], now=NOW) == [lane.endpoint_id]
+    await let_go(store, worker, lane)
+    return lane.endpoint_id
 
 
 async def wakes_at(store: Store, lane: EndpointId) -> float:
@@ -82,14 +95,39 @@ async def settled(store: Store, worker: WorkerId, lane: Taken, delivery: Deliver
 
 
 async def died(
-    store: Store, worker: WorkerId, lane: Taken, delivery: DeliveryId, *, now: float = NOW, number: int = 1
+    store: Store,
+    worker: WorkerId,
+    lane: Taken,
+    delivery: DeliveryId,
+    *,
+    now: float = NOW,
+    number: int = 1,
+    replays: int = 0,
+    reason: Reason = Reason.REJECTED,
 ) -> None:
-    settlement = a_settlement(
+    settlement = a_death(lane, delivery, number=number, replays=replays, reason=reason)
+    assert await store.settle(worker, [settlement], now=now) == [Verdict.APPLIED]
+
+
+def a_death(
+    lane: Taken, delivery: DeliveryId, *, number: int = 1, replays: int = 0, reason: Reason = Reason.REJECTED
+) -> Settlement:
+    return a_settlement(
         delivery,
         lane.endpoint_id,
         epoch=lane.epoch,
-        attempt=an_attempt(delivery, number=number, outcome=Outcome.REJECTED, status=404),
+        attempt=an_attempt(delivery, number=number, replays=replays, outcome=Outcome.REJECTED, status=404),
         state=State.DEAD,
-        reason=Reason.REJECTED,
+        reason=reason,
     )
-    assert await store.settle(worker, [settlement], now=now) == [Verdict.APPLIED]
+
+
+async def dead_letters(store: Store, count: int, **fields: Any) -> tuple[WorkerId, Taken, list[DeliveryId]]:
+    """Dead letters of one lane, by id, dead since NOW."""
+    worker, lane = await an_owned_lane(store)
+    publications = [a_publication(lane.endpoint_id, **fields) for _ in range(count)]
+    await accepted(store, *publications)
+    found = [delivery_of(publication.event.id, 0) for publication in publications]
+    deaths = [a_death(lane, delivery) for delivery in found]
+    assert set(await store.settle(worker, deaths, now=NOW)) == {Verdict.APPLIED}
+    return worker, lane, sorted(found)

@@ -96,6 +96,7 @@ PLANTED = [
         for name in ("requests", "httpx", "aiohttp", "urllib.request", "http.client")
     ],
     (Rule.CLIENT, "hookline.app", "from urllib import request"),
+    (Rule.CLIENT, "hookline.cli.client", "import httpx"),
     (Rule.CLIENT, "hookline.app", "def f():\n    import httpx"),
     (Rule.DRIVER, "hookline.app", "import asyncpg"),
     (Rule.DRIVER, "hookline.store.sqlite.store", "from asyncpg import exceptions"),
@@ -150,6 +151,7 @@ def test_every_rule_has_a_planted_violation():
             "import re\nshape = re.compile('a')\nfrom email.utils import parsedate_to_datetime",
         ),
         ("hookline.testing.client", "import httpx"),
+        ("hookline.cli.client", "from http.client import HTTPConnection"),
     ],
 )
 def test_what_is_meant_to_be_used_is_not_refused(module, source):

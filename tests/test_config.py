@@ -4,8 +4,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from hookline.config import Settings, load, without_password
+from hookline.config import PRESETS, Settings, load, without_password
 from hookline.errors import ConfigError
+from hookline.rules.retry import DEFAULT_PRESET
+from hookline.rules.retry import PRESETS as POLICIES
 
 
 def test_without_anything_said_every_setting_has_its_default():
@@ -79,6 +81,13 @@ def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_our
         ("DATABASE", "postgresql://h:99999/x", "sqlite:///path.db"),
         ("MAX_IN_FLIGHT", "0", "a whole number from 1"),
         ("PAYLOAD_LIMIT_BYTES", "", "a whole number"),
+        ("RETRY", "patience", "patient, minute, exponential, brisk, eight, standard. Did you mean patient?"),
+        ("RETRY", "", "patient, minute, exponential"),
+        ("URL", "localhost:8080", "http://host:port or https://host"),
+        ("URL", "ftp://a.example", "http://host:port or https://host"),
+        ("URL", "http://me:pw@a.example", "http://host:port or https://host"),
+        ("URL", "http://a.example:99999", "http://host:port or https://host"),
+        ("URL", "http://a.example/?x=1", "http://host:port or https://host"),
     ],
 )
 def test_a_bad_value_names_the_variable_the_setting_and_what_is_allowed(variable, value, allowed):
@@ -136,3 +145,13 @@ def test_secrets_never_show():
 def test_a_database_url_is_shown_without_its_password():
     assert without_password("postgresql://me:pw@db:5432/x") == "postgresql://me:***@db:5432/x"
     assert without_password("sqlite:///hookline.db") == "sqlite:///hookline.db"
+
+
+def test_every_preset_can_be_the_default():
+    assert set(PRESETS) == set(POLICIES)
+    assert Settings().retry == DEFAULT_PRESET
+    assert [load(environ={"HOOKLINE_RETRY": name}).retry for name in PRESETS] == list(PRESETS)
+
+
+def test_the_server_s_url_may_have_a_path():
+    assert load(environ={"HOOKLINE_URL": "https://hooks.example/base/"}).url == "https://hooks.example/base"

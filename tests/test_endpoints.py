@@ -7,7 +7,7 @@ import pytest
 
 from hookline.endpoints import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
 from hookline.errors import Invalid
-from hookline.model import Endpoint, EndpointId, Signing
+from hookline.model import CircuitPolicy, Endpoint, EndpointId, Ordering, RateLimit, Signing
 
 ID = EndpointId(bytes(16))
 SECRET = "whsec_" + "A" * 32
@@ -55,6 +55,13 @@ def test_every_field_is_kept():
         secret="a-secret-already-in-use",
         timeout_ms=1_500,
         max_in_flight=1_000,
+        max_redirects=3,
+        rate_limit={"per_second": 1.5, "burst": 3},
+        ordering="strict",
+        paused=True,
+        retry={"preset": "brisk"},
+        retry_statuses=["5xx", 404],
+        circuit={"cooldown_s": 1},
     )
     assert endpoint == Endpoint(
         id=ID,
@@ -69,6 +76,13 @@ def test_every_field_is_kept():
         metadata={"tier": [1, None, {"x": 1.5}]},
         timeout=1.5,
         max_in_flight=1_000,
+        max_redirects=3,
+        rate_limit=RateLimit(1.5, 3),
+        ordering=Ordering.STRICT,
+        paused=True,
+        retry={"preset": "brisk"},
+        retry_statuses=("5xx", 404),
+        circuit=CircuitPolicy(cooldown_s=1.0),
         created_at=100.0,
         updated_at=100.0,
     )
@@ -84,6 +98,12 @@ def test_null_is_the_same_as_not_said():
         "signing",
         "timeout_ms",
         "max_in_flight",
+        "max_redirects",
+        "rate_limit",
+        "ordering",
+        "paused",
+        "retry",
+        "retry_statuses",
     )
     said = an_endpoint(**dict.fromkeys(fields), secret=SECRET)
     assert said == an_endpoint(secret=SECRET)
@@ -155,7 +175,15 @@ def test_null_is_the_same_as_not_said():
         ("headers", {"X-A": "a" * 8_193}, "invalid_field", "/headers/X-A"),
         ("headers", {"X-A": "1", "x-a": "2"}, "invalid_field", "/headers/x-a"),
         ("headers", {f"x-{n}": "1" for n in range(65)}, "invalid_field", "/headers"),
-        ("retry", {"preset": "brisk"}, "unknown_field", "/retry"),
+        ("paused", "no", "invalid_field", "/paused"),
+        ("max_redirects", -1, "invalid_field", "/max_redirects"),
+        ("max_redirects", 4, "invalid_field", "/max_redirects"),
+        ("max_redirects", 1.0, "invalid_field", "/max_redirects"),
+        ("max_redirects", True, "invalid_field", "/max_redirects"),
+        ("ordering", "fifo", "invalid_field", "/ordering"),
+        ("ordering", ["strict"], "invalid_field", "/ordering"),
+        ("circuit_state", {}, "unknown_field", "/circuit_state"),
+        ("slow", True, "unknown_field", "/slow"),
         ("id", "ep_x", "unknown_field", "/id"),
         ("tenant_id", "x", "unknown_field", "/tenant_id"),
     ],
@@ -205,9 +233,17 @@ def test_null_in_a_patch_puts_the_default_back():
         metadata={"a": 1},
         timeout_ms=1_000,
         max_in_flight=9,
+        max_redirects=2,
+        rate_limit={"per_second": 1},
+        ordering="strict",
+        paused=True,
+        retry={"preset": "brisk"},
+        retry_statuses=[],
     )
     fields = ("description", "enabled", "headers", "metadata", "signing", "timeout_ms", "max_in_flight")
-    after = a_patch(before, **dict.fromkeys(fields))
+    more = ("max_redirects", "rate_limit", "ordering", "paused", "retry", "retry_statuses")
+    after = a_patch(before, **dict.fromkeys(fields + more))
+    assert [getattr(after, name) for name in more] == [getattr(an_endpoint(), name) for name in more]
     assert (after.description, after.enabled, after.headers, after.metadata) == ("", True, {}, {})
     assert (after.signing, after.timeout, after.max_in_flight) == (Signing.STANDARD, 10.0, 5)
 
@@ -258,3 +294,49 @@ def test_a_style_of_signing_that_the_secret_does_not_suit_is_refused():
         "/signing",
     )
     assert a_patch(an_endpoint(), signing="classic").signing is Signing.CLASSIC
+
+
+def test_a_circuit_of_null_is_none_at_all():
+    assert an_endpoint(circuit=None).circuit is None
+    assert a_patch(an_endpoint(), circuit=None).circuit is None
+    assert a_patch(an_endpoint(circuit=None), circuit={}).circuit == CircuitPolicy()
+
+
+def test_a_circuit_and_a_rate_limit_are_merged_and_a_retry_policy_is_replaced():
+    before = an_endpoint(
+        circuit={"cooldown_s": 10, "window_s": 30},
+        rate_limit={"per_second": 5, "burst": 7},
+        retry={"schedule": [0, 5], "jitter": "none"},
+    )
+    after = a_patch(
+        before,
+        circuit={"cooldown_s": 20, "window_s": None},
+        rate_limit={"per_second": 6},
+        retry={"preset": "eight"},
+    )
+    assert after.circuit == CircuitPolicy(cooldown_s=20.0)
+    assert after.rate_limit == RateLimit(6.0, 7)
+    assert after.retry == {"preset": "eight"}
+
+
+def test_every_change_has_a_time_of_its_own():
+    first = a_patch(an_endpoint(), description="a")
+    second = a_patch(first, description="b")
+    assert an_endpoint().updated_at < first.updated_at < second.updated_at
+    assert second.updated_at == round(second.updated_at, 6)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("order*", "Did you mean order.*?"),
+        ("order.", "Did you mean order?"),
+        ("order-item.*", "Did you mean order_item.*?"),
+        ("order/paid", "Did you mean order.paid?"),
+        ("*.paid", ""),
+    ],
+)
+def test_a_pattern_that_matches_nothing_valid_says_what_was_meant(pattern, meant):
+    with pytest.raises(Invalid, match=r"an event type followed by \.\*, or \*") as caught:
+        an_endpoint(events=[pattern])
+    assert caught.value.detail.endswith(meant or "*.")

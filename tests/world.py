@@ -11,6 +11,7 @@ from hookline.ids import delivery_of, read
 from hookline.model import Delivery, EventId, State
 from hookline.testing.clock import ManualClock
 
+REAL_SECONDS = 30.0  # after which a test gives up
 STEP = 0.05  # seconds of the test's time between two looks
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class World:
         await hooks._sender.close()
         await hooks.store.close()
 
-    async def until(self, condition: Callable[[], object], *, seconds: float = 30.0) -> None:
+    async def until(self, condition: Callable[[], object], *, seconds: float = REAL_SECONDS) -> None:
         """Let time pass until the condition (or what it awaits) holds; `seconds` are real ones."""
         async with asyncio.timeout(seconds):
             while True:
@@ -64,8 +65,9 @@ class World:
     async def pass_until(self, work: Coroutine[Any, Any, T]) -> T:
         """Let time pass until the work is done."""
         task = asyncio.ensure_future(work)
-        while not task.done():
-            await self.tick()
+        async with asyncio.timeout(REAL_SECONDS):
+            while not task.done():
+                await self.tick()
         return task.result()
 
     async def tick(self, seconds: float | None = None) -> None:

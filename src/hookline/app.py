@@ -23,10 +23,13 @@ from hookline.net import Net, SystemNet
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.intake import Draft, Intake, Published, Result
+from hookline.pipeline.jobs import Jobs
 from hookline.pipeline.sender.http import HttpSender
 from hookline.pipeline.worker import Worker
-from hookline.reports import EndpointReport, endpoint_report
+from hookline.reports import EndpointReport, Reports
 from hookline.rules.address import may_dial
+from hookline.rules.destination import canonical
+from hookline.rules.retry import PRESETS
 from hookline.store.contract import Store
 
 
@@ -52,7 +55,7 @@ class Hookline:
         rng = rng or Random()
         self.ids = Ids(self.clock, rng)
         self.store = store_for(settings.database, self.clock)
-        self._catalogue = Catalogue(self.store)
+        self._catalogue = Catalogue(self.store, default=PRESETS[settings.retry])
         self._heart = Heart(
             self.store,
             self._catalogue,
@@ -73,6 +76,7 @@ class Hookline:
             self.clock,
             self.ids,
             rng,
+            canonical=self._canonical,
             slots=settings.max_in_flight,
             poll=settings.poll_s,
             delivers=deliver,
@@ -85,7 +89,17 @@ class Hookline:
             self.ids,
             most_deliveries=settings.deliveries_per_event,
         )
-        self.desk = Desk(self.store, self._catalogue, self.worker, self.clock, self.ids, settings)
+        self._jobs = Jobs(self.store, self.clock, self.worker.announce)
+        self.desk = Desk(
+            self.store,
+            self._catalogue,
+            self.worker,
+            self.clock,
+            self.ids,
+            settings,
+            on_job=self._jobs.nudge,
+        )
+        self.reports = Reports(self.store, self.worker, default_retry=settings.retry)
         self._delivers = deliver
         self._is_running = False
 
@@ -96,7 +110,7 @@ class Hookline:
         await self.store.open(serve=self._delivers)
         try:
             await self._catalogue.open()
-            await self.worker.start()
+            await self.worker.start(self._jobs.run)
         except BaseException:
             await self.store.close()
             raise
@@ -180,12 +194,14 @@ class Hookline:
 
     async def create_endpoint(self, **fields: Any) -> EndpointReport:
         """Add an endpoint: `url` and `events`, and any other field of the API. The answer holds its secret."""
-        return endpoint_report(await self.desk.create_endpoint(fields), reveal=True)
+        return await self.reports.endpoint(await self.desk.create_endpoint(fields), reveal=True)
 
     async def update_endpoint(self, id: str, **fields: Any) -> EndpointReport:
         """Change the named fields of an endpoint."""
         patch = read_fields(EndpointPatch, fields)
-        return endpoint_report(await self.desk.update_endpoint(EndpointId(read("endpoint", id)), patch))
+        return await self.reports.endpoint(
+            await self.desk.update_endpoint(EndpointId(read("endpoint", id)), patch)
+        )
 
     async def delete_endpoint(self, id: str) -> None:
         """Delete an endpoint; its pending deliveries are cancelled."""
@@ -196,6 +212,11 @@ class Hookline:
         return self.worker.is_under_way(delivery)
 
     # --- where requests may go ---
+
+    def _canonical(self, url: str) -> str:
+        is_private_allowed = self.settings.dev or bool(self.settings.allow_networks)
+        allowed = None if self.settings.dev else self.settings.allow_networks
+        return canonical(url, private_allowed=is_private_allowed, allowed=allowed)
 
     def _may_dial(self, address: str) -> bool:
         return self.settings.dev or may_dial(address, self.settings.allow_networks)

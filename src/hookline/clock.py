@@ -43,7 +43,8 @@ class SystemClock:
 
     def now(self) -> float:
         # Whole microseconds, as PostgreSQL keeps them: a time reads the same before it is stored and after.
-        return round(self.monotonic() + self._offset, 6)
+        # (By whole numbers: `round` to six places costs ten times as much, and this is called for every delivery.)
+        return int((self.monotonic() + self._offset) * 1e6) / 1e6
 
     def wall(self) -> float:
         return time.time()

@@ -22,6 +22,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 PREFIX = "HOOKLINE_"
 FILE = "hookline.toml"
 MASK = "***"
+PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard")  # explained by rules/retry.py
 
 # Variables that start like ours and are not settings: the failpoints of tests, and what container
 # platforms set for a service that happens to be called "hookline".
@@ -47,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch_limit_bytes: int = 16_777_216
     deliveries_per_event: int = 10_000
     endpoints_per_account: int = 20_000
+    retry: str = "patient"  # the preset of endpoints that have no policy of their own
+    url: str = "http://127.0.0.1:8080"  # of the server that client commands speak to
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -164,6 +167,28 @@ def _reject(allowed: str) -> bool:
     raise _Unfit(allowed)
 
 
+def _preset(value: Any) -> str:
+    if not isinstance(value, str) or value not in PRESETS:
+        near = did_you_mean(value, PRESETS) if isinstance(value, str) else ""
+        raise _Unfit(f"{', '.join(PRESETS)}.{near}".removesuffix("."))
+    return value
+
+
+def _url(value: Any) -> str:
+    allowed = "http://host:port or https://host, without a query"
+    url = _text(value)
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise _Unfit(allowed) from None
+    if not is_whole or not url.isascii() or not url.isprintable() or " " in url:
+        raise _Unfit(allowed)
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise _Unfit(allowed)
+    return url.rstrip("/")
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "database": _database,
     "api_key": _api_key,
@@ -180,6 +205,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "batch_limit_bytes": _whole(1, 256 << 20),
     "deliveries_per_event": _whole(1, 1 << 20),
     "endpoints_per_account": _whole(1, 1_000_000),
+    "retry": _preset,
+    "url": _url,
 }
 
 

@@ -26,6 +26,8 @@ NAMES = frozenset(
         "bury.after",
         "free.after",
         "beat.before",
+        "job.before",  # about to do some of a bulk replay or discard
+        "job.after",  # they are committed, their lanes not woken
     }
 )
 

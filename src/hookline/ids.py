@@ -6,6 +6,7 @@ deliveries are that id plus their ordinal, so that one primary key lists them.
 """
 
 import re
+from functools import lru_cache
 from random import Random
 
 from hookline.clock import Clock
@@ -79,6 +80,7 @@ def event_of(delivery: DeliveryId | bytes) -> EventId:
     return EventId((int.from_bytes(delivery) & ~_ORDINAL_MASK).to_bytes(16))
 
 
+@lru_cache(maxsize=8_192)  # an event's is shown to its producer, and to each receiver soon after
 def show(noun: str, id: bytes) -> str:
     """The id as people and programs outside see it: prefix and 26 characters."""
     number = int.from_bytes(id)

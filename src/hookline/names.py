@@ -6,7 +6,7 @@ never the same by accident.
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hookline.errors import Invalid
 
@@ -35,7 +35,18 @@ def check_pattern(text: object, *, pointer: str) -> str:
         stem = text.removesuffix(".*")
         if len(stem) <= TYPE_LIMIT and _TYPE.fullmatch(stem):
             return text
-    raise Invalid("A pattern is an event type, an event type followed by .*, or *.", pointer=pointer)
+    raise Invalid(
+        f"A pattern is an event type, an event type followed by .*, or *.{_meant_pattern(text)}",
+        pointer=pointer,
+    )
+
+
+def _meant_pattern(text: object) -> str:
+    if isinstance(text, str):
+        stem = text[: TYPE_LIMIT + 4].rstrip(".*").replace("-", "_").replace("/", ".")
+        if stem and stem != text and len(stem) <= TYPE_LIMIT and _TYPE.fullmatch(stem):
+            return f" Did you mean {stem}{'.*' if text.endswith('*') else ''}?"
+    return ""
 
 
 def check_account(text: object, *, pointer: str = "/account") -> str:
@@ -50,6 +61,17 @@ def check_idempotency_key(text: object, *, pointer: str = "/idempotency_key") ->
     if not isinstance(text, str) or not _KEY.fullmatch(text):
         raise Invalid("An idempotency key is 1 to 255 visible ASCII characters.", pointer=pointer)
     return text
+
+
+def check_known(names: Iterable[object], known: Collection[str], *, at: str = "") -> None:
+    """Raise `Invalid` (`unknown_field`) for the first name that is none of the known ones."""
+    for name in names:
+        if name not in known:
+            raise Invalid(
+                f"There is no field {str(name)[:100]!r} here.{did_you_mean(str(name), known)}",
+                pointer=f"{at}/{pointer_step(name)}",
+                code="unknown_field",
+            )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

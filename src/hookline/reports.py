@@ -1,11 +1,11 @@
-"""What does an operator want to know about an event, an endpoint or a delivery?
+"""What does an operator want to know about an event, an endpoint, a delivery or a job?
 
-The shapes that the API shows, and the questions that need more than one look into the store.
+The questions that need more than one look into the store, and how their answers are shown (`shapes`).
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -13,147 +13,117 @@ from hookline import ids, rfc3339
 from hookline.errors import NotFound
 from hookline.headers import MASK
 from hookline.model import (
+    CLOSED,
     Attempt,
+    Circuit,
     Delivery,
     DeliveryId,
     Endpoint,
     EndpointId,
     Event,
     EventId,
+    JobId,
     State,
 )
-from hookline.rules.retry import DEFAULT_POLICY
-from hookline.store.contract import DeliveryFilter, Store
+from hookline.rules.retry import DEFAULT_PRESET, PRESETS, policy_of
+from hookline.shapes import (
+    AttemptReport,
+    CircuitReport,
+    DeathReport,
+    DeliveryReport,
+    ErrorReport,
+    EventReport,
+    JobReport,
+    PhasesReport,
+    RequestReport,
+)
+from hookline.shapes import EndpointReport as EndpointReport
+from hookline.store.contract import DeliveryFilter, Job, JobKind, Lane, Store
+from hookline.waiting import waiting_for
 
 _COUNTING_PAGE = 1_000
 
 
-class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """An endpoint as it is shown; `secret` only to whoever just created it."""
+class Owner(Protocol):
+    """What the worker of this process knows about the lanes it owns."""
 
-    id: str
-    account: str
-    url: str
-    events: tuple[str, ...]
-    description: str
-    enabled: bool
-    disabled_reason: str | None
-    headers: dict[str, str]
-    metadata: dict[str, Any]
-    signing: str
-    timeout_ms: int
-    max_in_flight: int
-    created_at: str
-    updated_at: str
-    secret: str | msgspec.UnsetType = msgspec.UNSET
+    def is_under_way(self, delivery: DeliveryId) -> bool:
+        """Is it being sent now?"""
+
+    def circuit_of(self, endpoint: EndpointId) -> Circuit | None:
+        """The circuit of a lane owned here."""
+
+    def waiting_reason(self, endpoint: EndpointId) -> str | None:
+        """What holds back a lane that is owned here."""
+
+    def is_slow(self, endpoint: EndpointId) -> bool:
+        """Does it take long to answer?"""
 
 
-class EventReport(msgspec.Struct, kw_only=True):
-    """An event with its payload as it came, and how its deliveries stand."""
+class Reports:
+    """Answers from the store and, for lanes owned here, from their owner."""
 
-    id: str
-    type: str
-    account: str
-    payload: msgspec.Raw
-    idempotency_key: str | None
-    deliver_at: str | None
-    created_at: str
-    deliveries: dict[str, int]
+    def __init__(self, store: Store, owner: Owner, *, default_retry: str = DEFAULT_PRESET) -> None:
+        self._store = store
+        self._owner = owner
+        self._default_retry = default_retry
+        self._default_policy = PRESETS[default_retry]
 
+    async def endpoint(self, endpoint: Endpoint, *, reveal: bool = False) -> EndpointReport:
+        """One endpoint; `reveal` adds its secret."""
+        (report,) = await self.endpoints([endpoint])
+        return msgspec.structs.replace(report, secret=endpoint.secret) if reveal else report
 
-class ErrorReport(msgspec.Struct):
-    """What kept an attempt from being accepted."""
+    async def endpoints(self, endpoints: Sequence[Endpoint]) -> list[EndpointReport]:
+        """Endpoints with how their circuits stand."""
+        circuits = self._circuits(await self._lanes([each.id for each in endpoints]))
+        return [
+            endpoint_report(
+                each,
+                circuit=circuits.get(each.id, CLOSED),
+                is_slow=self._owner.is_slow(each.id),
+                default_retry=self._default_retry,
+            )
+            for each in endpoints
+        ]
 
-    kind: str
-    detail: str | None
+    async def deliveries(self, deliveries: Sequence[Delivery], *, now: float) -> list[DeliveryReport]:
+        """Deliveries with what each is waiting for."""
+        of = sorted({each.endpoint_id for each in deliveries})
+        endpoints = {each.id: each for each in await self._store.endpoints_by_id(of)} if of else {}
+        waiting = sorted({each.endpoint_id for each in deliveries if each.state is State.PENDING})
+        lanes = await self._lanes(waiting)
+        circuits = self._circuits(lanes)
+        shown = []
+        for each in deliveries:
+            endpoint = endpoints.get(each.endpoint_id)
+            sending = each.state is State.PENDING and self._owner.is_under_way(each.id)
+            reason = waiting_for(
+                each,
+                endpoint=endpoint,
+                lane=lanes.get(each.endpoint_id),
+                circuit=circuits.get(each.endpoint_id, CLOSED),
+                owner_says=self._owner.waiting_reason(each.endpoint_id),
+                now=now,
+            )
+            policy = (
+                self._default_policy if endpoint is None else policy_of(endpoint.retry, self._default_policy)
+            )
+            shown.append(
+                _delivery_report(
+                    each,
+                    in_flight=sending,
+                    waiting_for=None if sending else reason,
+                    max_attempts=policy.attempts,
+                )
+            )
+        return shown
 
+    async def _lanes(self, ids: Sequence[EndpointId]) -> dict[EndpointId, Lane]:
+        return {each.endpoint_id: each for each in await self._store.lanes(ids)} if ids else {}
 
-class DeathReport(msgspec.Struct):
-    """How a delivery died before it was redriven."""
-
-    reason: str
-    at: str | None
-    attempts: int
-
-
-class DeliveryReport(msgspec.Struct, kw_only=True):
-    """A delivery and what it is waiting for."""
-
-    id: str
-    event_id: str
-    endpoint_id: str
-    account: str
-    event_type: str
-    state: str
-    attempts: int
-    max_attempts: int
-    due_at: str | None
-    in_flight: bool
-    waiting_for: str | None
-    last_status: int | None
-    last_duration_ms: float | None
-    last_error: ErrorReport | None
-    reason: str | None
-    created_at: str | None
-    delivered_at: str | None
-    dead_at: str | None
-    replays: int
-    last_death: DeathReport | None
-
-
-class PhasesReport(msgspec.Struct):
-    """Milliseconds of each phase; null is a phase that did not happen."""
-
-    dns: float | None
-    connect: float | None
-    tls: float | None
-    first_byte: float | None
-
-
-class RequestReport(msgspec.Struct):
-    """What was sent; the headers only of an attempt that was not accepted, secrets masked."""
-
-    url: str | None
-    headers: dict[str, str] | None
-
-
-class AttemptReport(msgspec.Struct, kw_only=True):
-    """One request and its answer."""
-
-    id: str
-    number: int
-    at: str | None
-    status: int | None
-    duration_ms: float | None
-    phases_ms: PhasesReport
-    error: ErrorReport | None
-    request: RequestReport
-    response_headers: dict[str, str] | None
-    response_body: str
-    response_truncated: bool
-    final_url: str | None
-    late: bool
-
-
-def endpoint_report(endpoint: Endpoint, *, reveal: bool = False) -> EndpointReport:
-    """An endpoint with its headers' values hidden; `reveal` adds the secret."""
-    return EndpointReport(
-        id=ids.show("endpoint", endpoint.id),
-        account=endpoint.account,
-        url=endpoint.url,
-        events=endpoint.events,
-        description=endpoint.description,
-        enabled=endpoint.enabled,
-        disabled_reason=endpoint.disabled_reason,
-        headers=dict.fromkeys(endpoint.headers, MASK),
-        metadata=endpoint.metadata,
-        signing=endpoint.signing.value,
-        timeout_ms=round(endpoint.timeout * 1_000),
-        max_in_flight=endpoint.max_in_flight,
-        created_at=rfc3339.show(endpoint.created_at),
-        updated_at=rfc3339.show(endpoint.updated_at),
-        secret=endpoint.secret if reveal else msgspec.UNSET,
-    )
+    def _circuits(self, lanes: dict[EndpointId, Lane]) -> dict[EndpointId, Circuit]:
+        return {id: self._owner.circuit_of(id) or lane.circuit for id, lane in lanes.items()}
 
 
 async def endpoint(store: Store, id: EndpointId) -> Endpoint:
@@ -177,6 +147,14 @@ async def delivery(store: Store, id: DeliveryId) -> Delivery:
     found = await store.delivery(id)
     if found is None:
         raise NotFound("delivery", ids.show("delivery", id))
+    return found
+
+
+async def job(store: Store, id: JobId, kind: JobKind) -> Job:
+    """One job of this kind, or `NotFound`."""
+    found = await store.job(id)
+    if found is None or found.kind is not kind:
+        raise NotFound(kind.value, ids.show(kind.value, id))
     return found
 
 
@@ -204,20 +182,41 @@ async def event_report(store: Store, id: EventId) -> EventReport:
     )
 
 
-async def delivery_reports(
-    store: Store, deliveries: Sequence[Delivery], *, in_flight: Callable[[DeliveryId], bool], now: float
-) -> list[DeliveryReport]:
-    """Deliveries with what each is waiting for."""
-    lanes = {each.endpoint_id for each in deliveries if each.state is State.PENDING}
-    enabled = (
-        {each.id for each in await store.endpoints_by_id(sorted(lanes)) if each.enabled} if lanes else set()
+def endpoint_report(
+    endpoint: Endpoint,
+    *,
+    circuit: Circuit = CLOSED,
+    is_slow: bool = False,
+    default_retry: str = DEFAULT_PRESET,
+    reveal: bool = False,
+) -> EndpointReport:
+    """An endpoint with its headers' values hidden; `reveal` adds the secret."""
+    return EndpointReport(
+        id=ids.show("endpoint", endpoint.id),
+        account=endpoint.account,
+        url=endpoint.url,
+        events=endpoint.events,
+        description=endpoint.description,
+        enabled=endpoint.enabled,
+        disabled_reason=endpoint.disabled_reason,
+        headers=dict.fromkeys(endpoint.headers, MASK),
+        metadata=endpoint.metadata,
+        signing=endpoint.signing.value,
+        timeout_ms=round(endpoint.timeout * 1_000),
+        max_redirects=endpoint.max_redirects,
+        max_in_flight=endpoint.max_in_flight,
+        rate_limit=endpoint.rate_limit,
+        ordering=endpoint.ordering.value,
+        paused=endpoint.paused,
+        retry=endpoint.retry or {"preset": default_retry},
+        retry_statuses=endpoint.retry_statuses,
+        circuit=endpoint.circuit,
+        circuit_state=_circuit_report(CLOSED if endpoint.circuit is None else circuit),
+        slow=is_slow,
+        created_at=rfc3339.show(endpoint.created_at),
+        updated_at=rfc3339.show(endpoint.updated_at),
+        secret=endpoint.secret if reveal else msgspec.UNSET,
     )
-    reports = []
-    for each in deliveries:
-        sending = each.state is State.PENDING and in_flight(each.id)
-        waiting = None if sending else _waiting_for(each, enabled=each.endpoint_id in enabled, now=now)
-        reports.append(_delivery_report(each, in_flight=sending, waiting_for=waiting))
-    return reports
 
 
 def attempt_report(attempt: Attempt) -> AttemptReport:
@@ -244,15 +243,52 @@ def attempt_report(attempt: Attempt) -> AttemptReport:
     )
 
 
-def _waiting_for(delivery: Delivery, *, enabled: bool, now: float) -> str | None:
-    if delivery.state is not State.PENDING:
-        return None
-    if not enabled:
-        return "disabled"
-    return "due" if delivery.due_at > now else "slot"
+def job_report(job: Job, *, dry_run: bool = False) -> JobReport:
+    """A job; one that was only tried out is done with nothing done, and is kept nowhere."""
+    return JobReport(
+        id=None if dry_run else ids.show(job.kind.value, job.id),
+        state=job.state.value,
+        matched=job.matched,
+        done=job.done,
+        failed=job.failed,
+        dry_run=dry_run,
+        filter=_filter_report(job),
+        created_at=rfc3339.show(job.created_at),
+        finished_at=_time(job.finished_at),
+    )
 
 
-def _delivery_report(delivery: Delivery, *, in_flight: bool, waiting_for: str | None) -> DeliveryReport:
+def _filter_report(job: Job) -> dict[str, Any]:
+    if job.ids:
+        return {"ids": [ids.show("delivery", id) for id in job.ids]}
+    chosen = job.filter
+    shown = {
+        "account": chosen.account,
+        "endpoint_id": None if chosen.endpoint_id is None else ids.show("endpoint", chosen.endpoint_id),
+        "event_type": chosen.event_type,
+        "reason": None if chosen.reason is None else chosen.reason.value,
+        "since": _time(chosen.died_since),
+        "until": _time(chosen.died_until),
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _circuit_report(circuit: Circuit) -> CircuitReport:
+    return CircuitReport(
+        state=circuit.state.value,
+        consecutive_failures=circuit.failures,
+        opened_at=_time(circuit.opened_at),
+        cooldown_s=circuit.cooldown,
+        next_probe_at=_time(circuit.probe_at),
+        last_success_at=_time(circuit.last_success_at),
+        last_failure_at=_time(circuit.last_failure_at),
+        reason=circuit.reason,
+    )
+
+
+def _delivery_report(
+    delivery: Delivery, *, in_flight: bool, waiting_for: str | None, max_attempts: int
+) -> DeliveryReport:
     done_at = _time(delivery.done_at)
     death = delivery.last_death
     return DeliveryReport(
@@ -263,7 +299,7 @@ def _delivery_report(delivery: Delivery, *, in_flight: bool, waiting_for: str | 
         event_type=delivery.event_type,
         state=delivery.state.value,
         attempts=delivery.attempts,
-        max_attempts=DEFAULT_POLICY.attempts,
+        max_attempts=max_attempts,
         due_at=_time(delivery.due_at),
         in_flight=in_flight,
         waiting_for=waiting_for,

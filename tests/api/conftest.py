@@ -15,7 +15,7 @@ from postgres_server import PostgresServer
 from server_process import ServerProcess
 
 KEY = "hlk_the_key_of_these_tests"
-TABLES = ("events", "deliveries", "endpoints", "idempotency")
+TABLES = ("events", "deliveries", "endpoints", "idempotency", "jobs")
 
 
 class Answer(NamedTuple):

@@ -101,6 +101,52 @@ BODIES = [
     ("/v1/endpoints", endpoint(event=["*"]), 422, "unknown_field", "/event"),
     ("/v1/endpoints", endpoint(secret="whsec_AAAA"), 422, "invalid_field", "/secret"),
     ("/v1/endpoints", endpoint(description="x" * 1_001), 422, "invalid_field", "/description"),
+    *[
+        ("/v1/endpoints", endpoint(retry=wrong), 422, "invalid_field", pointer)
+        for wrong, pointer in [
+            ({"schedule": []}, "/retry/schedule"),
+            ({"schedule": [0, -1]}, "/retry/schedule/1"),
+            ({"schedule": [0, 30 * 86_400 + 1]}, "/retry/schedule/1"),
+            ({"schedule": [0] * 51}, "/retry/schedule"),
+            ({"schedule": [0], "jitter": "wild"}, "/retry/jitter"),
+            ({"base": 0, "attempts": 5}, "/retry/base"),
+            ({"base": 1, "attempts": 51}, "/retry/attempts"),
+            ({"base": 60, "attempts": 50, "cap": None}, "/retry/cap"),
+            ({"preset": "impatient"}, "/retry/preset"),
+            ({}, "/retry"),
+            ("patient", "/retry"),
+        ]
+    ],
+    ("/v1/endpoints", b'{"url":"https://a.example/","events":["*"],"retry":{"schedule":[0,NaN]}}', 400, "invalid_json", None),
+    ("/v1/endpoints", b'{"url":"https://a.example/","events":["*"],"retry":{"schedule":[0,1e999]}}', 422, "invalid_field", ""),
+    ("/v1/endpoints", endpoint(retry={"preset": "brisk", "tries": 3}), 422, "unknown_field", "/retry/tries"),
+    ("/v1/endpoints", endpoint(retry_statuses=["9xx"]), 422, "invalid_field", "/retry_statuses/0"),
+    ("/v1/endpoints", endpoint(retry_statuses=[99]), 422, "invalid_field", "/retry_statuses/0"),
+    ("/v1/endpoints", endpoint(retry_statuses="5xx"), 422, "invalid_field", "/retry_statuses"),
+    ("/v1/endpoints", endpoint(rate_limit={"per_second": 0}), 422, "invalid_field", "/rate_limit/per_second"),
+    ("/v1/endpoints", endpoint(rate_limit={"per_second": 1e9}), 422, "invalid_field", "/rate_limit/per_second"),
+    ("/v1/endpoints", b'{"url":"https://a.example/","events":["*"],"rate_limit":{"per_second":NaN}}', 400, "invalid_json", None),
+    ("/v1/endpoints", endpoint(rate_limit=5), 422, "invalid_field", "/rate_limit"),
+    ("/v1/endpoints", endpoint(circuit={"cooldown_s": 0}), 422, "invalid_field", "/circuit/cooldown_s"),
+    ("/v1/endpoints", endpoint(circuit={"failure_rate": 50}), 422, "invalid_field", "/circuit/failure_rate"),
+    ("/v1/endpoints", endpoint(ordering="fifo"), 422, "invalid_field", "/ordering"),
+    ("/v1/endpoints", endpoint(max_redirects=4), 422, "invalid_field", "/max_redirects"),
+    ("/v1/endpoints", endpoint(circuit_state={}), 422, "unknown_field", "/circuit_state"),
+    *[
+        (f"/v1/{path}", body, 422, code, pointer)
+        for path in ("replays", "discards")
+        for body, code, pointer in [
+            (b"{}", "invalid_field", "/filter"),
+            (b'{"filter":{}}', "invalid_field", "/filter"),
+            (b'{"filter":null}', "invalid_field", "/filter"),
+            (b'{"filter":{"account":"a"},"dry_run":"yes"}', "invalid_field", "/dry_run"),
+            (b'{"filter":{"account":"a"},"dryrun":true}', "unknown_field", "/dryrun"),
+            (b'{"filter":{"state":"dead"}}', "unknown_field", "/filter/state"),
+            (b'{"filter":{"reason":"unlucky"}}', "invalid_field", "/filter/reason"),
+            (b'{"filter":{"ids":[]}}', "invalid_field", "/filter/ids"),
+            (b'{"ids":[]}', "unknown_field", "/ids"),
+        ]
+    ],
     # too much
     ("/v1/events", b'{"type":"a.b","payload":"' + b"x" * ((1 << 20) - 1) + b'"}', 413, "too_large", None),
     ("/v1/events", b'{"type":"a.b","payload":"' + b"x" * (2 << 20) + b'"}', 413, "too_large", None),
@@ -171,7 +217,17 @@ def test_json_in_utf_8_may_be_spelled_in_several_ways(service, media):
         ("/v1/deliveries?cursor=%27%20OR%201%3D1--", "invalid_cursor", "cursor"),
         ("/v1/deliveries?cursor=%C3%A9", "invalid_cursor", "cursor"),
         ("/v1/endpoints?enabled=1", "invalid_parameter", "enabled"),
-        ("/v1/endpoints?circuit=open", "unknown_parameter", "circuit"),
+        ("/v1/endpoints?circuit=ajar", "invalid_parameter", "circuit"),
+        ("/v1/endpoints?slow=maybe", "invalid_parameter", "slow"),
+        ("/v1/endpoints?event_type=a.*", "invalid_parameter", "event_type"),
+        ("/v1/dead-letters?state=dead", "unknown_parameter", "state"),
+        ("/v1/dead-letters?reason=cancelled", "invalid_parameter", "reason"),
+        ("/v1/dead-letters?reason=", "invalid_parameter", "reason"),
+        ("/v1/dead-letters?replayed=yes", "invalid_parameter", "replayed"),
+        ("/v1/dead-letters?since=2h", "invalid_parameter", "since"),
+        ("/v1/dead-letters?endpoint_id=dlv_" + UNKNOWN, "invalid_parameter", "endpoint_id"),
+        ("/v1/replays?state=done", "unknown_parameter", "state"),
+        ("/v1/discards?cursor=x", "invalid_cursor", "cursor"),
         ("/v1/endpoints/ep_" + UNKNOWN + "?x=1", "unknown_parameter", "x"),
         ("/healthz?x=1", "unknown_parameter", "x"),
     ],
@@ -218,6 +274,10 @@ def test_long_input_is_not_echoed(service):
         "/v1/endpoints/dlv_" + UNKNOWN,
         "/v1/deliveries/dlv_" + UNKNOWN,
         "/v1/deliveries/dlv_" + UNKNOWN + "/attempts",
+        "/v1/endpoints/ep_" + UNKNOWN + "/deliveries",
+        "/v1/replays/rpl_" + UNKNOWN,
+        "/v1/replays/dsc_" + UNKNOWN,
+        "/v1/discards/dsc_" + UNKNOWN,
         "/v1/nothing",
         "/",
         "//v1//events",
@@ -237,6 +297,55 @@ def test_what_is_not_there_is_not_found(service, path):
     assert (answer.status, json.loads(answer.body)["code"]) == (404, "not_found")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *[f"/v1/endpoints/ep_{UNKNOWN}/{verb}" for verb in ("enable", "disable", "pause", "resume", "circuit/reset")],
+        *[f"/v1/deliveries/dlv_{UNKNOWN}/{verb}" for verb in ("retry", "cancel")],
+        *[f"/v1/dead-letters/dlv_{UNKNOWN}/{verb}" for verb in ("replay", "discard")],
+        f"/v1/events/evt_{UNKNOWN}/replay",
+        f"/v1/dead-letters/evt_{UNKNOWN}/replay",
+        f"/v1/deliveries/{UNKNOWN}/cancel",
+    ],
+)  # fmt: skip
+def test_doing_something_to_what_is_not_there_is_not_found(service, path):
+    assert_problem(service.call("POST", path), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "pointer"),
+    [
+        (b"[]", 422, "invalid_field", ""),
+        (b"{", 400, "invalid_json", None),
+        (b'{"endpoint":"x"}', 422, "unknown_field", "/endpoint"),
+        (b'{"endpoint_id":5}', 422, "invalid_field", "/endpoint_id"),
+        (b'{"endpoint_id":"x"}', 422, "invalid_field", "/endpoint_id"),
+        (b'{"states":[]}', 422, "invalid_field", "/states"),
+        (b'{"states":"dead"}', 422, "invalid_field", "/states"),
+        (b'{"states":["dead","pending"]}', 422, "invalid_field", "/states/1"),
+        (b'{"states":["lost"]}', 422, "invalid_field", "/states/0"),
+    ],
+)
+def test_a_replay_of_an_event_that_will_not_do_is_refused(service, body, status, code, pointer):
+    path = f"/v1/events/{service.publish(account='none')['id']}/replay"
+    answer = service.call("POST", path, body)
+    assert_problem(answer, status, code)
+    if pointer is not None:
+        assert [culprit["pointer"] for culprit in answer.json()["errors"]] == [pointer]
+
+
+def test_a_call_that_needs_nothing_said_takes_no_fields_and_no_parameters(service):
+    path = f"/v1/endpoints/{service.create(account='nothing')['id']}/pause"
+    assert_problem(service.call("POST", path, {"for": 5}), 422, "unknown_field")
+    assert_problem(service.call("POST", path + "?for=5"), 422, "unknown_parameter")
+    assert_problem(
+        service.call("POST", path, b"{}", content_type="text/plain"), 415, "unsupported_media_type"
+    )
+    assert service.call("GET", path.removesuffix("/pause")).json()["paused"] is False
+    for body in (None, {}):
+        assert service.call("POST", path, body).json()["paused"] is True
+
+
 def test_changing_what_is_not_there_is_not_found(service):
     assert_problem(service.call("PATCH", "/v1/endpoints/ep_" + UNKNOWN, b"{}"), 404, "not_found")
     assert_problem(service.call("DELETE", "/v1/endpoints/ep_" + UNKNOWN), 404, "not_found")
@@ -251,6 +360,9 @@ def test_changing_what_is_not_there_is_not_found(service):
         ("/v1/endpoints", "GET, HEAD, POST"),
         ("/v1/deliveries", "GET, HEAD"),
         ("/healthz", "GET, HEAD"),
+        ("/v1/dead-letters", "GET, HEAD"),
+        ("/v1/replays", "GET, HEAD, POST"),
+        ("/v1/dead-letters/dlv_" + UNKNOWN + "/replay", "POST"),
     ],
 )
 def test_another_method_is_not_allowed(service, method, path, allowed):

@@ -1,6 +1,19 @@
 """How are endpoints managed over HTTP?"""
 
+import threading
+
 import pytest
+
+CLOSED = {
+    "state": "closed",
+    "consecutive_failures": 0,
+    "opened_at": None,
+    "cooldown_s": None,
+    "next_probe_at": None,
+    "last_success_at": None,
+    "last_failure_at": None,
+    "reason": None,
+}
 
 
 def test_an_endpoint_is_created_with_its_secret_and_read_without(service):
@@ -32,7 +45,23 @@ def test_an_endpoint_is_created_with_its_secret_and_read_without(service):
         "metadata": {},
         "signing": "standard",
         "timeout_ms": 10_000,
+        "max_redirects": 0,
         "max_in_flight": 5,
+        "rate_limit": None,
+        "ordering": "parallel",
+        "paused": False,
+        "retry": {"preset": "patient"},
+        "retry_statuses": ["5xx", 408, 425, 429],
+        "circuit": {
+            "consecutive_failures": 5,
+            "failure_rate": 0.5,
+            "window_s": 600,
+            "min_attempts": 10,
+            "cooldown_s": 300,
+            "max_cooldown_s": 3_600,
+        },
+        "circuit_state": CLOSED,
+        "slow": False,
         "created_at": created["created_at"],
         "updated_at": created["created_at"],
     }
@@ -49,6 +78,13 @@ def test_every_field_comes_back_as_it_was_given(service):
         "secret": "a-secret-already-in-use",
         "timeout_ms": 1_001,
         "max_in_flight": 17,
+        "max_redirects": 3,
+        "rate_limit": {"per_second": 0.5, "burst": 2},
+        "ordering": "strict",
+        "paused": True,
+        "retry": {"schedule": [0, 1, 2.5], "jitter": {"below": 0.1, "above": 0.2}},
+        "retry_statuses": ["4xx", 503],
+        "circuit": None,
     }
     created = service.create(**fields)
     assert {name: created[name] for name in fields} == fields
@@ -160,3 +196,89 @@ def test_head_answers_as_get_without_a_body(service):
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == str(len(get.content))
     assert service.call("HEAD", "/v1/endpoints/ep_" + "0" * 26).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"preset": "brisk"}, {"preset": "brisk"}),
+        ({"schedule": [5, 10]}, {"schedule": [0, 5, 10], "jitter": "full"}),
+        (
+            {"base": 2, "attempts": 3, "cap": None, "jitter": "none"},
+            {"base": 2, "factor": 2, "cap": None, "attempts": 3, "jitter": "none"},
+        ),
+        (None, {"preset": "patient"}),
+    ],
+)
+def test_a_retry_policy_is_shown_as_it_works(service, said, shown):
+    created = service.create(account="policies", retry={"preset": "eight"})
+    answer = service.call("PATCH", f"/v1/endpoints/{created['id']}", {"retry": said})
+    assert answer.json()["retry"] == shown
+    assert service.call("GET", f"/v1/endpoints/{created['id']}").json()["retry"] == shown
+
+
+def test_the_verbs_change_what_they_say_and_may_be_repeated(service):
+    path = f"/v1/endpoints/{service.create(account='verbs')['id']}"
+    for verb, field, value in [
+        ("pause", "paused", True),
+        ("resume", "paused", False),
+        ("disable", "enabled", False),
+        ("enable", "enabled", True),
+    ]:
+        for _ in range(2):
+            answer = service.call("POST", f"{path}/{verb}")
+            assert (answer.status_code, answer.json()[field]) == (200, value)
+            assert service.call("GET", path).json() == answer.json()
+
+
+def test_resetting_a_circuit_that_is_closed_leaves_it_closed(service):
+    path = f"/v1/endpoints/{service.create(account='resets')['id']}"
+    answer = service.call("POST", f"{path}/circuit/reset")
+    assert (answer.status_code, answer.json()["circuit_state"]) == (200, CLOSED)
+
+
+def test_endpoints_are_filtered_by_what_they_ask_for_and_how_they_stand(service):
+    orders = service.create(account="asks", events=["order.*"])["id"]
+    users = service.create(account="asks", events=["user.created", "order.paid"])["id"]
+
+    def ids(query: str) -> list[str]:
+        return [
+            each["id"] for each in service.call("GET", f"/v1/endpoints?account=asks{query}").json()["data"]
+        ]
+
+    assert ids("&event_type=order.paid") == [users, orders]
+    assert ids("&event_type=order.sent") == [orders]
+    assert ids("&event_type=order") == []
+    assert ids("&circuit=closed&slow=false") == [users, orders]
+    assert ids("&circuit=open") == ids("&slow=true") == []
+    page = service.call("GET", "/v1/endpoints?account=asks&event_type=order.paid&limit=1").json()
+    rest = service.call(
+        "GET", f"/v1/endpoints?account=asks&event_type=order.paid&limit=1&cursor={page['next_cursor']}"
+    ).json()
+    assert [each["id"] for each in page["data"] + rest["data"]] == [users, orders]
+    assert rest["next_cursor"] is None
+
+
+def test_a_filter_finds_what_is_far_down_the_list(service):
+    rare = service.create(account="far", events=["rare"])["id"]
+    for _ in range(201):
+        service.create(account="far")
+    page = service.call("GET", "/v1/endpoints?account=far&event_type=rare&limit=1").json()
+    assert ([each["id"] for each in page["data"]], page["next_cursor"]) == ([rare], None)
+
+
+def test_changes_made_at_the_same_moment_are_all_kept(service):
+    path = f"/v1/endpoints/{service.create(account='race')['id']}"
+    barrier = threading.Barrier(6)
+
+    def change(number: int) -> None:
+        barrier.wait(30)
+        answer = service.call("PATCH", path, {"metadata": {f"k{number}": number}})
+        assert answer.status_code == 200, answer.text
+
+    threads = [threading.Thread(target=change, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert service.call("GET", path).json()["metadata"] == {f"k{number}": number for number in range(6)}

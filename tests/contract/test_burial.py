@@ -52,7 +52,8 @@ async def test_a_dead_workers_lanes_are_freed_suspect_and_asleep_until_woken(sto
     assert await store.take(heir, limit=10, now=FOREVER) == []
     await store.wake([lane.endpoint_id], now=NOW + 1)
     taken = await store.take(heir, limit=10, now=NOW + 1)
-    assert taken == [Taken(lane.endpoint_id, lane.epoch + 2, NOW + 1, float("-inf"), True)]
+    expected = Taken(lane.endpoint_id, lane.epoch + 2, NOW + 1, float("-inf"), True, tokens=0, tokens_at=NOW)
+    assert taken == [expected]
 
 
 async def test_a_lane_is_no_longer_suspect_after_an_orderly_release(store):

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_every_operators_verb_writes_one_change(store):
     endpoint = await an_endpoint_in(store)
-    await store.update_endpoint(endpoint, now=NOW)
+    await store.update_endpoint(endpoint, was=endpoint.updated_at, now=NOW)
     delivery = await published(store, endpoint.id)
     await store.retry(delivery, now=NOW)
     await store.cancel(delivery, now=NOW)
@@ -38,7 +38,7 @@ async def test_what_changes_nothing_writes_no_change(store):
     lane = await a_lane_in(store)
     await published(store, lane)
     gone = an_endpoint()
-    assert not await store.update_endpoint(gone, now=NOW)
+    assert not await store.update_endpoint(gone, was=gone.updated_at, now=NOW)
     assert not await store.delete_endpoint(gone.id, now=NOW)
     assert [change.n for change in (await store.pulse(seen=0)).changes] == [1]
 
@@ -46,7 +46,7 @@ async def test_what_changes_nothing_writes_no_change(store):
 async def test_a_pulse_brings_at_most_a_thousand_changes(store):
     endpoint = await an_endpoint_in(store)
     for _ in range(1_004):
-        await store.update_endpoint(endpoint, now=NOW)
+        await store.update_endpoint(endpoint, was=endpoint.updated_at, now=NOW)
     first = (await store.pulse(seen=0)).changes
     assert [change.n for change in first] == list(range(1, 1_001))
     assert [change.n for change in (await store.pulse(seen=1_000)).changes] == list(range(1_001, 1_006))

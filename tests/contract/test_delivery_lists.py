@@ -2,11 +2,12 @@
 
 import itertools
 
+import msgspec
 import pytest
 
-from factories import NOW, a_publication
+from factories import NOW, a_publication, a_settlement, an_attempt
 from hookline.ids import delivery_of
-from hookline.model import State
+from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from scenes import accepted, an_owned_lane, died, settled
 
@@ -37,13 +38,39 @@ async def deliveries(store):
                 await died(store, worker, lane, id)
             elif state is State.CANCELLED:
                 await store.cancel(id, now=NOW)
+    # Of each life: died once and pending again, died twice, died and then delivered.
+    for n, lives in enumerate((2, 3, 2)):
+        publication = a_publication(lanes[n % 2][1].endpoint_id, account="two", type="b", created_at=NOW + 5)
+        publications.append((publication, State.DEAD))
+        await accepted(store, publication)
+        id, (worker, lane) = delivery_of(publication.event.id, 0), lanes[n % 2]
+        for life in range(lives - 1):
+            reason = (Reason.EXHAUSTED, Reason.GONE)[life]
+            await died(store, worker, lane, id, replays=life, now=NOW + 1 + life, reason=reason)
+            if (n, life) != (1, 1):
+                await store.redrive(id, now=NOW + 2)
+    last = an_attempt(id, replays=1)
+    await store.settle(worker, [a_settlement(id, lane.endpoint_id, epoch=lane.epoch, attempt=last)], now=NOW)
     ids = [delivery_of(p.event.id, n) for p, _ in publications for n in range(2)]
-    return [await store.delivery(id) for id in sorted(ids, reverse=True)]
+    found = [await store.delivery(id) for id in sorted(ids, reverse=True)]
+    return [delivery for delivery in found if delivery is not None]
 
 
 def matches(delivery, filter):
+    death = delivery.last_death
+    died_at = delivery.done_at if delivery.state is State.DEAD else death and death.at
+    reason = delivery.reason
+    if filter.is_replayed:
+        if delivery.state is not State.PENDING or death is None:
+            return False
+        filter, reason = msgspec.structs.replace(filter, state=None), death.reason
+    if filter.died_since is not None and (died_at is None or died_at < filter.died_since):
+        return False
+    if filter.died_until is not None and (died_at is None or died_at >= filter.died_until):
+        return False
     return (
         filter.state in (None, delivery.state)
+        and filter.reason in (None, reason)
         and filter.account in (None, delivery.account)
         and filter.endpoint_id in (None, delivery.endpoint_id)
         and filter.event_id in (None, delivery.event_id)
@@ -75,6 +102,46 @@ def filters(deliveries):
             since=since,
             until=until,
         )
+
+
+def dead_letter_filters(deliveries):
+    """Every combination of the filters that are about deaths, each on or off."""
+    one = deliveries[7]
+    for values in itertools.product(
+        (None, State.DEAD, State.PENDING, State.CANCELLED),
+        (False, True),
+        (None, "two"),
+        (None, one.endpoint_id),
+        (None, Reason.EXHAUSTED, Reason.REJECTED),
+        ((None, None), (NOW + 1, None), (None, NOW + 1), (NOW + 1, NOW + 2)),
+    ):
+        state, is_replayed, account, endpoint, reason, (died_since, died_until) = values
+        yield DeliveryFilter(
+            state=state,
+            is_replayed=is_replayed,
+            account=account,
+            endpoint_id=endpoint,
+            reason=reason,
+            died_since=died_since,
+            died_until=died_until,
+        )
+
+
+async def test_every_combination_about_deaths_shows_what_matches_newest_first(store, deliveries):
+    shown = 0
+    for filter in dead_letter_filters(deliveries):
+        expected = [delivery for delivery in deliveries if matches(delivery, filter)]
+        assert await store.list_deliveries(filter, after=None, limit=100) == expected, filter
+        shown += filter.is_replayed and bool(expected)
+    assert shown  # the scene has replayed ones
+
+
+async def test_dead_letters_are_counted_under_every_filter(store, deliveries):
+    for filter in (*filters(deliveries), *dead_letter_filters(deliveries)):
+        if filter.state in (None, State.DEAD) and not filter.is_replayed:
+            dead = msgspec.structs.replace(filter, state=State.DEAD)
+            expected = sum(matches(delivery, dead) for delivery in deliveries)
+            assert await store.count_dead(filter) == expected, filter
 
 
 async def test_every_combination_of_filters_shows_what_matches_newest_first(store, deliveries):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from factories import NOW, an_endpoint, ids
-from hookline.model import Signing
+from hookline.model import CircuitPolicy, Ordering, RateLimit, Signing
 from hookline.store.contract import Catalogue
 from scenes import an_endpoint_in
 
@@ -24,7 +24,14 @@ def a_full_endpoint():
         headers={"x-b": "2", "x-a": "1"},
         metadata={"z": [1, 2.5, None, {"deep": True}], "a": "\x00"},
         timeout=12.5,
+        max_redirects=3,
         max_in_flight=7,
+        rate_limit=RateLimit(1.6666666666666667, 10),
+        ordering=Ordering.STRICT,
+        paused=True,
+        retry={"preset": "brisk", "attempts": 9, "cap_s": None, "jitter": {"kind": "full"}},
+        retry_statuses=("5xx", 404, 409),
+        circuit=CircuitPolicy(consecutive_failures=10, failure_rate=0.25, cooldown_s=0.5),
         created_at=NOW + 0.25,
         updated_at=NOW + 0.5,
     )
@@ -38,6 +45,12 @@ async def test_an_endpoint_is_read_back_whole(store):
     assert (list(read.headers), list(read.metadata)) == (["x-b", "x-a"], ["z", "a"])
 
 
+async def test_a_circuit_that_never_trips_is_kept_apart_from_the_usual_one(store):
+    usual, never = await an_endpoint_in(store), await an_endpoint_in(store, circuit=None)
+    assert await store.endpoints_by_id([usual.id]) == [usual]
+    assert await store.endpoints_by_id([never.id]) == [never]
+
+
 async def test_creating_again_changes_nothing(store):
     endpoint = await an_endpoint_in(store)
     await store.create_endpoint(msgspec.structs.replace(endpoint, url="https://other.example"), now=NOW)
@@ -47,7 +60,7 @@ async def test_creating_again_changes_nothing(store):
 async def test_an_endpoint_is_replaced(store):
     endpoint = await an_endpoint_in(store)
     full = msgspec.structs.replace(a_full_endpoint(), id=endpoint.id)
-    assert await store.update_endpoint(full, now=NOW)
+    assert await store.update_endpoint(full, was=endpoint.updated_at, now=NOW)
     assert await store.catalogue() == Catalogue(2, (full,))
 
 
@@ -55,7 +68,7 @@ async def test_a_deleted_endpoint_is_gone(store):
     endpoint, other = await an_endpoint_in(store), await an_endpoint_in(store)
     assert await store.delete_endpoint(endpoint.id, now=NOW)
     assert not await store.delete_endpoint(endpoint.id, now=NOW)
-    assert not await store.update_endpoint(endpoint, now=NOW)
+    assert not await store.update_endpoint(endpoint, was=endpoint.updated_at, now=NOW)
     assert await store.catalogue() == Catalogue(3, (other,))
     assert await store.endpoints_by_id([endpoint.id]) == []
 

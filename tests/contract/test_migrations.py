@@ -4,19 +4,14 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 
-import psycopg
 import pytest
 
 from hookline.errors import SchemaMissing, StoreRefused
-from hookline.store.contract import Store
 from hookline.store.migrations import Applied, Migration, outstanding, read_migrations, refuse_unless_current
-from hookline.store.postgres.store import PostgresStore
 from hookline.store.sqlite import migrating
 from hookline.store.sqlite.connection import connect
-from hookline.store.sqlite.store import SqliteStore
 
 FIRST = Migration(1, "0001_tables", "sum 1", "")
 SECOND = Migration(2, "0002_more", "sum 2", "")
@@ -92,41 +87,6 @@ def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path):
             migrating.migrate(connection, at=0.0, migrations=[broken])
         assert migrating.applied(connection) == []
         assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-
-
-class Bare:
-    """A database that nothing was done to yet, and a way around the store."""
-
-    def __init__(self, new_store: Callable[[], Store], code: str, execute: Callable[[str], object]) -> None:
-        self.new_store = new_store
-        self.code = code
-        self.execute = execute
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def bare(request, tmp_path):
-    if request.param == "sqlite":
-        path = str(tmp_path / "bare.db")
-
-        def execute(statement):
-            with closing(sqlite3.connect(path)) as connection, connection:
-                return connection.execute(statement).fetchall()
-
-        code = f"from hookline.store.sqlite.store import SqliteStore as S; store = S({path!r})"
-        yield Bare(lambda: SqliteStore(path), code, execute)
-        return
-    server = request.getfixturevalue("postgres_server")
-    name = server.create_database()
-    url = server.url(name)
-
-    def execute(statement):
-        with psycopg.connect(url, options="-c search_path=hookline") as connection:
-            cursor = connection.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-
-    code = f"from hookline.store.postgres.store import PostgresStore as S; store = S({url!r})"
-    yield Bare(lambda: PostgresStore(url), code, execute)
-    server.drop_database(name)
 
 
 MIGRATE = "; import asyncio; print('ready', flush=True); input(); print(asyncio.run(store.migrate()))"

@@ -9,11 +9,11 @@ import pytest
 
 from factories import ids
 from hookline.ids import delivery_of
-from hookline.model import State
+from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.bulk import spread
-from hookline.store.sqlite.reading import delivery_list
+from hookline.store.sqlite.lists import dead_ahead, dead_count, dead_to_pick, delivery_list
 
 ROWS = 120_000
 LANES = 500
@@ -69,14 +69,17 @@ def searches(steps, table_or_index):
 
 def scans(steps):
     """Steps that read a whole stored table or index; lists of values are meant to be read whole."""
-    own = r"SCAN (\(subquery-\d+\)|CONSTANT ROW|\d+ CONSTANT ROWS|u|w|r|t|a|p|me|packed|places|asked|asks|known|ready|timed|found)( |$)"
+    own = r"SCAN (\(subquery-\d+\)|CONSTANT ROW|\d+ CONSTANT ROWS|u|w|r|t|a|p|me|packed|places|asked|asks|known|ready|timed|found|page|looked)( |$)"
     return [step for step in steps if step.startswith("SCAN") and not re.match(own, step)]
 
 
 SPREAD = {
     "LOAD": spread(sql.LOAD, width=6, rows=16),
     "SETTLE_DELIVERIES": spread(sql.SETTLE_DELIVERIES, width=11, rows=16),
-    "RELEASE": spread(sql.RELEASE, width=3, rows=16),
+    "NOTE": spread(sql.NOTE, width=14, rows=16),
+    "MARK": spread(sql.MARK, width=4, rows=16),
+    "CONDEMN": spread(sql.CONDEMN, width=4, rows=16),
+    "RELEASE": spread(sql.RELEASE, width=5, rows=16),
     "READ_PRIORS": spread(sql.READ_PRIORS, width=2, rows=16),
 }
 
@@ -85,12 +88,15 @@ HOT = [
     ("READ_PRIOR_ENDPOINTS", sql.READ_PRIOR_ENDPOINTS, ["sqlite_autoindex_deliveries_1"]),
     ("ACCEPT_LAST", sql.ACCEPT_LAST, []),
     ("ACCEPT_WAS", sql.ACCEPT_WAS, ["sqlite_autoindex_events_1"]),
-    ("TAKE", sql.TAKE, ["lanes_free"]),
-    ("TAKE_THESE", sql.TAKE_THESE, []),
+    ("TAKE", sql.TAKE, ["lanes_free", "changes_reset"]),
+    ("TAKE_THESE", sql.TAKE_THESE, ["changes_reset"]),
     ("LOAD", SPREAD["LOAD"], ["deliveries_ready", "deliveries_timed"]),
     ("SETTLE_DELIVERIES", SPREAD["SETTLE_DELIVERIES"], ["sqlite_autoindex_deliveries_1"]),
+    ("NOTE", SPREAD["NOTE"], []),
+    ("MARK", SPREAD["MARK"], ["sqlite_autoindex_deliveries_1"]),
+    ("CONDEMN", SPREAD["CONDEMN"], ["sqlite_autoindex_deliveries_1"]),
     ("RELEASE", SPREAD["RELEASE"], []),
-    ("WAKE", sql.WAKE, ["deliveries_ready", "deliveries_timed"]),
+    ("WAKE", sql.WAKE, ["deliveries_ready", "deliveries_timed", "changes_reset"]),
     ("BEAT", sql.BEAT, []),
     ("PULSE_CHANGES", sql.PULSE_CHANGES, []),
     ("OWNED", sql.OWNED, ["lanes_owned"]),
@@ -99,6 +105,11 @@ HOT = [
     ("SWEEP", sql.SWEEP, ["deliveries_ready", "deliveries_timed"]),
     ("RETIRE", sql.RETIRE, ["lanes_owned"]),
     ("CANCEL_DELETED", sql.CANCEL_DELETED, ["deliveries_ready", "deliveries_timed"]),
+    ("REDRIVE_EVENT", sql.REDRIVE_EVENT, ["sqlite_autoindex_deliveries_1"]),
+    ("REDRIVE_THESE", sql.REDRIVE_THESE, ["sqlite_autoindex_deliveries_1"]),
+    ("DISCARD_THESE", sql.DISCARD_THESE, ["sqlite_autoindex_deliveries_1"]),
+    ("READ_LANES", sql.READ_LANES, []),
+    ("LIST_JOBS", sql.LIST_JOBS, ["jobs_kind"]),
     ("READ_DELIVERY", sql.READ_DELIVERY, ["sqlite_autoindex_deliveries_1"]),
     ("READ_ATTEMPTS", sql.READ_ATTEMPTS, []),
 ]
@@ -118,6 +129,10 @@ LISTS = [
     (DeliveryFilter(endpoint_id=bytes(16)), "deliveries_endpoint"),
     (DeliveryFilter(endpoint_id=bytes(16), state=State.DEAD), "deliveries_dead"),
     (DeliveryFilter(endpoint_id=bytes(16), state=State.DELIVERED), "deliveries_endpoint"),
+    (DeliveryFilter(endpoint_id=bytes(16), state=State.CANCELLED), "deliveries_cancelled"),
+    (DeliveryFilter(is_replayed=True), "deliveries_replayed"),
+    (DeliveryFilter(is_replayed=True, endpoint_id=bytes(16)), "deliveries_replayed"),
+    (DeliveryFilter(state=State.DEAD, account="a", reason=Reason.GONE, died_since=1.0), "deliveries_ended"),
     (DeliveryFilter(state=State.DEAD), "deliveries_ended"),
     (DeliveryFilter(state=State.CANCELLED), "deliveries_ended"),
     (DeliveryFilter(event_id=bytes(16)), "sqlite_autoindex_deliveries_1"),
@@ -126,13 +141,41 @@ LISTS = [
 
 
 @pytest.mark.parametrize(("filter", "index"), LISTS)
-def test_a_list_reads_along_an_index_and_does_not_sort(connection, filter, index):
+def test_a_list_reads_along_an_index_and_sorts_nothing_but_the_page(connection, filter, index):
     statement, _ = delivery_list(filter, after=bytes(16), limit=50)
     steps = plan(connection, statement)
     assert any(f"INDEX {index} " in step and not step.startswith("SCAN") for step in steps), steps
-    outer = [step for step in steps if step == "USE TEMP B-TREE FOR ORDER BY"]
-    # Only the attempts of one delivery are sorted, for its last one.
-    assert len(outer) <= 2, steps
+    sorts = [step for step in steps if step == "USE TEMP B-TREE FOR ORDER BY"]
+    # The page, and the attempts of each delivery on it for its last one, twice.
+    assert len(sorts) <= 3, steps
+
+
+DEAD = [
+    (DeliveryFilter(), "deliveries_ended"),
+    (DeliveryFilter(account="a", event_type="t"), "deliveries_ended"),
+    (DeliveryFilter(endpoint_id=bytes(16)), "deliveries_dead"),
+    (DeliveryFilter(event_id=bytes(16)), "deliveries_ended"),
+]
+
+
+@pytest.mark.parametrize(("filter", "index"), DEAD)
+def test_a_job_finds_its_dead_letters_along_an_index(connection, filter, index):
+    for statement, _ in (
+        dead_count(filter, before=1.0),
+        dead_ahead(filter, after=bytes(16), limit=50),
+        dead_to_pick(filter, before=1.0, after=bytes(16), last=bytes(16), limit=50),
+    ):
+        steps = plan(connection, statement)
+        assert searches(steps, index) or any(f"COVERING INDEX {index}" in step for step in steps), steps
+        assert "USE TEMP B-TREE FOR ORDER BY" not in steps, steps
+
+
+def test_an_endpoints_pending_deliveries_are_gathered_from_their_own_indexes(connection):
+    filter = DeliveryFilter(state=State.PENDING, endpoint_id=bytes(16))
+    steps = plan(connection, delivery_list(filter, after=None, limit=50)[0])
+    assert searches(steps, "deliveries_ready"), steps
+    assert searches(steps, "deliveries_timed"), steps
+    assert not searches(steps, "deliveries_endpoint"), steps
 
 
 def test_pending_deliveries_are_listed_from_their_own_indexes(connection):

@@ -45,20 +45,24 @@ STATISTICS = {
 
 FENCE = {"workers_pkey"}
 PENDING = {"deliveries_ready", "deliveries_timed"}
+RESETS = {"changes_reset"}
 HOT = {
     "ACCEPT": {"idempotency_pkey", "events_pkey"},
     "READ_PRIORS": {"idempotency_pkey", "events_pkey", "deliveries_pkey"},
-    "TAKE": FENCE | {"lanes_free", "lanes_pkey"},
-    "TAKE_THESE": FENCE | {"lanes_pkey"},
+    "TAKE": FENCE | RESETS | {"lanes_free", "lanes_pkey"},
+    "TAKE_THESE": FENCE | RESETS | {"lanes_pkey"},
     "LOAD": PENDING | {"events_pkey"},
     "READ_PAYLOAD": {"events_pkey"},
     "SETTLE": FENCE | {"lanes_pkey", "deliveries_pkey", "attempts_pkey"},
     "SETTLE_WAS": {"attempts_pkey"},
+    "NOTE": FENCE | {"lanes_pkey"},
+    "MARK": FENCE | {"lanes_pkey", "deliveries_pkey"},
+    "CONDEMN": FENCE | {"lanes_pkey", "deliveries_pkey"},
     "RELEASE": FENCE | {"lanes_pkey"},
-    "WAKE": PENDING | {"lanes_pkey"},
-    "OWNED": {"lanes_owned"},
+    "WAKE": PENDING | RESETS | {"lanes_pkey"},
+    "OWNED": RESETS | {"lanes_owned"},
     "FREE": FENCE | {"lanes_owned", "lanes_pkey"},
-    "SWEEP": PENDING | {"lanes_pkey"},
+    "SWEEP": PENDING | RESETS | {"lanes_pkey"},
     "PULSE_CHANGES": {"changes_pkey"},
 }
 

@@ -24,7 +24,7 @@ async def test_nothing_is_written_when_an_endpoint_came_meanwhile(store):
 async def test_nothing_is_written_when_an_endpoint_changed_meanwhile(store):
     endpoint = await an_endpoint_in(store)
     seen = (await store.catalogue()).n
-    await store.update_endpoint(endpoint, now=NOW)
+    await store.update_endpoint(endpoint, was=endpoint.updated_at, now=NOW)
     assert await store.accept([a_publication(endpoint.id)], catalogue=seen, now=NOW) == STALE
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from factories import NOW, an_endpoint, ids
 from hookline.store.contract import Load, Release, Taken
-from scenes import a_lane_in, a_worker_in, an_endpoint_in, owned_by, published
+from scenes import a_lane_held_until, a_lane_in, a_worker_in, an_endpoint_in, owned_by, published
 
 pytestmark = pytest.mark.anyio
 
@@ -82,21 +82,33 @@ async def test_a_disabled_endpoints_lane_is_not_taken(store):
     assert await store.take_these(worker, [lane], now=NOW) == []
 
 
+async def test_a_paused_endpoints_lane_is_not_taken_also_when_it_is_enabled(store):
+    worker = await a_worker_in(store)
+    endpoint = await an_endpoint_in(store, paused=True)
+    await published(store, endpoint.id)
+    await store.wake([endpoint.id], now=NOW)
+    assert await store.take(worker, limit=10, now=NOW) == []
+    assert await store.take_these(worker, [endpoint.id], now=NOW) == []
+    for enabled, paused, is_taken in ((False, False, False), (False, True, False), (True, False, True)):
+        changed = an_endpoint(id=endpoint.id, enabled=enabled, paused=paused)
+        assert await store.update_endpoint(changed, was=endpoint.updated_at, now=NOW)
+        assert bool(await store.take(worker, limit=10, now=NOW)) is is_taken
+
+
 async def test_a_lane_is_found_again_once_its_endpoint_is_enabled(store):
     worker = await a_worker_in(store)
     endpoint = await an_endpoint_in(store, enabled=False)
     await published(store, endpoint.id)
     await store.wake([endpoint.id], now=NOW)
     enabled = an_endpoint(id=endpoint.id, enabled=True)
-    assert await store.update_endpoint(enabled, now=NOW)
+    assert await store.update_endpoint(enabled, was=endpoint.updated_at, now=NOW)
     assert [lane.endpoint_id for lane in await store.take(worker, limit=10, now=NOW)] == [endpoint.id]
 
 
-async def test_a_lane_that_is_held_back_is_not_taken_by_name_before_its_time(store, hold_lane):
-    worker, lane = await a_worker_in(store), await a_lane_in(store)
-    hold_lane(lane, NOW + 5)
+async def test_a_lane_that_is_held_back_is_not_taken_by_name_before_its_time(store):
+    worker, lane = await a_worker_in(store), await a_lane_held_until(store, NOW + 5)
     assert await store.take_these(worker, [lane], now=NOW + 4) == []
-    assert await store.take_these(worker, [lane], now=NOW + 5) == [Taken(lane, 1, FOREVER, NOW + 5, False)]
+    assert await store.take_these(worker, [lane], now=NOW + 5) == [Taken(lane, 2, FOREVER, NOW + 5, False)]
 
 
 async def test_a_buried_worker_takes_nothing(store):

@@ -4,7 +4,7 @@ import pytest
 
 from factories import NOW, ids
 from hookline.store.contract import Release
-from scenes import a_lane_in, a_worker_in, an_owned_lane, owned_by, published, wakes_at
+from scenes import a_lane_held_until, a_lane_in, a_worker_in, an_owned_lane, owned_by, published, wakes_at
 
 pytestmark = pytest.mark.anyio
 
@@ -48,10 +48,9 @@ async def test_a_wake_only_lowers(store):
     assert await wakes_at(store, lane) == NOW
 
 
-async def test_a_held_lane_wakes_no_earlier_than_its_hold(store, hold_lane):
-    lane = await a_lane_in(store)
+async def test_a_held_lane_wakes_no_earlier_than_its_hold(store):
+    lane = await a_lane_held_until(store, NOW + 50)
     await published(store, lane)
-    hold_lane(lane, NOW + 50)
     await store.wake([lane], now=NOW)
     assert await wakes_at(store, lane) == NOW + 50
 

@@ -8,6 +8,7 @@ from hookline.model import CLOSED, Circuit, CircuitPolicy, CircuitState, Outcome
 from hookline.rules.circuit import (
     after_answer,
     after_probe,
+    after_successes,
     begin_probe,
     reset,
     threshold,
@@ -121,6 +122,12 @@ def test_answers_to_requests_sent_before_it_opened_change_nothing():
 
 def test_a_reset_by_hand_closes_it():
     assert reset(answered(*[FAIL] * 5)).state is CircuitState.CLOSED
+
+
+@given(st.integers(1, 50))
+def test_successes_counted_together_are_the_same_as_one_by_one(number):
+    together = after_successes(CLOSED, number, policy=POLICY, now=NOW)
+    assert together == answered(*[OK] * number, step=0.0)
 
 
 class Reference:

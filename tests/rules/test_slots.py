@@ -15,24 +15,39 @@ def test_untried_lanes_get_half_the_slots_and_failing_ones_a_quarter(slots, expe
         (Outcome.ACCEPTED, Health.PROVEN),
         (Outcome.REJECTED, Health.PROVEN),
         (Outcome.GONE, Health.PROVEN),
-        (Outcome.TRANSIENT, Health.FAILING),
-        (Outcome.THROTTLED, Health.FAILING),
+        (Outcome.TRANSIENT, Health.POOR),
+        (Outcome.THROTTLED, Health.POOR),
     ],
 )
 def test_a_lane_that_answers_is_proven(outcome, expected):
-    assert health_after(outcome) is expected
+    assert health_after(outcome, [0.1]) is expected
 
 
 def test_a_lane_starts_with_one_request_and_doubles_up_to_its_cap():
     windows = [1]
     for _ in range(4):
-        windows.append(window_after(windows[-1], Health.PROVEN, cap=5))
+        windows.append(window_after(windows[-1], Outcome.ACCEPTED, cap=5))
     assert windows == [1, 2, 4, 5, 5]
 
 
 def test_a_failure_takes_the_lane_back_to_one_request():
-    assert window_after(5, Health.FAILING, cap=5) == 1
+    assert window_after(5, Outcome.TRANSIENT, cap=5) == 1
 
 
 def test_every_fifth_send_is_a_retrys():
     assert [n for n in range(1, 16) if is_retrys_turn(n)] == [4, 9, 14]
+
+
+@pytest.mark.parametrize(
+    ("durations", "expected"),
+    [
+        ([9.0], Health.POOR),
+        ([9.0, 9.0], Health.POOR),
+        ([0.1, 9.0], Health.PROVEN),
+        ([0.1, 9.0, 9.0], Health.PROVEN),
+        ([0.1, 9.0, 9.0, 9.0], Health.POOR),
+        ([9.0, 9.0, 9.0, 0.1], Health.PROVEN),
+    ],
+)
+def test_a_lane_whose_last_answers_were_all_slow_is_poor_although_it_accepts(durations, expected):
+    assert health_after(Outcome.ACCEPTED, durations) is expected

@@ -13,6 +13,7 @@ from hookline.api.answer import JSON, Header, Send, answer
 from hookline.api.body import Receive, check_media, read_body
 from hookline.api.envelope import read_batch, read_publication
 from hookline.api.problem import describe
+from hookline.api.protocol import ACCEPTED
 from hookline.api.query import Query
 from hookline.app import Hookline
 from hookline.errors import HooklineError, Invalid
@@ -47,7 +48,7 @@ class Publish:
             body, header_key=key, limit_bytes=self._payload_limit, now=self._hookline.clock.now()
         )
         published = await self._hookline.publish_draft(draft)
-        await answer(send, 202, _shown(published), request_id=request_id, headers=_HEADERS)
+        await _accepted(scope, send, _shown(published), request_id)
 
     async def batch(
         self, scope: MutableMapping[str, Any], receive: Receive, send: Send, *, request_id: str
@@ -80,7 +81,13 @@ class Publish:
                 for each in results
             ]
         )
-        await answer(send, 202, b'{"results":[%b]}' % shown, request_id=request_id, headers=_HEADERS)
+        await _accepted(scope, send, b'{"results":[%b]}' % shown, request_id)
+
+
+async def _accepted(scope: MutableMapping[str, Any], send: Send, body: bytes, request_id: str) -> None:
+    at_once = scope.get(ACCEPTED)
+    if at_once is None or not at_once(body, request_id):
+        await answer(send, 202, body, request_id=request_id, headers=_HEADERS)
 
 
 def _shown(published: Published) -> bytes:

@@ -6,9 +6,9 @@ Each is known, given once, and read strictly; anything else is refused with the 
 import re
 from urllib.parse import unquote_to_bytes
 
-from hookline import ids, rfc3339
+from hookline import dead_letters, ids, rfc3339
 from hookline.errors import Invalid, NotFound
-from hookline.model import State
+from hookline.model import CircuitState, Reason, State
 from hookline.names import check_account, check_type, did_you_mean
 
 DEFAULT_LIMIT = 50
@@ -86,6 +86,19 @@ class Query:
             return State(text)
         except ValueError:
             raise _invalid("state", f"is one of {', '.join(State)}") from None
+
+    def circuit(self) -> CircuitState | None:
+        text = self._values.get("circuit")
+        if text is None:
+            return None
+        try:
+            return CircuitState(text)
+        except ValueError:
+            raise _invalid("circuit", f"is one of {', '.join(CircuitState)}") from None
+
+    def reason(self) -> Reason | None:
+        text = self._values.get("reason")
+        return None if text is None else dead_letters.reason(text, pointer="reason", code="invalid_parameter")
 
     def id(self, name: str, noun: str) -> bytes | None:
         text = self._values.get(name)

@@ -1,22 +1,22 @@
 """What can be done from a shell?
 
-Each command lives in its own module, imported only when it is called: `hookline --help` does not load a server.
+Each command lives in its own module; servers, clients and bars are imported only when one is called, so that
+`hookline --help` loads none of them.
 """
 
 import json
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from hookline import config
-from hookline.errors import ConfigError, HooklineError, StoreUnavailable
+from hookline.cli.dead import dead
+from hookline.cli.deliveries import deliveries
+from hookline.cli.endpoints import endpoints
+from hookline.cli.events import replay, send
+from hookline.cli.exits import Errors
+from hookline.cli.options import json_option, settings
 from hookline.version import VERSION
-
-FAILED, USAGE, UNREACHABLE = 1, 2, 3
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -26,15 +26,16 @@ def main() -> None:
     """hookline sends webhooks and does not lose them."""
 
 
+for _part in (dead, deliveries, endpoints, replay, send):
+    main.add_command(_part)
+
+
 def _database_option(command: _Command) -> _Command:
     return click.option(
         "--database",
         metavar="URL",
         help="sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
     )(command)
-
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @main.command()
@@ -48,23 +49,23 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 @_database_option
 def serve(**flags: Any) -> None:
     """Run the API and deliver."""
-    with _Errors():
-        settings = _settings(flags)
+    with Errors():
+        found = settings(flags)
         from hookline.cli.serve import run
 
-        run(settings)
+        run(found)
 
 
 @main.command()
 @_database_option
-@_json_option
+@json_option
 def migrate(as_json: bool, **flags: Any) -> None:
     """Bring the database's schema up to date."""
-    with _Errors():
-        settings = _settings(flags)
+    with Errors():
+        found = settings(flags)
         from hookline.cli.migrate import run
 
-        applied = run(settings)
+        applied = run(found)
         if as_json:
             click.echo(json.dumps({"applied": applied}))
             return
@@ -75,32 +76,7 @@ def migrate(as_json: bool, **flags: Any) -> None:
 
 
 @main.command()
-@_json_option
+@json_option
 def version(as_json: bool) -> None:
     """Print the version."""
     click.echo(json.dumps({"version": VERSION}) if as_json else f"hookline {VERSION}")
-
-
-class _Errors:
-    """One line on stderr and an exit code for whatever a command cannot go on with."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        match error:
-            case ConfigError():
-                _fail(error, USAGE)
-            case StoreUnavailable():
-                _fail(error, UNREACHABLE)
-            case HooklineError():
-                _fail(error, FAILED)
-
-
-def _fail(error: Exception, code: int) -> NoReturn:
-    click.echo(f"hookline: {' '.join(str(error).split())}", err=True)
-    sys.exit(code)
-
-
-def _settings(flags: dict[str, Any]) -> config.Settings:
-    return config.load(flags, environ=os.environ, file=Path(config.FILE))

@@ -4,11 +4,12 @@ A copy in memory, as of a numbered change. Accept carries that number and writes
 moved on, so fan-out from memory is as exact as fan-out in the database.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from hookline.model import EndpointId
 from hookline.pipeline.outlet import Outlet
 from hookline.rules.fanout import NOBODY, Subscriptions
+from hookline.rules.retry import DEFAULT_POLICY, Policy
 from hookline.rules.slots import Health
 from hookline.store.contract import Change, Store
 
@@ -16,19 +17,20 @@ from hookline.store.contract import Change, Store
 class Catalogue:
     """All endpoints by id, and who subscribes to what in each account."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, default: Policy = DEFAULT_POLICY) -> None:
         self._store = store
+        self._default = default  # the retry policy of endpoints that name none
         self._outlets: dict[EndpointId, Outlet] = {}
         self._members: dict[str, set[EndpointId]] = {}
         self._subscriptions: dict[str, Subscriptions] = {}
         self.n = 0  # the last change this copy includes
-        self.on_change: Callable[[EndpointId], None] = lambda _: None
+        self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
 
     async def open(self) -> None:
         """Read all endpoints."""
         catalogue = await self._store.catalogue()
         for endpoint in catalogue.endpoints:
-            self._outlets[endpoint.id] = Outlet(endpoint)
+            self._outlets[endpoint.id] = Outlet(endpoint, default=self._default)
             self._members.setdefault(endpoint.account, set()).add(endpoint.id)
         self.n = catalogue.n
 
@@ -71,12 +73,15 @@ class Catalogue:
                 self._leave(known.endpoint.account, id)
             if endpoint is not None:
                 health = known.health if known and known.endpoint.url == endpoint.url else Health.UNTRIED
-                self._outlets[id] = Outlet(endpoint, health=health)
+                self._outlets[id] = Outlet(endpoint, default=self._default, health=health)
                 self._members.setdefault(endpoint.account, set()).add(id)
                 self._subscriptions.pop(endpoint.account, None)
         self.n = max(self.n, fresh[-1].n)
-        for id in dict.fromkeys(change.endpoint_id for change in fresh):
-            self.on_change(id)
+        by_endpoint: dict[EndpointId, list[Change]] = {}
+        for change in fresh:
+            by_endpoint.setdefault(change.endpoint_id, []).append(change)
+        for id, changed in by_endpoint.items():
+            self.on_change(id, changed)
 
     def _leave(self, account: str, id: EndpointId) -> None:
         members = self._members[account]

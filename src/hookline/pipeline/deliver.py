@@ -13,7 +13,7 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, Invalid
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import Attempt, ErrorKind, Outcome, State
@@ -21,9 +21,10 @@ from hookline.pipeline.lane import Lane
 from hookline.pipeline.outlet import Outlet
 from hookline.pipeline.sender.contract import Answer, Sender
 from hookline.rules.outcome import classify
-from hookline.rules.retry import DEFAULT_POLICY
+from hookline.rules.redirect import next_url
+from hookline.rules.retry_after import asked_wait
 from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
-from hookline.rules.slots import Health, health_after
+from hookline.rules.slots import Health
 from hookline.store.contract import Loaded, Settlement, Store
 
 _LARGE_AT_ONCE = 64  # payloads over the in-line size in memory at the same time; 64 MiB at the default limit
@@ -35,9 +36,25 @@ log = structlog.get_logger()
 class Flight:
     """A delivery under way."""
 
-    __slots__ = ("body", "delivery", "health", "lane", "number", "outlet", "owner", "started_at", "wall")
+    __slots__ = (
+        "began",
+        "body",
+        "delivery",
+        "final_url",
+        "health",
+        "hops",
+        "is_probe",
+        "lane",
+        "number",
+        "outlet",
+        "owner",
+        "started_at",
+        "wall",
+    )
 
-    def __init__(self, owner: "Deliverer", lane: Lane, outlet: Outlet, delivery: Loaded) -> None:
+    def __init__(
+        self, owner: "Deliverer", lane: Lane, outlet: Outlet, delivery: Loaded, *, is_probe: bool
+    ) -> None:
         self.owner = owner
         self.lane = lane
         self.outlet = outlet
@@ -45,6 +62,10 @@ class Flight:
         self.health = lane.health
         self.number = delivery.attempts + 1
         self.body = delivery.payload
+        self.is_probe = is_probe
+        self.hops = 0
+        self.final_url: str | None = None
+        self.began = 0.0
         self.started_at = 0.0
         self.wall = 0.0
 
@@ -63,6 +84,7 @@ class Deliverer:
         ids: Ids,
         rng: Random,
         *,
+        canonical: Callable[[str], str],
         on_landed: Callable[[Lane, Health, Settlement], None],
         on_unsent: Callable[[Lane, Health, Loaded], None],
     ) -> None:
@@ -71,16 +93,17 @@ class Deliverer:
         self._clock = clock
         self._ids = ids
         self._rng = rng
+        self._canonical = canonical  # checks a URL that a redirect points to; raises Invalid
         self._on_landed = on_landed
         self._on_unsent = on_unsent
         self._fetches: set[asyncio.Task[None]] = set()
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self.under_way: set[bytes] = set()
 
-    def send(self, lane: Lane, delivery: Loaded) -> None:
+    def send(self, lane: Lane, delivery: Loaded, is_probe: bool) -> None:
         """Begin an attempt; its end is told to `on_landed`, or `on_unsent` if no byte left."""
         assert lane.outlet is not None  # noqa: S101 - Lane.can_send() saw to it
-        flight = Flight(self, lane, lane.outlet, delivery)
+        flight = Flight(self, lane, lane.outlet, delivery, is_probe=is_probe)
         self.under_way.add(delivery.id)
         if delivery.payload is None:
             task = asyncio.get_running_loop().create_task(self._fetch_and_send(flight))
@@ -111,6 +134,7 @@ class Deliverer:
             await landed.wait()
 
     def _send(self, flight: Flight, landed: Callable[[], None] | None = None) -> None:
+        flight.began = self._clock.monotonic()
         flight.started_at = self._clock.now()
         flight.wall = self._clock.wall()
         body = flight.body
@@ -130,24 +154,63 @@ class Deliverer:
             return
         self._sender.send(request, done)
 
+    def _follow(self, flight: Flight, answer: Answer) -> bool:
+        """Send the request on where a redirect points to, if the endpoint allows it; says whether it was."""
+        endpoint = flight.outlet.endpoint
+        if flight.hops >= endpoint.max_redirects:
+            return False
+        current = flight.final_url or endpoint.url
+        url = next_url(answer.status, _header(answer, b"location"), current=current)
+        left = endpoint.timeout - (self._clock.monotonic() - flight.began)
+        if url is None or left <= 0:
+            return False
+        try:
+            url = self._canonical(url)
+        except Invalid:
+            return False
+        flight.hops += 1
+        flight.final_url = url
+        request = flight.outlet.redirected(
+            flight.delivery,
+            flight.body or b"",
+            url=url,
+            number=flight.number,
+            wall=flight.wall,
+            timeout=left,
+        )
+        self._sender.send(request, flight.done)
+        return True
+
     def land(self, flight: Flight, answer: Answer) -> None:
         """An attempt ended."""
         failpoint("answer.after")
         delivery, lane = flight.delivery, flight.lane
-        if not answer.sent:
+        if not answer.sent and not flight.hops:
             self._put_back(flight)
             return
-        self.under_way.discard(delivery.id)
         try:
+            if answer.status is not None and 300 <= answer.status < 400 and self._follow(flight, answer):
+                return
             settlement = self._settlement(flight, answer)
         except Exception as error:
             log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
             failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
             settlement = self._settlement(flight, failed, with_evidence=False)
-        health = health_after(settlement.attempt.outcome)
-        flight.outlet.health = health
-        lane.turn(health)
+        self.under_way.discard(delivery.id)
+        try:
+            lane.landed(
+                settlement.attempt.outcome,
+                duration=settlement.attempt.duration,
+                asked=self._asked(answer),
+                was_probe=flight.is_probe,
+            )
+        except Exception:  # what the lane makes of it must not keep the delivery from being settled
+            log.exception("lane.failed", delivery=ids.show("delivery", delivery.id))
         self._on_landed(lane, flight.health, settlement)
+
+    def _asked(self, answer: Answer) -> float | None:
+        value = _header(answer, b"retry-after")
+        return None if value is None else asked_wait(value, wall=self._clock.wall())
 
     def _put_back(self, flight: Flight) -> None:
         self.under_way.discard(flight.delivery.id)
@@ -155,8 +218,10 @@ class Deliverer:
 
     def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery
-        asks_to_wait = any(name.lower() == b"retry-after" for name, _ in answer.headers)
-        outcome, kind = classify(answer.status, answer.error, asks_to_wait=asks_to_wait)
+        asked = None if answer.status is None or answer.status < 300 else self._asked(answer)
+        outcome, kind = classify(
+            answer.status, answer.error, asks_to_wait=asked is not None, retried=flight.outlet.retried
+        )
         now = self._clock.now()
         attempt = Attempt(
             id=self._ids.attempt(),
@@ -165,8 +230,9 @@ class Deliverer:
             replays=delivery.replays,
             at=flight.started_at,
             outcome=outcome,
-            duration=answer.duration,
+            duration=answer.duration if not flight.hops else self._clock.monotonic() - flight.began,
             status=answer.status,
+            final_url=flight.final_url,
             timings=answer.timings,
             response_body=answer.body,
             response_truncated=answer.truncated,
@@ -176,7 +242,9 @@ class Deliverer:
             if with_evidence:
                 attempt = self._with_evidence(attempt, flight, answer)
         roll = self._rng.random()
-        decision = decide(outcome, attempt=flight.number, policy=DEFAULT_POLICY, now=now, roll=roll)
+        decision = decide(
+            outcome, attempt=flight.number, policy=flight.outlet.policy, now=now, roll=roll, asked=asked
+        )
         match decision:
             case Delivered():
                 return Settlement(
@@ -206,3 +274,10 @@ class Deliverer:
             ),
             response_headers=received if answer.status is not None else None,
         )
+
+
+def _header(answer: Answer, wanted: bytes) -> str | None:
+    for name, value in answer.headers:
+        if name.lower() == wanted:
+            return value.decode("latin-1")
+    return None

@@ -4,24 +4,36 @@ Lanes with something to send stand in line, one line per class of health; slots 
 the lanes of a class. One delivery under way is one slot, from the first byte asked for to the answer.
 """
 
+import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from heapq import heappop, heappush
+from itertools import count
 
+from hookline.clock import Clock
+from hookline.model import FOREVER
 from hookline.pipeline.lane import Lane
 from hookline.rules.slots import Health, shares
 from hookline.store.contract import Loaded
 
 _CLASSES = tuple(Health)
+_NO_ALARM = 60.0  # seconds to wait when no lane is held back by time
 
 
 class Dispatcher:
     """Hands out the worker's slots."""
 
     def __init__(
-        self, slots: int, *, may_send: Callable[[], bool], send: Callable[[Lane, Loaded], None]
+        self,
+        slots: int,
+        clock: Clock,
+        *,
+        may_send: Callable[[], bool],
+        send: Callable[[Lane, Loaded, bool], None],
     ) -> None:
         self.slots = slots
         self.in_flight = 0
+        self.waiting = 0  # lanes that stand in line
         self._shares = shares(slots)
         self._used = [0, 0, 0]
         self._lines: tuple[deque[Lane], ...] = (deque(), deque(), deque())
@@ -30,26 +42,32 @@ class Dispatcher:
         self._may_send = may_send
         self._send = send
         self._pumping = False
-
-    @property
-    def waiting(self) -> int:
-        """Lanes that stand in line."""
-        return sum(map(len, self._lines))
+        self._clock = clock
+        self._alarms: list[tuple[float, int, Lane]] = []
+        self._alarm_set = asyncio.Event()
+        self._order = count()
+        self._alone: Lane | None = None  # the only lane that may send, with nothing else under way
 
     @property
     def is_saturated(self) -> bool:
         return self.in_flight >= self.slots
 
     def offer(self, lane: Lane) -> None:
-        """The lane may have something to send: let it stand in line, and send what there are slots for."""
-        if not lane.queued and lane.can_send():
-            lane.queued = True
-            self._lines[lane.health].append(lane)
+        """The lane may have something to send: send it if there are slots and nobody waits, else let it stand in line."""
+        if lane.queued:
+            return
+        if not lane.can_send():
+            if not lane.gate.is_plain and lane.has_unsent:
+                self._wake_at(lane, lane.gate.opens_at())
+        elif self.waiting or self._pumping or self._alone is not None:
+            self._stand_in_line(lane)
             self.pump()
+        else:
+            self._send_all(lane)
 
     def pump(self) -> None:
         """Send as long as there are slots and lanes in line."""
-        if self._pumping:
+        if self._pumping or not self.waiting:
             return
         self._pumping = True
         try:
@@ -57,19 +75,74 @@ class Dispatcher:
                 lane = self._next()
                 if lane is None:
                     return
-                if not lane.can_send():
-                    continue
-                delivery = lane.pop()
-                health = lane.health
-                lane.in_flight += 1
-                self.in_flight += 1
-                self._used[health] += 1
                 if lane.can_send():
-                    lane.queued = True
-                    self._lines[health].append(lane)
-                self._send(lane, delivery)
+                    self._send_one(lane)
+                self.offer(lane)
         finally:
             self._pumping = False
+
+    def _send_all(self, lane: Lane) -> None:
+        """The way of nearly every delivery: nobody waits, so there is no turn to keep."""
+        self._pumping = True
+        try:
+            while self.in_flight < self.slots and self._used[lane.health] < self._shares[lane.health]:
+                if not self._may_send():
+                    break
+                self._send_one(lane)
+                if not lane.can_send():
+                    break
+        finally:
+            self._pumping = False
+        if lane.can_send():
+            self._stand_in_line(lane)
+        elif not lane.gate.is_plain and lane.has_unsent:
+            self._wake_at(lane, lane.gate.opens_at())
+
+    def _send_one(self, lane: Lane) -> None:
+        delivery = lane.pop()
+        is_probe = lane.gate.spend()
+        lane.in_flight += 1
+        self.in_flight += 1
+        self._used[lane.health] += 1
+        self._send(lane, delivery, is_probe)
+
+    def _stand_in_line(self, lane: Lane) -> None:
+        if not lane.queued:
+            lane.queued = True
+            self.waiting += 1
+            self._lines[lane.health].append(lane)
+
+    async def run_alarms(self) -> None:
+        """Offer lanes again when what held them back is over, until cancelled."""
+        while True:
+            self._alarm_set.clear()
+            now = self._clock.now()
+            while self._alarms and self._alarms[0][0] <= now:
+                lane = heappop(self._alarms)[2]
+                lane.alarm_at = FOREVER
+                self.offer(lane)
+            pause = self._alarms[0][0] - now if self._alarms else _NO_ALARM
+            await self._clock.wait(self._alarm_set, max(pause, 0.0))
+
+    async def alone(self, lane: Lane, settled: Awaitable[None]) -> None:
+        """Let only this lane send, with nothing else under way, until `settled` is."""
+        self._alone = lane
+        try:
+            self.offer(lane)
+            self.pump()
+            await settled
+        finally:
+            self._alone = None
+            self.pump()
+
+    def _wake_at(self, lane: Lane, at: float) -> None:
+        # What may already send by the clock waits for something else, and is offered again when that happens.
+        if at >= lane.alarm_at or lane.lost or at <= self._clock.now():
+            return
+        lane.alarm_at = at
+        heappush(self._alarms, (at, next(self._order), lane))
+        if self._alarms[0][2] is lane:
+            self._alarm_set.set()
 
     def finish(self, lane: Lane, health: Health) -> None:
         """A delivery of the lane, begun in that health, is no longer under way."""
@@ -78,6 +151,8 @@ class Dispatcher:
         self._used[health] -= 1
 
     def _next(self) -> Lane | None:
+        if self._alone is not None:
+            return self._next_alone(self._alone)
         for step in range(3):
             health = _CLASSES[(self._turn + step) % 3]
             line = self._lines[health]
@@ -90,5 +165,16 @@ class Dispatcher:
                 else:
                     lane = line.popleft()
                 lane.queued = False
+                self.waiting -= 1
                 return lane
         return None
+
+    def _next_alone(self, lane: Lane) -> Lane | None:
+        if self.in_flight or not lane.queued:
+            return None
+        for line in self._lines:
+            if lane in line:
+                line.remove(lane)
+        lane.queued = False
+        self.waiting -= 1
+        return lane

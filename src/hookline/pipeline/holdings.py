@@ -32,12 +32,14 @@ class Holdings:
         *,
         slots: int,
         on_adopted: Callable[[Lane], None],
+        on_dropped: Callable[[Lane], None],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._heart = heart
         self._clock = clock
         self._on_adopted = on_adopted
+        self._on_dropped = on_dropped
         self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
         self.lanes: dict[EndpointId, Lane] = {}
         self.buffers = Buffers(slots)
@@ -69,7 +71,12 @@ class Holdings:
             if not lane.releasing
             and (
                 (lane.is_idle and at - lane.active_at >= _QUIET)
-                or (not lane.is_held and not lane.in_flight and not lane.unsettled)
+                or (
+                    (not lane.is_held or lane.gate.is_held_back())
+                    and not lane.in_flight
+                    and not lane.unsettled
+                    and not lane.is_careful
+                )
             )
         ]
         await self.release(quiet)
@@ -80,13 +87,14 @@ class Holdings:
         if not going:
             return
         for lane in going:
-            lane.releasing = True
+            lane.begin_release()
             lane.forget_unsent()
         failpoint("release.before")
         try:
+            await self.write_notes(going)
             await self._store.release(
                 self._heart.id,
-                [Release(lane.endpoint_id, lane.epoch, lane.next_due) for lane in going],
+                [_release(lane) for lane in going],
                 now=self._clock.now(),
             )
             failpoint("release.after")
@@ -96,6 +104,19 @@ class Holdings:
             raise
         for lane in going:
             self.drop(lane)
+
+    async def write_notes(self, lanes: Iterable[Lane]) -> list[EndpointId]:
+        """Write down what changed of these lanes and no settlement carried; for which of them it was written."""
+        dirty = [lane for lane in lanes if lane.gate.is_dirty and not lane.lost]
+        if not dirty:
+            return []
+        versions = [lane.gate.version for lane in dirty]
+        written = await self._store.note(
+            self._heart.id, [lane.note() for lane in dirty], now=self._clock.now()
+        )
+        for lane, version in zip(dirty, versions, strict=True):
+            lane.gate.written = version
+        return written
 
     async def reconcile(self) -> None:
         """Compare with what the store says is owned: adopt what is not known here, drop what was lost."""
@@ -109,8 +130,7 @@ class Holdings:
                     owned[lane.endpoint_id] = stored
             elif lane.releasing:
                 # The release did not happen after all: go on with the lane.
-                lane.releasing = False
-                lane.read_again()
+                lane.keep()
                 self._on_adopted(lane)
         await self._adopt([taken for id, taken in owned.items() if id not in self.lanes])
         self._is_in_doubt = False
@@ -124,6 +144,7 @@ class Holdings:
         if self.lanes.get(lane.endpoint_id) is lane:
             del self.lanes[lane.endpoint_id]
         lane.lose()
+        self._on_dropped(lane)
 
     def drop_all(self) -> list[EndpointId]:
         """Forget every lane: they are not ours any more. Which they were."""
@@ -155,11 +176,24 @@ class Holdings:
                     continue
                 self.drop(known)
             lane = Lane(
-                found.endpoint_id,
-                found.epoch,
+                found,
                 self._catalogue.outlet(found.endpoint_id),
                 at=self._clock.monotonic(),
+                now=self._clock.now,
                 buffers=self.buffers,
             )
+            if found.is_reset:
+                lane.gate.reset(self._catalogue.n)
             self.lanes[found.endpoint_id] = lane
             self._on_adopted(lane)
+
+
+def _release(lane: Lane) -> Release:
+    bucket = lane.gate.bucket
+    return Release(
+        lane.endpoint_id,
+        lane.epoch,
+        lane.next_due,
+        None if bucket is None else bucket.tokens,
+        None if bucket is None else bucket.at,
+    )

@@ -5,11 +5,13 @@ Everything here is memory: losing it loses nothing, the rows are still pending.
 """
 
 from collections import deque
+from collections.abc import Callable
 
-from hookline.model import FOREVER, LONG_AGO, DeliveryId, EndpointId, Queue
+from hookline.model import FOREVER, LONG_AGO, DeliveryId, Ordering, Outcome, Queue
+from hookline.pipeline.gate import Gate
 from hookline.pipeline.outlet import Outlet
-from hookline.rules.slots import Health, is_retrys_turn, shares, window_after
-from hookline.store.contract import Loaded, Want
+from hookline.rules.slots import Health, health_after, is_retrys_turn, shares, window_after
+from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 _MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and still be seen by a floored load
 _FULL_LOOK = 30.0  # seconds between loads without a floor
@@ -39,17 +41,25 @@ class Lane:
     __slots__ = (
         "_buffers",
         "_full_look_at",
+        "_is_gone",
         "_recent",
         "_seen_due",
         "_seen_seq",
         "_settled_below",
         "active_at",
+        "alarm_at",
         "behind",
+        "cap",
         "endpoint_id",
         "epoch",
+        "gate",
         "generation",
         "health",
         "in_flight",
+        "is_careful",
+        "is_held",
+        "is_strict",
+        "is_suspect",
         "known",
         "loaded_at",
         "lost",
@@ -67,18 +77,26 @@ class Lane:
     )
 
     def __init__(
-        self, endpoint_id: EndpointId, epoch: int, outlet: Outlet | None, *, at: float, buffers: Buffers
+        self,
+        taken: Taken,
+        outlet: Outlet | None,
+        *,
+        at: float,
+        now: Callable[[], float],
+        buffers: Buffers,
     ) -> None:
-        self.endpoint_id = endpoint_id
-        self.epoch = epoch
-        self.outlet = outlet  # None: the endpoint is deleted; nothing is sent
+        self.endpoint_id = taken.endpoint_id
+        self.epoch = taken.epoch
+        self.gate = Gate(taken, None if outlet is None else outlet.endpoint, now=now)
+        self.is_suspect = taken.suspect  # its last owner died: what it holds is sent with care first
+        self.is_careful = False  # being sent with care now: nothing more is loaded
+        self._is_gone = False
         self.ready: deque[Loaded] = deque()
         self.timed: deque[Loaded] = deque()
         self.known: dict[DeliveryId, Loaded | None] = {}  # None: reserved, its accept is under way
         self.in_flight = 0
         self.unsettled = 0  # answered, the settle not yet acknowledged
         self.health = Health.UNTRIED if outlet is None else outlet.health
-        self.window = self.cap if self.health is Health.PROVEN else 1
         self.behind = True  # the store may hold rows that are not here; nothing is handed over past them
         self.missed = False  # a hand-over was turned away while a load was under way
         self.releasing = False
@@ -87,6 +105,7 @@ class Lane:
         self.sends = 0
         self.generation = 0  # counts how often unsent rows were forgotten
         self.active_at = at
+        self.alarm_at = FOREVER  # when the dispatcher looks at it again by itself
         self.polled_at = LONG_AGO  # or of the wish to be looked at now
         self.loaded_at = LONG_AGO
         self.next_due = FOREVER  # store time of the earliest retry this owner knows of
@@ -96,46 +115,128 @@ class Lane:
         self._recent = (at, 0, LONG_AGO)
         self._settled_below = (0, LONG_AGO)  # seq and due seen at least _MEMORY ago
         self._full_look_at = LONG_AGO
+        self.is_held = False  # may deliveries be handed to it? (The worker's pulse must be fresh too.)
+        self.window = 1
+        self.follow(outlet)
+        if self.health is Health.PROVEN and not taken.suspect:
+            self.window = self.cap
 
-    @property
-    def cap(self) -> int:
-        """Requests under way at most."""
-        return 1 if self.outlet is None else self.outlet.endpoint.max_in_flight
+    def follow(self, outlet: Outlet | None) -> None:
+        """The endpoint is this now; None: it was deleted, and nothing is sent."""
+        self.outlet = outlet
+        endpoint = None if outlet is None else outlet.endpoint
+        self.is_strict = endpoint is not None and endpoint.ordering is Ordering.STRICT
+        self.cap = 1 if endpoint is None or self.is_strict else endpoint.max_in_flight
+        self.window = min(self.window, self.cap)
+        self.gate.follow(endpoint)
+        self._restate()
 
-    @property
-    def is_held(self) -> bool:
-        """May deliveries be handed to it? (The worker's pulse must be fresh too.)"""
-        return not (self.releasing or self.lost) and self.outlet is not None and self.outlet.endpoint.enabled
+    def begin_release(self) -> None:
+        """It is being let go: nothing is handed to it any more."""
+        self.releasing = True
+        self._restate()
+
+    def keep(self) -> None:
+        """It was not let go after all."""
+        self.releasing = False
+        self.read_again()
+        self._restate()
+
+    def stop(self) -> None:
+        """A receiver said that the endpoint is gone: nothing is sent until it is disabled."""
+        self._is_gone = True
+        self._restate()
+
+    def _restate(self) -> None:
+        self.is_held = not (self.releasing or self.lost or self._is_gone) and (
+            self.outlet is not None and self.outlet.is_open
+        )
 
     @property
     def is_idle(self) -> bool:
         return not (self.known or self.in_flight or self.unsettled)
 
-    def room(self) -> int:
-        """How many more deliveries may be kept in memory."""
-        return 2 * self.cap - len(self.known)
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self.ready or self.timed)
 
-    def turn(self, health: Health) -> None:
-        """Its last attempt went like this."""
-        self._buffers.counts[self.health] -= len(self.known)
-        self._buffers.counts[health] += len(self.known)
-        self.health = health
-        self.window = window_after(self.window, health, cap=self.cap)
+    @property
+    def awaits_head(self) -> bool:
+        """Must a delivery that is not in memory go before any other?"""
+        return self.is_strict and self.gate.head is not None and self.gate.head not in self.known
+
+    def room(self) -> int:
+        """How many more deliveries may be kept in memory; there is always room for the head."""
+        room = 2 * self.cap - len(self.known)
+        return max(1, room) if self.is_strict and self.awaits_head else room
 
     def can_send(self) -> bool:
         """Is there something to send now, as far as the lane itself is concerned?"""
-        return bool(self.ready or self.timed) and self.in_flight < self.window and self.is_held
+        if not self.is_held or self.in_flight >= self.window or not (self.ready or self.timed):
+            return False
+        gate = self.gate
+        if gate.is_plain and not self.is_strict:
+            return True
+        if self.is_strict and (self.in_flight or self.unsettled or not self._is_heads_turn()):
+            return False
+        if gate.is_probing and self.in_flight:
+            return False
+        return gate.opens_at() <= gate.now()
+
+    def _is_heads_turn(self) -> bool:
+        head = self.gate.head
+        return head is None or any(delivery.id == head for delivery in self.timed)
 
     def pop(self) -> Loaded:
-        """The next delivery: fresh ones first, with a share for the timed."""
+        """The next delivery: fresh ones first, with a share for the timed; a strict lane's head before all."""
         self.sends += 1
+        head = self.gate.head
+        if head is not None and self.is_strict:
+            for delivery in self.timed:
+                if delivery.id == head:
+                    self.timed.remove(delivery)
+                    return delivery
         if self.timed and (not self.ready or is_retrys_turn(self.sends)):
             return self.timed.popleft()
         return self.ready.popleft()
 
+    def saw_all_due(self) -> None:
+        """A load brought every timed delivery that is due: a head that is not among them is no longer pending."""
+        head = self.gate.head
+        if head is not None and head not in self.known and self.gate.hold_until <= self.gate.now():
+            self.gate.set_head(None)
+
     def push_back(self, delivery: Loaded) -> None:
         """Put back what was taken and not sent."""
         (self.ready if delivery.queue is Queue.READY else self.timed).appendleft(delivery)
+
+    def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
+        """An attempt of it was answered."""
+        self.gate.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
+        health = health_after(outcome, self.gate.durations)
+        self._buffers.counts[self.health] -= len(self.known)
+        self._buffers.counts[health] += len(self.known)
+        self.health = health
+        # After a probe the backlog is let out step by step, from one.
+        self.window = 1 if was_probe else window_after(self.window, outcome, cap=self.cap)
+        if self.outlet is not None:
+            self.outlet.health = health
+
+    def note(self) -> LaneNote:
+        """What the next owner must know of it."""
+        gate = self.gate
+        return LaneNote(
+            endpoint_id=self.endpoint_id,
+            epoch=self.epoch,
+            hold_until=gate.hold_until,
+            head=gate.head,
+            circuit=gate.circuit,
+            applied=gate.applied,
+        )
+
+    def suspect(self, delivery: Loaded) -> Suspect:
+        """A delivery of it, as a suspect."""
+        return Suspect(delivery.id, self.endpoint_id, self.epoch)
 
     def reserve(self, id: DeliveryId) -> None:
         """An accept is about to write this delivery: no load may bring it before it is handed over."""
@@ -163,6 +264,7 @@ class Lane:
     def lose(self) -> None:
         """The lane is another's now, or nobody's: nothing in memory counts any more."""
         self.lost = True
+        self._restate()
         self._buffers.counts[self.health] -= len(self.known)
         self.known.clear()
         self.ready.clear()
@@ -188,7 +290,10 @@ class Lane:
         if at - self._recent[0] >= _MEMORY:
             self._settled_below = self._recent[1:]
             self._recent = (at, self._seen_seq, self._seen_due)
-        timed = max(1, room // RETRIES_OF_ROOM)
+        # A backlog of retries may not fill the buffer; a dead owner's suspects are in both queues.
+        timed = room if self.is_suspect or self.is_strict else max(1, room // 2)
+        if self.awaits_head:
+            return Want(self.endpoint_id, 0, timed)
         if at - self._full_look_at >= _FULL_LOOK:
             self._full_look_at = at
             return Want(self.endpoint_id, room, timed)
@@ -201,8 +306,3 @@ class Lane:
             else:
                 due_floor = min(due_floor, delivery.due_at)
         return Want(self.endpoint_id, room, timed, floor, due_floor)
-
-
-RETRIES_OF_ROOM = (
-    2  # timed rows loaded at most: half the room, so that a backlog of retries cannot fill the buffer
-)

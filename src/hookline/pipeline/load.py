@@ -93,13 +93,13 @@ class Loader:
             tombstones, self._tombstones = self._tombstones, set()
         failpoint("load.after")
         self._spread(asked, rows, tombstones)
-        return any(lane.behind and lane.room() >= lane.cap for lane, _, _ in asked)
+        return any(lane.behind and lane.room() >= lane.cap and not lane.awaits_head for lane, _, _ in asked)
 
     def _ask(self, at: float, now: float) -> list[tuple[Lane, Want, int]]:
         """What to load for which lanes: equal shares of the room that is left, those loaded longest ago first."""
         turns: tuple[list[Lane], ...] = ([], [], [])
         for lane in self._lanes():
-            if lane.is_held and lane.room() > 0 and self._is_turn(lane, at, now):
+            if lane.is_held and lane.room() > 0 and self._is_turn(lane, at, now) and not lane.is_careful:
                 turns[lane.health].append(lane)
         asked: list[tuple[Lane, Want, int]] = []
         for health in Health:
@@ -131,11 +131,16 @@ class Loader:
                 ready += row.queue == "ready"
                 if row.id not in lane.known and row.id not in tombstones:
                     lane.add(row)
-            lane.behind = lane.missed or ready >= want.ready or len(found) - ready >= want.timed
-            if found:
+            timed = len(found) - ready
+            lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
+            if timed < want.timed:
+                lane.saw_all_due()
+            if lane.has_unsent or lane.is_suspect:
                 self._on_loaded(lane)
 
     def _is_turn(self, lane: Lane, at: float, now: float) -> bool:
+        if lane.awaits_head:
+            return now >= lane.gate.hold_until and at - lane.polled_at >= _TICK
         if lane.next_due <= now:
             return True
         if lane.behind and lane.room() < lane.cap:

@@ -8,6 +8,8 @@ from hookline import ids, signing
 from hookline.model import Endpoint, Signing
 from hookline.pipeline.sender.contract import Request
 from hookline.pipeline.sender.target import parse
+from hookline.rules.outcome import expanded
+from hookline.rules.retry import DEFAULT_POLICY, Policy, policy_of
 from hookline.rules.slots import Health
 from hookline.store.contract import Loaded
 from hookline.version import USER_AGENT
@@ -19,16 +21,19 @@ MASK = "***"
 class Outlet:
     """An endpoint, ready to be sent to."""
 
-    __slots__ = ("_constant", "_mac", "endpoint", "health", "target")
+    __slots__ = ("_constant", "_mac", "endpoint", "health", "is_open", "policy", "retried", "target")
 
-    def __init__(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, default: Policy = DEFAULT_POLICY, health: Health = Health.UNTRIED
+    ) -> None:
         self.endpoint = endpoint
+        self.policy = policy_of(endpoint.retry, default)
+        self.retried = expanded(endpoint.retry_statuses)
+        self.is_open = endpoint.enabled and not endpoint.paused
         self.target = parse(endpoint.url)
         self.health = health  # how the last attempt of this process went
         self._mac = signing.Mac(signing.key_of(endpoint.secret, endpoint.signing))
-        self._constant = "".join(
-            f"{name}: {value}\r\n" for name, value in {**_BASE, **endpoint.headers}.items()
-        ).encode("ascii")
+        self._constant = _lines({**_BASE, **endpoint.headers})
 
     def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
         """The signed request for one attempt."""
@@ -37,6 +42,21 @@ class Outlet:
             self._constant + self._lines(delivery, body, number=number, wall=wall),
             body,
             self.endpoint.timeout,
+        )
+
+    def redirected(
+        self, delivery: Loaded, body: bytes, *, url: str, number: int, wall: float, timeout: float
+    ) -> Request:
+        """The same request for the URL that a redirect points to.
+
+        The endpoint's own headers may hold credentials: they go only to the origin they were meant for.
+        """
+        target = parse(url)
+        ours = (self.target.tls, self.target.host, self.target.port)
+        is_same = (target.tls, target.host, target.port) == ours
+        constant = self._constant if is_same else _lines(_BASE)
+        return Request(
+            target, constant + self._lines(delivery, body, number=number, wall=wall), body, timeout
         )
 
     def shown_headers(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> dict[str, str]:
@@ -72,3 +92,7 @@ _BASE = {
     "accept-encoding": "identity",
     "hookline-hops": str(_HOPS),
 }
+
+
+def _lines(headers: dict[str, str]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("ascii")

@@ -78,11 +78,16 @@ class Settler:
 
     async def _settle(self, batch: list[tuple[Lane, Settlement]]) -> None:
         settlements = [settlement for _, settlement in batch]
+        changed = {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}
+        notes = [lane.note() for lane in changed.values()]
+        versions = [(lane.gate, lane.gate.version) for lane in changed.values()]
         tries = 0
         while True:
             failpoint("settle.before")
             try:
-                verdicts = await self._store.settle(self._worker(), settlements, now=self._clock.now())
+                verdicts = await self._store.settle(
+                    self._worker(), settlements, notes=notes, now=self._clock.now()
+                )
                 break
             except StoreUnavailable as error:
                 if tries == 0:
@@ -92,6 +97,8 @@ class Settler:
         failpoint("settle.after")
         if tries:
             log.info("settle.resumed", rows=len(batch), tries=tries)
+        for gate, version in versions:
+            gate.written = version
         for (lane, settlement), verdict in zip(batch, verdicts, strict=True):
             lane.unsettled -= 1
             if verdict is Verdict.LATE:

@@ -4,16 +4,18 @@ This is the wiring between lanes, dispatcher, sender and settler: what each of t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 
+import msgspec
 import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.ids import Ids
-from hookline.model import DeliveryId, EndpointId, State, WorkerId
+from hookline.model import Circuit, CircuitState, DeliveryId, EndpointId, Outcome, State, WorkerId
 from hookline.pipeline.bury import bury, sweep
+from hookline.pipeline.careful import Careful
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.deliver import Deliverer
 from hookline.pipeline.dispatch import Dispatcher
@@ -25,7 +27,8 @@ from hookline.pipeline.sender.contract import Sender
 from hookline.pipeline.settle import Settler
 from hookline.pipeline.wake import Waiting, Wakes
 from hookline.rules.slots import Health
-from hookline.store.contract import Load, Loaded, Settlement, Store, Verdict
+from hookline.rules.slowness import is_slow
+from hookline.store.contract import Change, Load, Loaded, Settlement, Store, Verdict
 
 _TAKE_EVERY = 0.25
 _RELEASE_EVERY = 1.0
@@ -35,6 +38,8 @@ _CANCEL_EVERY = 5.0
 _CANCEL_CHUNK = 1_000
 
 log = structlog.get_logger()
+
+Loop = Callable[[], Coroutine[None, None, None]]
 
 
 class Worker:
@@ -50,6 +55,7 @@ class Worker:
         ids: Ids,
         rng: Random,
         *,
+        canonical: Callable[[str], str],
         slots: int,
         poll: float,
         delivers: bool = True,
@@ -63,13 +69,30 @@ class Worker:
         self._is_draining = False
         self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
         self._unsent: set[Lane] = set()
+        self._gone: set[EndpointId] = set()
+        self._errands: dict[Lane, asyncio.Task[None]] = {}  # probes to be written down, suspects to be sent
         self._tasks: list[asyncio.Task[None]] = []
-        self.holdings = Holdings(store, catalogue, heart, clock, slots=slots, on_adopted=self._adopted)
+        self.holdings = Holdings(
+            store,
+            catalogue,
+            heart,
+            clock,
+            slots=slots,
+            on_adopted=self._adopted,
+            on_dropped=self._dropped,
+        )
         self.wakes = Wakes(store, clock, take=self._take_woken)
         self._deliverer = Deliverer(
-            store, sender, clock, ids, rng, on_landed=self._landed, on_unsent=self._not_sent
+            store,
+            sender,
+            clock,
+            ids,
+            rng,
+            canonical=canonical,
+            on_landed=self._landed,
+            on_unsent=self._not_sent,
         )
-        self.dispatcher = Dispatcher(slots, may_send=self._may_send, send=self._deliverer.send)
+        self.dispatcher = Dispatcher(slots, clock, may_send=self._may_send, send=self._deliverer.send)
         self.settler = Settler(store, clock, worker=lambda: heart.id, on_settled=self._settled)
         self._loader = Loader(
             store,
@@ -79,6 +102,15 @@ class Worker:
             poll=poll,
             on_loaded=self._loaded,
         )
+        self._careful = Careful(
+            store,
+            clock,
+            worker=lambda: heart.id,
+            probe=self._prepare_probe,
+            offer=self.dispatcher.offer,
+            alone=self.dispatcher.alone,
+            on_done=self._loader.nudge,
+        )
         catalogue.on_change = self._endpoint_changed
         heart.load = self._load
         heart.on_pulse = self._pulsed
@@ -87,14 +119,21 @@ class Worker:
 
     # --- life ---
 
-    async def start(self) -> None:
-        """Recover what others left, then work."""
+    async def start(self, *also: Loop) -> None:
+        """Recover what others left, then work, and run the other loops given beside it if this process delivers."""
         await self._heart.start()
         await sweep(self._store, self._clock)
         await self._heart.look()
-        loops = [self._heart.run_pulse, self._heart.run_beat, self.wakes.run]
+        loops: list[Loop] = [self._heart.run_pulse, self._heart.run_beat, self.wakes.run]
         if self._delivers:
-            loops += [self._loader.run, self.settler.run, self._run_take, self._run_upkeep]
+            loops += [
+                self._loader.run,
+                self.settler.run,
+                self.dispatcher.run_alarms,
+                self._run_take,
+                self._run_upkeep,
+                *also,
+            ]
         self._tasks = [asyncio.create_task(self._survive(loop), name=loop.__qualname__) for loop in loops]
 
     async def stop(self, *, within: float) -> bool:
@@ -114,9 +153,10 @@ class Worker:
             )
             return False
         finally:
-            for task in self._tasks:
+            tasks = [*self._tasks, *self._errands.values()]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._deliverer.close()
 
     # --- for the intake ---
@@ -127,6 +167,7 @@ class Worker:
         if (
             lane is None
             or lane.behind
+            or lane.is_strict  # the next one may go only after this one is settled: let the load keep the order
             or not lane.is_held
             or self._is_draining
             or lane.room() <= 0
@@ -163,6 +204,30 @@ class Worker:
         else:
             self._miss(lane)
 
+    def circuit_of(self, endpoint: EndpointId) -> Circuit | None:
+        """The circuit of a lane that is owned here, None of any other."""
+        lane = self.holdings.lanes.get(endpoint)
+        return None if lane is None else lane.gate.circuit
+
+    def is_slow(self, endpoint: EndpointId) -> bool:
+        """Is an endpoint whose lane is owned here slow, by its last attempts?"""
+        lane = self.holdings.lanes.get(endpoint)
+        return lane is not None and is_slow(lane.gate.durations)
+
+    def waiting_reason(self, endpoint: EndpointId) -> str | None:
+        """What keeps the deliveries of a lane that is owned here from being sent now; None: not owned here."""
+        lane = self.holdings.lanes.get(endpoint)
+        if lane is None:
+            return None
+        gate = lane.gate
+        if gate.circuit.state is not CircuitState.CLOSED:
+            return "circuit"
+        if lane.is_strict and (gate.head is not None or lane.in_flight or lane.unsettled):
+            return "order"
+        if gate.hold_until > self._clock.now():
+            return "due"
+        return "rate" if gate.opens_at() > self._clock.now() else "slot"
+
     def is_under_way(self, delivery: DeliveryId) -> bool:
         """Is it being sent by this process now?"""
         return delivery in self._deliverer.under_way
@@ -179,15 +244,69 @@ class Worker:
         return not self._is_draining and self._heart.is_fresh()
 
     def _adopted(self, lane: Lane) -> None:
+        if lane.is_suspect and lane.is_strict and lane.outlet is not None:
+            # What the dead owner sent may still be under way: the next one must not overtake it.
+            lane.gate.rest(self._clock.now() + lane.outlet.endpoint.timeout)
         self._loader.nudge(lane)
 
+    def _dropped(self, lane: Lane) -> None:
+        errand = self._errands.get(lane)
+        if errand is not None:
+            errand.cancel()
+
     def _loaded(self, lane: Lane) -> None:
-        lane.active_at = self._clock.monotonic()
-        self.dispatcher.offer(lane)
+        if lane.is_suspect:
+            if not lane.is_careful and not lane.gate.wants_no_probe_yet():
+                lane.is_careful = True
+                self._run_errand(lane, self._careful.send(lane))
+            return
+        if lane.has_unsent:
+            lane.active_at = self._clock.monotonic()
+            if lane.gate.wants_probe():
+                self._run_errand(lane, self._prepare_probe(lane))
+            else:
+                self.dispatcher.offer(lane)
+
+    async def _prepare_probe(self, lane: Lane) -> None:
+        lane.gate.begin_probe()
+        written = await self.holdings.write_notes([lane])
+        if lane.endpoint_id in written and not lane.lost:
+            lane.gate.grant_probe()
+            self.dispatcher.offer(lane)
+
+    def _run_errand(self, lane: Lane, errand: Coroutine[None, None, None]) -> None:
+        if lane in self._errands:
+            errand.close()
+            return
+
+        async def run() -> None:
+            try:
+                await errand
+            except StoreUnavailable as error:
+                log.debug("errand.failed", error=str(error))
+                lane.is_careful = False
+                lane.forget_unsent()
+            finally:
+                del self._errands[lane]
+
+        self._errands[lane] = asyncio.get_running_loop().create_task(run())
 
     def _landed(self, lane: Lane, health: Health, settlement: Settlement) -> None:
         self.dispatcher.finish(lane, health)
         lane.active_at = self._clock.monotonic()
+        if settlement.attempt.outcome is Outcome.GONE:
+            lane.stop()
+            self._gone.add(lane.endpoint_id)
+        if lane.is_careful and lane.gate.wants_no_probe_yet():
+            self._dropped(lane)  # the circuit opened: the rest of its suspects wait with everything else
+            lane.is_careful = lane.is_suspect = False
+            lane.forget_unsent()
+        if lane.is_strict:
+            if settlement.state is State.PENDING:
+                lane.gate.set_head(settlement.attempt.delivery_id, until=settlement.due_at)
+                lane.forget_unsent()  # they go after it, and are read again then
+            elif lane.gate.head == settlement.attempt.delivery_id:
+                lane.gate.set_head(None)
         self.settler.add(lane, settlement)
         self.dispatcher.offer(lane)
         self.dispatcher.pump()
@@ -203,19 +322,30 @@ class Worker:
         id = settlement.attempt.delivery_id
         lane.forget(id)
         self._loader.settled(id)
+        self._careful.settled(id)
         if settlement.state is State.PENDING and verdict is not Verdict.LATE:
             lane.next_due = min(lane.next_due, settlement.due_at)
         if lane.behind and lane.room() >= lane.cap:
             self._loader.nudge(lane)
+        if lane.is_strict:
+            self.dispatcher.offer(lane)
         self._progress.set()
 
-    def _endpoint_changed(self, endpoint: EndpointId) -> None:
+    def _endpoint_changed(self, endpoint: EndpointId, changes: Sequence[Change]) -> None:
         lane = self.holdings.lanes.get(endpoint)
-        if lane is not None:
-            lane.outlet = self._catalogue.outlet(endpoint)
-            lane.window = min(lane.window, lane.cap)
-            lane.forget_unsent()
-            self._loader.nudge(lane)
+        if lane is None:
+            return
+        lane.follow(self._catalogue.outlet(endpoint))
+        for change in changes:
+            if change.kind == "reset":
+                lane.gate.reset(change.n)
+        if lane.is_careful:
+            if lane.is_held:
+                return  # its suspects are marked and go first; everything is read again after them
+            self._dropped(lane)
+            lane.is_careful = False
+        lane.forget_unsent()
+        self._loader.nudge(lane)
 
     def _pulsed(self) -> None:
         unsent, self._unsent = self._unsent, set()
@@ -256,8 +386,10 @@ class Worker:
         taken = await self.holdings.take_these(sorted(others))
         for id, found in taken.items():
             lane = held.get(id)
-            if lane is None or found.woke_at <= now:
+            if lane is None or found.woke_at <= now or lane.is_strict or lane.is_suspect:
                 continue  # there may be older ones: let the load keep the order
+            if not lane.gate.is_plain:
+                continue
             lane.behind = False
             for delivery in waiting[id]:
                 if lane.room() > 0 and lane.is_held:
@@ -299,12 +431,31 @@ class Worker:
                 if self.holdings.is_in_doubt or at >= reconcile_at:
                     reconcile_at = at + _RECONCILE_EVERY
                     await self.holdings.reconcile()
+                await self.holdings.write_notes(
+                    [lane for lane in self.holdings.lanes.values() if not lane.unsettled]
+                )
+                await self._disable_gone()
                 for turn, every in turns.items():
                     if at >= due[turn]:
                         due[turn] = at + every
                         await turn()
             except StoreUnavailable as error:
                 log.debug("upkeep.failed", error=str(error))
+
+    async def _disable_gone(self) -> None:
+        """An endpoint that answered 410 is disabled; its waiting deliveries wait for whoever enables it again."""
+        for id in list(self._gone):
+            for endpoint in await self._store.endpoints_by_id([id]):
+                disabled = msgspec.structs.replace(
+                    endpoint,
+                    enabled=False,
+                    disabled_reason="The endpoint answered 410 Gone.",
+                    updated_at=self._clock.now(),
+                )
+                await self._store.update_endpoint(disabled, was=endpoint.updated_at, now=self._clock.now())
+            self._gone.discard(id)
+        if self._gone:
+            await self._catalogue.catch_up()
 
     async def _cancel_deleted(self) -> None:
         while await self._store.cancel_deleted(limit=_CANCEL_CHUNK, now=self._clock.now()) == _CANCEL_CHUNK:
@@ -332,7 +483,7 @@ class Worker:
             await self.settler.flush()
         await self.wakes.flush()
 
-    async def _survive(self, loop: Callable[[], Awaitable[None]]) -> None:
+    async def _survive(self, loop: Loop) -> None:
         while True:
             try:
                 await loop()

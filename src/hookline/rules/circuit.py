@@ -9,7 +9,7 @@ import msgspec
 
 from hookline.model import Circuit, CircuitPolicy, CircuitState, Outcome, Slice
 
-_SLICES = 10  # the window is counted in this many slices
+SLICES = 10  # the window is counted in this many slices
 
 
 def threshold(policy: CircuitPolicy, *, is_slow: bool) -> int:
@@ -26,15 +26,25 @@ def after_answer(
         return noted
     match outcome:
         case Outcome.ACCEPTED:
-            slices = _counted(circuit.slices, policy, now, failed=False)
+            slices = _counted(circuit.slices, policy, now)
             return msgspec.structs.replace(noted, failures=0, slices=slices)
         case Outcome.TRANSIENT:
-            slices = _counted(circuit.slices, policy, now, failed=True)
+            slices = _counted(circuit.slices, policy, now, failures=1)
             counted = msgspec.structs.replace(noted, failures=circuit.failures + 1, slices=slices)
             reason = _trips(counted, policy, is_slow=is_slow)
             return counted if reason is None else _opened(counted, policy.cooldown_s, reason, now)
         case _:
             return noted
+
+
+def after_successes(circuit: Circuit, successes: int, *, policy: CircuitPolicy, now: float) -> Circuit:
+    """The closed circuit after so many accepted attempts, all within the same moment of the window."""
+    return msgspec.structs.replace(
+        circuit,
+        failures=0,
+        slices=_counted(circuit.slices, policy, now, attempts=successes),
+        last_success_at=now,
+    )
 
 
 def begin_probe(circuit: Circuit, *, until: float) -> Circuit:
@@ -94,13 +104,13 @@ def _trips(circuit: Circuit, policy: CircuitPolicy, *, is_slow: bool) -> str | N
 
 
 def _counted(
-    slices: tuple[Slice, ...], policy: CircuitPolicy, now: float, *, failed: bool
+    slices: tuple[Slice, ...], policy: CircuitPolicy, now: float, *, attempts: int = 1, failures: int = 0
 ) -> tuple[Slice, ...]:
-    index = int(now // (policy.window_s / _SLICES))
-    kept = [part for part in slices if index - _SLICES < part.index <= index]
+    index = int(now // (policy.window_s / SLICES))
+    kept = [part for part in slices if index - SLICES < part.index <= index]
     if kept and kept[-1].index == index:
         last = kept.pop()
-        kept.append(Slice(index, last.attempts + 1, last.failures + failed))
+        kept.append(Slice(index, last.attempts + attempts, last.failures + failures))
     else:
-        kept.append(Slice(index, 1, int(failed)))
+        kept.append(Slice(index, attempts, failures))
     return tuple(kept)

@@ -3,38 +3,66 @@
 Every answer means something: the classification is total, and nobody downstream looks at a status again.
 """
 
-from hookline.model import ErrorKind, Outcome
+from collections.abc import Iterable
 
-_RETRIED = frozenset({408, 425})
+from hookline.model import DEFAULT_RETRY_STATUSES, ErrorKind, Outcome
+
+
+def expanded(statuses: Iterable[str | int]) -> frozenset[int]:
+    """The statuses that a list of statuses and classes ("5xx") stands for."""
+    found: set[int] = set()
+    for status in statuses:
+        if isinstance(status, int):
+            found.add(status)
+        else:
+            first = int(status[0]) * 100
+            found.update(range(first, first + 100))
+    return frozenset(found)
+
+
+DEFAULT_RETRIED = expanded(DEFAULT_RETRY_STATUSES)
 
 
 def classify(
-    status: int | None, error: ErrorKind | None, *, asks_to_wait: bool
+    status: int | None,
+    error: ErrorKind | None,
+    *,
+    asks_to_wait: bool,
+    retried: frozenset[int] = DEFAULT_RETRIED,
 ) -> tuple[Outcome, ErrorKind | None]:
     """The meaning of an attempt's end, and the kind of error where it was not accepted.
 
-    `asks_to_wait`: the answer carried a `Retry-After`.
+    `asks_to_wait`: the answer carried a `Retry-After`. `retried`: the statuses the endpoint wants to be tried
+    again after.
     """
     if error is not None:
         return Outcome.TRANSIENT, error
+    if status is None:
+        return Outcome.TRANSIENT, ErrorKind.INTERNAL
+    if 200 <= status < 300:
+        return Outcome.ACCEPTED, None
+    kind = _kind(status)
+    if status in retried:
+        slow_down = status == 429 or (status == 503 and asks_to_wait)
+        return (Outcome.THROTTLED if slow_down else Outcome.TRANSIENT), kind
+    if status == 410:
+        return Outcome.GONE, kind
+    if 300 <= status < 600:
+        return Outcome.REJECTED, kind
+    return Outcome.TRANSIENT, kind
+
+
+def _kind(status: int) -> ErrorKind:
     match status:
-        case None:
-            return Outcome.TRANSIENT, ErrorKind.INTERNAL
-        case _ if 200 <= status < 300:
-            return Outcome.ACCEPTED, None
         case 410:
-            return Outcome.GONE, ErrorKind.HTTP_410
+            return ErrorKind.HTTP_410
         case 429:
-            return Outcome.THROTTLED, ErrorKind.HTTP_429
-        case 503 if asks_to_wait:
-            return Outcome.THROTTLED, ErrorKind.HTTP_5XX
-        case _ if 500 <= status < 600:
-            return Outcome.TRANSIENT, ErrorKind.HTTP_5XX
-        case _ if status in _RETRIED:
-            return Outcome.TRANSIENT, ErrorKind.HTTP_4XX
-        case _ if 400 <= status < 500:
-            return Outcome.REJECTED, ErrorKind.HTTP_4XX
+            return ErrorKind.HTTP_429
         case _ if 300 <= status < 400:
-            return Outcome.REJECTED, ErrorKind.HTTP_3XX
+            return ErrorKind.HTTP_3XX
+        case _ if 400 <= status < 500:
+            return ErrorKind.HTTP_4XX
+        case _ if 500 <= status < 600:
+            return ErrorKind.HTTP_5XX
         case _:
-            return Outcome.TRANSIENT, ErrorKind.PROTOCOL
+            return ErrorKind.PROTOCOL

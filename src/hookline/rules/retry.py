@@ -3,6 +3,9 @@
 This is the only place that answers that question.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 
@@ -16,6 +19,7 @@ class Jitter(msgspec.Struct, frozen=True):
 FULL = Jitter(1.0, 0.0)
 EQUAL = Jitter(0.5, 0.0)
 NONE = Jitter(0.0, 0.0)
+JITTERS = {"full": FULL, "equal": EQUAL, "none": NONE}
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -73,6 +77,34 @@ PRESETS: dict[str, Policy] = {
 }
 DEFAULT_PRESET = "patient"
 DEFAULT_POLICY = PRESETS[DEFAULT_PRESET]
+
+
+def policy_of(retry: Mapping[str, Any] | None, default: Policy) -> Policy:
+    """The policy that an endpoint's checked `retry` describes; the default when it says nothing."""
+    match retry:
+        case None:
+            return default
+        case {"preset": preset}:
+            policy = PRESETS[preset]
+            return Policy(policy.waits, _jitter_of(retry["jitter"])) if "jitter" in retry else policy
+        case {"schedule": waits, "jitter": jitter}:
+            return Policy(tuple(map(float, waits)), _jitter_of(jitter))
+        case _:
+            cap = retry["cap"]
+            return growing(
+                base=float(retry["base"]),
+                factor=float(retry["factor"]),
+                cap=None if cap is None else float(cap),
+                attempts=retry["attempts"],
+                jitter=_jitter_of(retry["jitter"]),
+            )
+
+
+def _jitter_of(jitter: str | Mapping[str, float]) -> Jitter:
+    if isinstance(jitter, str):
+        return JITTERS[jitter]
+    return Jitter(float(jitter["below"]), float(jitter["above"]))
+
 
 MOST_ASKED = 24 * _HOUR  # a receiver's Retry-After is a floor up to this
 

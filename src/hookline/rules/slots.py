@@ -1,22 +1,27 @@
 """How many requests may be under way, and for whom?
 
-Lanes are proven, untried or failing by how their last attempt went. Proven lanes may use every slot, untried
-ones half, failing ones a quarter: whatever hangs, a quarter of the slots is there for those that answer.
+Lanes are proven, untried or poor by how their last attempts went. Proven lanes may use every slot, untried
+ones half, poor ones a quarter: whatever hangs, a quarter of the slots is there for those that answer. An
+endpoint that answers 200 just before its deadline holds a slot as long as one that never answers, so it is
+poor as well.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 from hookline.model import Outcome
 
 RETRY_SHARE = 5  # when fresh deliveries and retries both wait, every fifth send is a retry
+SLOW = 1.0  # seconds; a lane whose last attempts all took longer is poor
+SLOW_IN_A_ROW = 3  # one slow answer of a fast endpoint means nothing
 
 
 class Health(IntEnum):
-    """How a lane's last attempt went."""
+    """How a lane's last attempts went."""
 
     PROVEN = 0
     UNTRIED = 1
-    FAILING = 2
+    POOR = 2  # the last one failed or was throttled, or the last ones were slow
 
 
 def shares(slots: int) -> tuple[int, int, int]:
@@ -24,14 +29,24 @@ def shares(slots: int) -> tuple[int, int, int]:
     return slots, max(1, slots // 2), max(1, slots // 4)
 
 
-def health_after(outcome: Outcome) -> Health:
-    """A lane that answers, even with a refusal, does not hold slots; one that fails or is throttled may."""
-    return Health.FAILING if outcome in (Outcome.TRANSIENT, Outcome.THROTTLED) else Health.PROVEN
+def is_failure(outcome: Outcome) -> bool:
+    """Did the endpoint not take the request? A refusal is an answer: it took it, and said no."""
+    return outcome is Outcome.TRANSIENT or outcome is Outcome.THROTTLED
 
 
-def window_after(window: int, health: Health, *, cap: int) -> int:
+def health_after(outcome: Outcome, durations: Sequence[float]) -> Health:
+    """A lane's health after an attempt with this outcome; `durations` are of the last ones, newest last."""
+    if is_failure(outcome):
+        return Health.POOR
+    if durations[-1] <= SLOW:
+        return Health.PROVEN
+    looked_at = min(SLOW_IN_A_ROW, len(durations))
+    return Health.POOR if all(durations[-n] > SLOW for n in range(1, looked_at + 1)) else Health.PROVEN
+
+
+def window_after(window: int, outcome: Outcome, *, cap: int) -> int:
     """How many requests a lane may have under way after its last one: doubles on success, one after a failure."""
-    return 1 if health is Health.FAILING else min(cap, window * 2)
+    return 1 if is_failure(outcome) else min(cap, window * 2)
 
 
 def is_retrys_turn(sends: int) -> bool:

@@ -9,22 +9,51 @@ import msgspec
 from hookline.ids import delivery_of
 from hookline.model import (
     Attempt,
+    Circuit,
+    CircuitPolicy,
+    CircuitState,
     Death,
     Delivery,
     Endpoint,
     ErrorKind,
     Event,
+    Ordering,
     Outcome,
     Queue,
+    RateLimit,
     Reason,
     Signing,
+    Slice,
     State,
     Timings,
 )
-from hookline.store.contract import Load, Loaded, Prior, Publication, Settlement, Taken, Worker
+from hookline.store.contract import (
+    DeliveryFilter,
+    Job,
+    JobKind,
+    JobState,
+    Lane,
+    LaneNote,
+    Load,
+    Loaded,
+    Prior,
+    Publication,
+    Release,
+    Settlement,
+    Suspect,
+    Taken,
+    Worker,
+)
 
 # Calling an enum costs more than the rest of a row.
 _QUEUES = {queue.value: queue for queue in Queue}
+
+_SLICES = msgspec.json.Decoder(tuple[Slice, ...])
+_RATE_LIMIT = msgspec.json.Decoder(RateLimit)
+_RETRY_STATUSES = msgspec.json.Decoder(tuple[str | int, ...])
+_CIRCUIT_POLICY = msgspec.json.Decoder(CircuitPolicy)
+
+_FILTER = msgspec.json.Decoder(DeliveryFilter)
 
 _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -87,6 +116,60 @@ def settlement_columns(batch: Sequence[Settlement]) -> Columns:
     ]
 
 
+def note_columns(notes: Sequence[LaneNote]) -> Columns:
+    """The arrays of NOTE, which SETTLE ends with; of several notes on one lane the last one counts."""
+    last = list({(note.endpoint_id, note.epoch): note for note in notes}.values())
+    circuits = [note.circuit for note in last]
+    return [
+        _column([note.endpoint_id for note in last]),
+        _column([note.epoch for note in last]),
+        _column([note.hold_until for note in last]),
+        _column([note.head for note in last]),
+        _column([circuit.state for circuit in circuits]),
+        _column([circuit.failures for circuit in circuits]),
+        _column([_json(circuit.slices) if circuit.slices else None for circuit in circuits]),
+        _column([circuit.cooldown for circuit in circuits]),
+        _column([circuit.opened_at for circuit in circuits]),
+        _column([circuit.probe_at for circuit in circuits]),
+        _texts([circuit.reason for circuit in circuits]),
+        _column([circuit.last_success_at for circuit in circuits]),
+        _column([circuit.last_failure_at for circuit in circuits]),
+        _column([note.applied for note in last]),
+    ]
+
+
+def suspect_columns(suspects: Sequence[Suspect]) -> Columns:
+    """The arrays of MARK and CONDEMN."""
+    return [
+        [suspect.delivery_id for suspect in suspects],
+        [suspect.endpoint_id for suspect in suspects],
+        [suspect.epoch for suspect in suspects],
+    ]
+
+
+def release_columns(releases: Sequence[Release]) -> Columns:
+    """The arrays of RELEASE."""
+    return [
+        [release.endpoint_id for release in releases],
+        [release.epoch for release in releases],
+        [release.wake_at for release in releases],
+        _column([release.tokens for release in releases]),
+        _column([release.tokens_at for release in releases]),
+    ]
+
+
+def job_columns(job: Job) -> list[Any]:
+    """The first values of CREATE_JOB."""
+    return [
+        job.id,
+        job.kind,
+        _json(job.filter),
+        sorted(set(job.ids)),
+        job.idempotency_key,
+        job.digest,
+    ]
+
+
 def endpoint_columns(endpoint: Endpoint) -> list[Any]:
     """The values of CREATE_ENDPOINT and UPDATE_ENDPOINT."""
     return [
@@ -105,7 +188,19 @@ def endpoint_columns(endpoint: Endpoint) -> list[Any]:
         endpoint.max_in_flight,
         endpoint.created_at,
         endpoint.updated_at,
+        endpoint.max_redirects,
+        endpoint.paused,
+        endpoint.ordering,
+        _maybe(_json, endpoint.rate_limit),
+        _maybe(_json, endpoint.retry),
+        _json(endpoint.retry_statuses),
+        _maybe(_json, endpoint.circuit),
     ]
+
+
+def lane_columns(endpoint: Endpoint) -> list[Any]:
+    """What of an endpoint its lane has to know: whether it is paused, whether it is strict."""
+    return [endpoint.paused or not endpoint.enabled, endpoint.ordering is Ordering.STRICT]
 
 
 def prior(row: Any) -> Prior:
@@ -113,7 +208,57 @@ def prior(row: Any) -> Prior:
 
 
 def taken(row: Any) -> Taken:
-    return Taken(*row)
+    endpoint_id, epoch, woke_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *gate = row
+    return Taken(
+        endpoint_id,
+        epoch,
+        woke_at,
+        hold_until,
+        suspect,
+        head,
+        _circuit(*gate),
+        tokens,
+        tokens_at,
+        applied,
+        is_reset,
+    )
+
+
+def _circuit(state: str, failures: int, slices: str | None, *rest: Any) -> Circuit:
+    cooldown, opened_at, probe_at, reason, last_success_at, last_failure_at = rest
+    return Circuit(
+        state=CircuitState(state),
+        failures=failures,
+        slices=() if slices is None else _SLICES.decode(slices),
+        cooldown=cooldown,
+        opened_at=opened_at,
+        probe_at=probe_at,
+        reason=reason,
+        last_success_at=last_success_at,
+        last_failure_at=last_failure_at,
+    )
+
+
+def lane(row: Any) -> Lane:
+    endpoint_id, owner, hold_until, head, *gate = row
+    return Lane(endpoint_id, owner, hold_until, head, _circuit(*gate))
+
+
+def job(row: Any) -> Job:
+    return Job(
+        id=row["id"],
+        kind=JobKind(row["kind"]),
+        filter=_FILTER.decode(row["filter"]),
+        ids=tuple(row["ids"]),
+        idempotency_key=row["idempotency_key"],
+        digest=row["digest"],
+        state=JobState(row["state"]),
+        matched=row["matched"],
+        done=row["done"],
+        failed=row["failed"],
+        created_at=row["created_at"],
+        finished_at=row["finished_at"],
+    )
 
 
 def loaded(row: Any) -> Loaded:
@@ -150,7 +295,14 @@ def endpoint(row: Any) -> Endpoint:
         headers=msgspec.json.decode(row["headers"]),
         metadata=msgspec.json.decode(row["metadata"]),
         timeout=row["timeout"],
+        max_redirects=row["max_redirects"],
         max_in_flight=row["max_in_flight"],
+        rate_limit=_maybe(_RATE_LIMIT.decode, row["rate_limit"]),
+        ordering=Ordering(row["ordering"]),
+        paused=row["paused"],
+        retry=_maybe(msgspec.json.decode, row["retry"]),
+        retry_statuses=_RETRY_STATUSES.decode(row["retry_statuses"]),
+        circuit=_maybe(_CIRCUIT_POLICY.decode, row["circuit"]),
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
@@ -208,10 +360,10 @@ def _jsons(values: Iterable[dict[str, str] | None]) -> Sequence[Any] | None:
     return _column([None if value is None else _json(value) for value in values])
 
 
-def _json(value: dict[str, Any]) -> str:
+def _json(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # only an object with text of others in it can have come to that
         return msgspec.json.encode({printable(name): _clean(inner) for name, inner in value.items()}).decode()
 
 

@@ -36,7 +36,11 @@ _SETTINGS = {
 
 # Planned once, for any values; no statistics, however old, may turn a lookup into reading a whole table.
 HOT = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
-LISTS = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the values at hand
+DESK = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the values at hand
+
+# Along an index, in its order, until the page is full. A planner that believes in few rows (its statistics are older
+# than they are) would gather and sort them all.
+LISTS = DESK | {"enable_sort": "off", "enable_bitmapscan": "off", "enable_seqscan": "off"}
 SLOW = {
     "statement_timeout": "0",
     "lock_timeout": "0",

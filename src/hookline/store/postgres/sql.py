@@ -63,8 +63,16 @@ CROSS JOIN LATERAL (
 # buried it does nothing more. A comparison alone is no fence: a take can commit between snapshot and write.
 _ME = "me AS MATERIALIZED (SELECT id FROM workers WHERE id = $1 AND buried_at IS NULL FOR KEY SHARE)"
 
-_TAKEN = """l.endpoint_id, l.epoch, date_part('epoch', l.wake_at) AS woke_at,
-  date_part('epoch', l.hold_until) AS hold_until, l.suspect"""
+_CIRCUIT = """l.circuit, l.failures, l.slices, l.cooldown, date_part('epoch', l.opened_at) AS opened_at,
+  date_part('epoch', l.probe_at) AS probe_at, l.reason,
+  date_part('epoch', l.last_success_at) AS last_success_at, date_part('epoch', l.last_failure_at) AS last_failure_at"""
+
+_IS_RESET = """EXISTS (
+    SELECT FROM changes c WHERE c.endpoint_id = l.endpoint_id AND c.kind = 'reset' AND c.n > l.applied)"""
+
+_TAKEN = f"""l.endpoint_id, l.epoch, date_part('epoch', l.wake_at) AS woke_at,
+  date_part('epoch', l.hold_until) AS hold_until, l.suspect, l.head,
+  l.tokens, date_part('epoch', l.tokens_at) AS tokens_at, l.applied, {_IS_RESET} AS is_reset, {_CIRCUIT}"""
 
 # Differs from sqlite: others may be taking at this moment, and what they are taking is not worth waiting for.
 TAKE = f"""
@@ -111,6 +119,27 @@ ORDER BY o.n, d.queue, CASE WHEN d.queue = 'ready' THEN d.seq END, d.due_at, d.i
 
 READ_PAYLOAD = "SELECT payload FROM events WHERE id = $1"
 
+_NOTE = "endpoint_id epoch hold_until head circuit failures slices cooldown opened_at probe_at reason last_success_at last_failure_at applied"
+_NOTE_TYPES = "uuid bigint float8 uuid text int text float8 float8 float8 text float8 float8 bigint"
+
+
+def _write_notes(*, first: int) -> str:
+    """Writes down what owners know of their lanes; its arrays begin at the parameter `first`."""
+    arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(_NOTE_TYPES.split(), first))
+    return f"""
+mine AS MATERIALIZED (
+  SELECT c.* FROM me CROSS JOIN unnest({arrays}) AS c ({_NOTE.replace(" ", ", ")})
+  JOIN lanes l ON l.endpoint_id = c.endpoint_id AND l.epoch = c.epoch AND l.owner IS NOT DISTINCT FROM me.id
+  ORDER BY l.endpoint_id FOR NO KEY UPDATE OF l),
+noted AS (
+  UPDATE lanes l SET hold_until = to_timestamp(c.hold_until), head = c.head, circuit = c.circuit, failures = c.failures,
+    slices = c.slices, cooldown = c.cooldown, opened_at = to_timestamp(c.opened_at), probe_at = to_timestamp(c.probe_at),
+    reason = c.reason, last_success_at = to_timestamp(c.last_success_at), last_failure_at = to_timestamp(c.last_failure_at),
+    applied = greatest(l.applied, c.applied)
+  FROM mine c WHERE l.endpoint_id = c.endpoint_id
+  RETURNING l.endpoint_id)"""
+
+
 # Answers only what was not applied: a batch as it should be brings no rows back. Lanes are joined by epoch too, so
 # that a lane lost and won again does not let in what was sent before. `IS NOT DISTINCT FROM` keeps the planner from
 # the indexes on owner and endpoint: looked up by key, row by row, the join is linear whatever the statistics say.
@@ -143,7 +172,8 @@ tried AS (
     s.id NOT IN (SELECT id FROM done), coalesce(s.response_truncated, false), s.outcome,
     s.dns, s.connect, s.tls, s.first_byte, s.error, s.error_detail,
     s.request_url, s.request_headers, s.response_headers, s.response_body, s.final_url
-  FROM s ON CONFLICT (delivery_id, id) DO NOTHING RETURNING id)
+  FROM s ON CONFLICT (delivery_id, id) DO NOTHING RETURNING id),
+{_write_notes(first=28)}
 SELECT s.n::int - 1 AS n, s.id IN (SELECT id FROM tried) AS recorded FROM s WHERE s.id NOT IN (SELECT id FROM done)
 """
 
@@ -152,20 +182,53 @@ SETTLE_WAS = """
 SELECT a.id, a.late FROM unnest($1::uuid[], $2::uuid[]) AS k (delivery_id, id) JOIN attempts a USING (delivery_id, id)
 """
 
+NOTE = f"WITH {_ME}, {_write_notes(first=2)} SELECT endpoint_id FROM noted ORDER BY endpoint_id"
+
+# The deliveries of a lane that this worker owns; `{states}` is which of them.
+_SUSPECTS = """
+mine AS MATERIALIZED (
+  SELECT d.id, s.epoch FROM me CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS s (delivery_id, endpoint_id, epoch)
+  JOIN lanes l ON l.endpoint_id = s.endpoint_id AND l.epoch = s.epoch AND l.owner IS NOT DISTINCT FROM me.id
+  JOIN deliveries d ON d.id = s.delivery_id AND d.endpoint_id IS NOT DISTINCT FROM s.endpoint_id
+  WHERE {states}
+  ORDER BY d.id FOR NO KEY UPDATE OF d)"""
+
+# Once in an epoch, unless a settle came between: a repeat, its first answer lost, counts nothing twice.
+MARK = f"""
+WITH {_ME},
+{_SUSPECTS.format(states="d.state = 'pending'")}
+UPDATE deliveries d SET marked_epoch = mine.epoch,
+  marks = CASE WHEN d.marks > 0 AND d.marked_epoch IS NOT DISTINCT FROM mine.epoch THEN d.marks ELSE d.marks + 1 END
+FROM mine WHERE d.id = mine.id
+RETURNING d.id
+"""
+
+CONDEMN = f"""
+WITH {_ME},
+{_SUSPECTS.format(states="(d.state = 'pending' OR (d.state = 'dead' AND d.reason = 'crash_limit'))")},
+dead AS (
+  UPDATE deliveries d SET state = 'dead', reason = 'crash_limit', done_at = to_timestamp($5)
+  FROM mine WHERE d.id = mine.id AND d.state = 'pending')
+SELECT id FROM mine
+"""
+
 RELEASE = f"""
 WITH {_ME},
 mine AS MATERIALIZED (
-  SELECT l.endpoint_id, r.wake_at
-  FROM me CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::float8[]) AS r (endpoint_id, epoch, wake_at)
+  SELECT l.endpoint_id, r.wake_at, r.tokens, r.tokens_at
+  FROM me CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::float8[], $5::float8[], $6::float8[])
+    AS r (endpoint_id, epoch, wake_at, tokens, tokens_at)
   JOIN lanes l ON l.endpoint_id = r.endpoint_id AND l.epoch = r.epoch AND l.owner IS NOT DISTINCT FROM me.id
   ORDER BY l.endpoint_id FOR NO KEY UPDATE OF l)
-UPDATE lanes l SET owner = NULL, wake_at = to_timestamp(mine.wake_at), suspect = false
+UPDATE lanes l SET owner = NULL, wake_at = to_timestamp(mine.wake_at), suspect = false,
+  tokens = mine.tokens, tokens_at = to_timestamp(mine.tokens_at)
 FROM mine WHERE l.endpoint_id = mine.endpoint_id
 RETURNING l.endpoint_id
 """
 
-# When the rows of lane `k` ask for it. `$2` is now.
-_DUE = """
+# When the rows of lane `k` ask for it, and whether somebody is to carry out a reset. `$2` is now.
+_ASKS = """
+  EXISTS (SELECT FROM changes c WHERE c.endpoint_id = k.endpoint_id AND c.kind = 'reset' AND c.n > k.applied) AS is_reset,
   CASE WHEN EXISTS (SELECT FROM deliveries d
                     WHERE d.endpoint_id = k.endpoint_id AND d.state = 'pending' AND d.queue = 'ready') THEN to_timestamp($2)
   ELSE coalesce((SELECT d.due_at FROM deliveries d
@@ -176,16 +239,17 @@ _DUE = """
 # rechecks it later, with a snapshot that has our rows. The others are waited for, never skipped, in one order.
 _LOWER = """
 asleep AS MATERIALIZED (
-  SELECT l.endpoint_id, n.due FROM n JOIN lanes l USING (endpoint_id)
-  WHERE l.owner IS NULL AND l.wake_at > greatest(n.due, l.hold_until)
+  SELECT l.endpoint_id, n.due, n.is_reset FROM n JOIN lanes l USING (endpoint_id)
+  WHERE l.owner IS NULL AND l.wake_at > CASE WHEN n.is_reset THEN to_timestamp($2) ELSE greatest(n.due, l.hold_until) END
   ORDER BY l.endpoint_id FOR NO KEY UPDATE OF l)
-UPDATE lanes l SET wake_at = greatest(asleep.due, l.hold_until) FROM asleep WHERE l.endpoint_id = asleep.endpoint_id"""
+UPDATE lanes l SET wake_at = CASE WHEN asleep.is_reset THEN to_timestamp($2) ELSE greatest(asleep.due, l.hold_until) END
+FROM asleep WHERE l.endpoint_id = asleep.endpoint_id"""
 
 WAKE = f"""
 WITH n AS MATERIALIZED (
-  SELECT k.endpoint_id, {_DUE}
-  FROM unnest($1::uuid[]) AS k (endpoint_id) JOIN lanes f USING (endpoint_id)
-  WHERE f.owner IS NULL AND f.wake_at > to_timestamp($2)),
+  SELECT k.endpoint_id, {_ASKS}
+  FROM unnest($1::uuid[]) AS asked (endpoint_id) JOIN lanes k USING (endpoint_id)
+  WHERE k.owner IS NULL AND k.wake_at > to_timestamp($2)),
 {_LOWER}
 """
 
@@ -240,8 +304,8 @@ RETURNING l.endpoint_id
 
 SWEEP = f"""
 WITH chunk AS MATERIALIZED (
-  SELECT endpoint_id, owner, wake_at FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
-n AS MATERIALIZED (SELECT k.endpoint_id, {_DUE} FROM chunk k WHERE k.owner IS NULL AND k.wake_at > to_timestamp($2)),
+  SELECT endpoint_id, owner, wake_at, applied FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
+n AS MATERIALIZED (SELECT k.endpoint_id, {_ASKS} FROM chunk k WHERE k.owner IS NULL AND k.wake_at > to_timestamp($2)),
 lowered AS (WITH {_LOWER})
 SELECT (SELECT count(*) FROM chunk) AS looked_at, (SELECT endpoint_id FROM chunk ORDER BY endpoint_id DESC LIMIT 1) AS last
 """
@@ -254,19 +318,28 @@ RETIRE = "DELETE FROM workers WHERE id = $1 AND NOT EXISTS (SELECT FROM lanes WH
 
 CREATE_ENDPOINT = """
 INSERT INTO endpoints (id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
-  timeout, max_in_flight, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14), to_timestamp($15))
+  timeout, max_in_flight, created_at, updated_at, max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14), to_timestamp($15),
+  $16, $17, $18, $19, $20, $21, $22)
 ON CONFLICT (id) DO NOTHING RETURNING id
 """
-CREATE_LANE = "INSERT INTO lanes (endpoint_id, paused) VALUES ($1, $2) ON CONFLICT (endpoint_id) DO NOTHING"
+CREATE_LANE = """
+INSERT INTO lanes (endpoint_id, paused, strict) VALUES ($1, $2, $3) ON CONFLICT (endpoint_id) DO NOTHING
+"""
 
 UPDATE_ENDPOINT = """
 UPDATE endpoints SET account = $2, url = $3, events = $4, secret = $5, signing = $6, description = $7, enabled = $8,
   disabled_reason = $9, headers = $10, metadata = $11, timeout = $12, max_in_flight = $13,
-  created_at = to_timestamp($14), updated_at = to_timestamp($15)
-WHERE id = $1 RETURNING id
+  created_at = to_timestamp($14), updated_at = to_timestamp($15), max_redirects = $16, paused = $17, ordering = $18,
+  rate_limit = $19, retry = $20, retry_statuses = $21, circuit = $22
+WHERE id = $1 AND updated_at = to_timestamp($23) RETURNING id
 """
-PAUSE_LANE = "UPDATE lanes SET paused = $2 WHERE endpoint_id = $1 AND paused <> $2"
+# A free lane that need not keep its order any longer is taken at once: what it waits for may be hours away.
+PAUSE_LANE = """
+UPDATE lanes SET paused = $2, strict = $3,
+  wake_at = CASE WHEN owner IS NULL AND strict AND NOT $3 THEN least(wake_at, to_timestamp($4)) ELSE wake_at END
+WHERE endpoint_id = $1 AND (paused <> $2 OR strict <> $3)
+"""
 
 DELETE_ENDPOINT = "DELETE FROM endpoints WHERE id = $1 RETURNING id"
 DELETE_LANE = "UPDATE lanes SET paused = true, deleted = true WHERE endpoint_id = $1"
@@ -294,19 +367,18 @@ UPDATE deliveries SET state = 'cancelled', reason = 'cancelled', done_at = to_ti
 WHERE id = $1 AND state = 'pending' RETURNING endpoint_id
 """
 
-REDRIVE = """
-UPDATE deliveries SET state = 'pending', queue = 'timed', due_at = to_timestamp($2), done_at = NULL, reason = NULL,
-  attempts = 0, marks = 0, replays = replays + 1,
-  death_reason = CASE WHEN state = 'dead' THEN reason ELSE death_reason END,
-  death_at = CASE WHEN state = 'dead' THEN done_at ELSE death_at END,
-  death_attempts = CASE WHEN state = 'dead' THEN attempts ELSE death_attempts END
-WHERE id = $1 AND state <> 'pending' RETURNING endpoint_id
-"""
+_REDRIVEN = """state = 'pending', queue = 'timed', due_at = to_timestamp($2), done_at = NULL, reason = NULL,
+  attempts = 0, marks = 0, replays = d.replays + 1,
+  death_reason = CASE WHEN d.state = 'dead' THEN d.reason ELSE d.death_reason END,
+  death_at = CASE WHEN d.state = 'dead' THEN d.done_at ELSE d.death_at END,
+  death_attempts = CASE WHEN d.state = 'dead' THEN d.attempts ELSE d.death_attempts END"""
+_DISCARDED = "state = 'cancelled', reason = 'discarded', done_at = to_timestamp($2)"
 
-DISCARD = """
-UPDATE deliveries SET state = 'cancelled', reason = 'discarded', done_at = to_timestamp($2)
-WHERE id = $1 AND state = 'dead' RETURNING endpoint_id
-"""
+REDRIVE = (
+    f"UPDATE deliveries d SET {_REDRIVEN} WHERE d.id = $1 AND d.state <> 'pending' RETURNING d.endpoint_id"
+)
+
+DISCARD = f"UPDATE deliveries d SET {_DISCARDED} WHERE d.id = $1 AND d.state = 'dead' RETURNING d.endpoint_id"
 
 READ_STATE = "SELECT state FROM deliveries WHERE id = $1"
 
@@ -318,11 +390,75 @@ WITH c AS (
 INSERT INTO changes (n, endpoint_id, kind, at) SELECT n, $1, $2, to_timestamp($3) FROM c
 """
 
+WRITE_CHANGES = """
+WITH c AS (UPDATE change_counter SET n = n + cardinality($1::uuid[]) RETURNING n)
+INSERT INTO changes (n, endpoint_id, kind, at)
+SELECT c.n - cardinality($1::uuid[]) + k.n, k.endpoint_id, $2, to_timestamp($3)
+FROM c, unnest($1::uuid[]) WITH ORDINALITY AS k (endpoint_id, n)
+"""
+
+REDRIVE_EVENT = f"""
+WITH mine AS MATERIALIZED (
+  SELECT id FROM deliveries WHERE id BETWEEN $1 AND last_delivery_of($1) AND state <> 'pending' AND state = ANY($3::text[])
+    AND ($4::uuid IS NULL OR endpoint_id = $4)
+  ORDER BY id FOR NO KEY UPDATE)
+UPDATE deliveries d SET {_REDRIVEN} FROM mine WHERE d.id = mine.id RETURNING d.id, d.endpoint_id
+"""
+
+# Locks the lane's row also when there is nothing to lower: a release then comes before, and is seen here, or after,
+# and its recheck sees the change.
+RESET_LANE = """
+UPDATE lanes SET wake_at = CASE WHEN owner IS NULL THEN least(wake_at, to_timestamp($2)) ELSE wake_at END
+WHERE endpoint_id = $1 AND NOT deleted RETURNING endpoint_id
+"""
+
+# --- jobs ------------------------------------------------------------------------------------------------
+
+_JOB = """
+SELECT id, kind, filter, ids, idempotency_key, digest, state, matched, done, failed,
+  date_part('epoch', created_at) AS created_at, date_part('epoch', finished_at) AS finished_at, cursor
+FROM jobs"""
+
+CREATE_JOB = """
+INSERT INTO jobs (id, kind, filter, ids, idempotency_key, digest, matched, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, to_timestamp($8))
+ON CONFLICT DO NOTHING
+"""
+FIRST_JOB = f"{_JOB} WHERE id = $1 OR (kind = $2 AND idempotency_key = $3) LIMIT 1"
+
+# Differs from sqlite: another process may be at this very job.
+LOCK_JOB = f"{_JOB} WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED"
+
+# Differs from sqlite: a letter may have been redriven and have died again since it was picked.
+_DEAD_OF_THESE = """mine AS MATERIALIZED (
+  SELECT id FROM deliveries WHERE id = ANY($1::uuid[]) AND state = 'dead' AND done_at < to_timestamp($3)
+  ORDER BY id FOR NO KEY UPDATE)"""
+REDRIVE_THESE = f"""
+WITH {_DEAD_OF_THESE} UPDATE deliveries d SET {_REDRIVEN} FROM mine WHERE d.id = mine.id RETURNING d.endpoint_id
+"""
+DISCARD_THESE = f"""
+WITH {_DEAD_OF_THESE} UPDATE deliveries d SET {_DISCARDED} FROM mine WHERE d.id = mine.id RETURNING d.endpoint_id
+"""
+ADVANCE_JOB = """
+UPDATE jobs SET cursor = $2, done = done + $3, failed = failed + $4,
+  state = CASE WHEN $5 THEN 'done' ELSE state END, finished_at = CASE WHEN $5 THEN to_timestamp($6) END
+WHERE id = $1
+"""
+RUNNING_JOBS = "SELECT id FROM jobs WHERE state = 'running' ORDER BY id"
+READ_JOB = f"{_JOB} WHERE id = $1"
+LIST_JOBS = f"{_JOB} WHERE kind = $1 AND ($2::uuid IS NULL OR id < $2) ORDER BY id DESC LIMIT $3"
+
 # --- reading ---------------------------------------------------------------------------------------------
 
 _ENDPOINT = """e.id, e.account, e.url, e.events, e.secret, e.signing, e.description, e.enabled, e.disabled_reason,
-  e.headers, e.metadata, e.timeout, e.max_in_flight,
+  e.headers, e.metadata, e.timeout, e.max_in_flight, e.max_redirects, e.paused, e.ordering,
+  e.rate_limit, e.retry, e.retry_statuses, e.circuit,
   date_part('epoch', e.created_at) AS created_at, date_part('epoch', e.updated_at) AS updated_at"""
+
+READ_LANES = f"""
+SELECT l.endpoint_id, l.owner, date_part('epoch', l.hold_until) AS hold_until, l.head, {_CIRCUIT}
+FROM lanes l WHERE l.endpoint_id = ANY($1::uuid[]) ORDER BY l.endpoint_id
+"""
 
 CATALOGUE = f"SELECT c.n, {_ENDPOINT} FROM change_counter c LEFT JOIN endpoints e ON true ORDER BY e.id"
 
@@ -347,22 +483,33 @@ SELECT d.id, e.id AS event_id, d.endpoint_id, e.account, e.type AS event_type, d
   date_part('epoch', d.done_at) AS done_at, d.reason, d.last_status, d.last_error,
   a.error_detail AS last_error_detail, a.duration AS last_duration,
   d.death_reason, date_part('epoch', d.death_at) AS death_at, d.death_attempts
-FROM deliveries d JOIN events e ON e.id = event_of(d.id)
+FROM {source} d JOIN events e ON e.id = event_of(d.id)
 LEFT JOIN LATERAL (
   SELECT a.error_detail, a.duration FROM attempts a WHERE a.delivery_id = d.id AND NOT a.late
   ORDER BY a.replays DESC, a.number DESC LIMIT 1) a ON true"""
 
-READ_DELIVERY = f"{_DELIVERY} WHERE d.id = $1"
+READ_DELIVERY = f"{_DELIVERY.format(source='deliveries')} WHERE d.id = $1"
 
-LIST_DELIVERIES = f"""{_DELIVERY}
-WHERE ($1::text IS NULL OR d.state = $1) AND ($2::text IS NULL OR e.account = $2)
-  AND ($3::uuid IS NULL OR d.endpoint_id = $3)
-  AND ($4::uuid IS NULL OR d.id BETWEEN $4 AND last_delivery_of($4))
-  AND ($5::text IS NULL OR e.type = $5)
-  AND ($6::float8 IS NULL OR e.created_at >= to_timestamp($6)) AND ($7::float8 IS NULL OR e.created_at < to_timestamp($7))
-  AND ($8::uuid IS NULL OR d.id < $8)
-ORDER BY d.id DESC LIMIT $9
+# Put together in `lists`: first the page, from the parts that an index brings in its order, then what is shown of it.
+LIST_DELIVERIES = (
+    _DELIVERY.format(source="(SELECT * FROM ({parts}) p ORDER BY id DESC LIMIT {limit})")
+    + " ORDER BY d.id DESC"
+)
+LIST_PART = "(SELECT d.* FROM {source} WHERE {conditions} ORDER BY d.id DESC LIMIT {limit})"
+LIST_WITH_EVENTS = "{deliveries} JOIN events e ON e.id = event_of(d.id)"
+# There is no index of an endpoint's pending rows by id: it would be written at every accept, for lists alone. They are
+# gathered from the two that there are and sorted; `OFFSET 0` keeps the planner from walking all ids instead.
+LIST_PENDING = """(
+  SELECT * FROM deliveries WHERE state = 'pending' AND queue = 'ready' AND endpoint_id = {endpoint}
+  UNION ALL
+  SELECT * FROM deliveries WHERE state = 'pending' AND queue = 'timed' AND endpoint_id = {endpoint}
+  OFFSET 0) d"""
+COUNT_DEAD = "SELECT count(*) FROM {source} WHERE {conditions}"
+LOOK_AT_DEAD = """
+SELECT count(*) AS looked_at, (array_agg(id ORDER BY id DESC))[1] AS last
+FROM (SELECT d.id FROM deliveries d WHERE {conditions} ORDER BY d.id LIMIT {limit}) looked
 """
+PICK_DEAD = "SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT {limit}"
 
 READ_ATTEMPTS = """
 SELECT id, delivery_id, number, replays, date_part('epoch', at) AS at, outcome, duration, status, error, error_detail,

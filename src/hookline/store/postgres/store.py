@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from hookline import ids
-from hookline.errors import NotFound, StoreUnavailable, WrongState
+from hookline.errors import NotFound, StoreUnavailable
 from hookline.model import (
     Attempt,
     Delivery,
@@ -13,6 +13,7 @@ from hookline.model import (
     EndpointId,
     Event,
     EventId,
+    JobId,
     State,
     WorkerId,
 )
@@ -24,25 +25,32 @@ from hookline.store.contract import (
     Catalogue,
     Change,
     DeliveryFilter,
+    Job,
+    JobKind,
+    JobStep,
+    Lane,
+    LaneNote,
     Load,
     Loaded,
     Publication,
     Pulse,
     Release,
     Settlement,
+    Suspect,
     Taken,
     Verdict,
     Want,
     Worker,
 )
-from hookline.store.postgres import rows, session, sql
+from hookline.store.postgres import jobs, lists, operators, rows, session, sql
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.links import Connection, Links
 from hookline.store.postgres.schema import bring_up_to_date, refuse_unless_usable
 
 CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s nobody may hang
 LOAD_SESSIONS = 2  # large payloads are read beside the loader
-DESK_SESSIONS = 4  # for the API's reads and operators' writes
+DESK_SESSIONS = 3  # for the API's reads and operators' writes
+LIST_SESSIONS = 2
 
 _BEFORE_ALL = EndpointId(bytes(16))
 
@@ -68,8 +76,17 @@ class PostgresStore:
         self._lanes = links("lanes", session.HOT)
         self._loads = links("load", session.HOT, size=LOAD_SESSIONS)
         self._pulse = links("pulse", session.HOT)
-        self._desk = links("desk", session.LISTS, size=DESK_SESSIONS)
-        self._links = (self._accept, self._settle, self._lanes, self._loads, self._pulse, self._desk)
+        self._desk = links("desk", session.DESK, size=DESK_SESSIONS)
+        self._lists = links("lists", session.LISTS, size=LIST_SESSIONS)
+        self._links = (
+            self._accept,
+            self._settle,
+            self._lanes,
+            self._loads,
+            self._pulse,
+            self._desk,
+            self._lists,
+        )
 
     # life
 
@@ -169,12 +186,21 @@ class PostgresStore:
         payload: bytes = found[0]["payload"]
         return payload
 
-    async def settle(self, worker: WorkerId, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
+    async def settle(
+        self,
+        worker: WorkerId,
+        batch: Sequence[Settlement],
+        *,
+        notes: Sequence[LaneNote] = (),
+        now: float,
+    ) -> list[Verdict]:
         """See the contract."""
         # Rows are locked in the order of the batch: sorted, two of them cannot wait for each other.
         order = sorted(range(len(batch)), key=lambda n: batch[n].attempt.delivery_id)
         ordered = [batch[n] for n in order]
-        missed = await self._settle.fetch(sql.SETTLE, worker, *rows.settlement_columns(ordered), now)
+        missed = await self._settle.fetch(
+            sql.SETTLE, worker, *rows.settlement_columns(ordered), now, *rows.note_columns(notes)
+        )
         verdicts = [Verdict.APPLIED] * len(batch)
         repeated: list[int] = []
         for n, recorded in missed:
@@ -194,15 +220,24 @@ class PostgresStore:
                     verdicts[n] = Verdict.REPEATED
         return verdicts
 
+    async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:
+        """See the contract."""
+        found = await self._lanes.fetch(sql.NOTE, worker, *rows.note_columns(notes))
+        return [row["endpoint_id"] for row in found]
+
+    async def mark(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
+        """See the contract."""
+        found = await self._lanes.fetch(sql.MARK, worker, *rows.suspect_columns(suspects))
+        return [row["id"] for row in found]
+
+    async def condemn(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
+        """See the contract."""
+        found = await self._lanes.fetch(sql.CONDEMN, worker, *rows.suspect_columns(suspects), now)
+        return [row["id"] for row in found]
+
     async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
         """See the contract."""
-        found = await self._lanes.fetch(
-            sql.RELEASE,
-            worker,
-            [release.endpoint_id for release in releases],
-            [release.epoch for release in releases],
-            [release.wake_at for release in releases],
-        )
+        found = await self._lanes.fetch(sql.RELEASE, worker, *rows.release_columns(releases))
         return [row["endpoint_id"] for row in found]
 
     async def wake(self, lanes: Sequence[EndpointId], *, now: float) -> None:
@@ -287,48 +322,20 @@ class PostgresStore:
 
     async def create_endpoint(self, endpoint: Endpoint, *, now: float) -> None:
         """See the contract."""
+        await self._desk.transaction(partial(operators.create_endpoint, endpoint=endpoint, now=now))
 
-        async def work(connection: Connection) -> None:
-            if await connection.fetch(sql.CREATE_ENDPOINT, *rows.endpoint_columns(endpoint)):
-                await connection.fetch(sql.CREATE_LANE, endpoint.id, not endpoint.enabled)
-                await connection.fetch(sql.WRITE_CHANGE, endpoint.id, "endpoint", now)
-
-        await self._desk.transaction(work)
-
-    async def update_endpoint(self, endpoint: Endpoint, *, now: float) -> bool:
+    async def update_endpoint(self, endpoint: Endpoint, *, was: float, now: float) -> bool:
         """See the contract."""
-
-        async def work(connection: Connection) -> bool:
-            if not await connection.fetch(sql.UPDATE_ENDPOINT, *rows.endpoint_columns(endpoint)):
-                return False
-            await connection.fetch(sql.PAUSE_LANE, endpoint.id, not endpoint.enabled)
-            await connection.fetch(sql.WRITE_CHANGE, endpoint.id, "endpoint", now)
-            return True
-
+        work = partial(operators.update_endpoint, endpoint=endpoint, was=was, now=now)
         return await self._desk.transaction(work)
 
     async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
         """See the contract."""
-
-        async def work(connection: Connection) -> bool:
-            if not await connection.fetch(sql.DELETE_ENDPOINT, endpoint):
-                return False
-            await connection.fetch(sql.DELETE_LANE, endpoint)
-            await connection.fetch(sql.WRITE_CHANGE, endpoint, "endpoint", now)
-            return True
-
-        return await self._desk.transaction(work)
+        return await self._desk.transaction(partial(operators.delete_endpoint, endpoint=endpoint, now=now))
 
     async def cancel_deleted(self, *, limit: int, now: float) -> int:
         """See the contract."""
-
-        async def work(connection: Connection) -> int:
-            cancelled = [row["endpoint_id"] for row in await connection.fetch(sql.CANCEL_DELETED, limit, now)]
-            for endpoint in sorted(set(cancelled)):
-                await connection.fetch(sql.WRITE_CHANGE, endpoint, "deliveries", now)
-            return len(cancelled)
-
-        return await self._desk.transaction(work)
+        return await self._desk.transaction(partial(operators.cancel_deleted, limit=limit, now=now))
 
     async def retry(self, delivery: DeliveryId, *, now: float) -> EndpointId:
         """See the contract."""
@@ -347,20 +354,57 @@ class PostgresStore:
         return await self._move(sql.DISCARD, delivery, "discarded", now)
 
     async def _move(self, statement: str, delivery: DeliveryId, verb: str, now: float) -> EndpointId:
-        async def work(connection: Connection) -> EndpointId:
-            moved = await connection.fetch(statement, delivery, now)
-            if not moved:
-                state = await connection.fetchval(sql.READ_STATE, delivery)
-                if state is None:
-                    raise NotFound("delivery", ids.show("delivery", delivery))
-                raise WrongState(verb, state)
-            lane: EndpointId = moved[0]["endpoint_id"]
-            await connection.fetch(sql.WRITE_CHANGE, lane, "deliveries", now)
-            return lane
-
+        work = partial(operators.move, statement=statement, delivery=delivery, verb=verb, now=now)
         return await self._desk.transaction(work)
 
+    async def redrive_event(
+        self,
+        event: EventId,
+        *,
+        endpoint: EndpointId | None,
+        states: Sequence[State],
+        now: float,
+    ) -> list[tuple[DeliveryId, EndpointId]]:
+        """See the contract."""
+        work = partial(operators.redrive_event, event=event, endpoint=endpoint, states=states, now=now)
+        return await self._desk.transaction(work)
+
+    async def reset_circuit(self, endpoint: EndpointId, *, now: float) -> bool:
+        """See the contract."""
+        return await self._desk.transaction(partial(operators.reset_circuit, endpoint=endpoint, now=now))
+
+    async def create_job(self, job: Job, *, now: float) -> Job:
+        """See the contract."""
+        return await self._desk.transaction(partial(jobs.create, job=job))
+
+    async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
+        """See the contract."""
+        return await self._desk.transaction(partial(jobs.advance, id=job, limit=limit, now=now))
+
+    async def running_jobs(self) -> list[JobId]:
+        """See the contract."""
+        return [row["id"] for row in await self._desk.fetch(sql.RUNNING_JOBS)]
+
     # reading
+
+    async def job(self, job: JobId) -> Job | None:
+        """See the contract."""
+        found = await self._desk.fetch(sql.READ_JOB, job)
+        return rows.job(found[0]) if found else None
+
+    async def list_jobs(self, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
+        """See the contract."""
+        return [rows.job(row) for row in await self._desk.fetch(sql.LIST_JOBS, kind, after, limit)]
+
+    async def count_dead(self, filter: DeliveryFilter) -> int:
+        """See the contract."""
+        statement, values = lists.dead_count(filter)
+        [[count]] = await self._lists.fetch(statement, *values)
+        return int(count)
+
+    async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
+        """See the contract."""
+        return [rows.lane(row) for row in await self._desk.fetch(sql.READ_LANES, ids)]
 
     async def catalogue(self) -> Catalogue:
         """See the contract."""
@@ -395,18 +439,8 @@ class PostgresStore:
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:
         """See the contract."""
-        found = await self._desk.fetch(
-            sql.LIST_DELIVERIES,
-            filter.state,
-            filter.account,
-            filter.endpoint_id,
-            filter.event_id,
-            filter.event_type,
-            filter.since,
-            filter.until,
-            after,
-            limit,
-        )
+        statement, values = lists.delivery_list(filter, after=after, limit=limit)
+        found = await self._lists.fetch(statement, *values)
         return [rows.delivery(row) for row in found]
 
     async def attempts(self, delivery: DeliveryId) -> list[Attempt]:

@@ -5,12 +5,13 @@ import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
-from hookline.errors import SchemaMissing, StoreRefused
+from hookline.errors import SchemaMissing, StoreRefused, StoreUnavailable
 from hookline.store.sqlite.faults import translated
 
 BUSY_TIMEOUT_S = 5.0  # others write one short transaction at a time
 CACHED_STATEMENTS = 256  # every statement in every bulk length, with room to spare
 OLDEST_SQLITE = (3, 35)  # RETURNING
+SWITCHES = 100  # more processes than start on one new file at once
 _FULL = 2
 
 
@@ -37,14 +38,14 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
         connection.close()
         refusal = translated(error)
         raise type(refusal)(f"Cannot open {path}: {error}.") from error
-    except StoreRefused:
+    except (StoreRefused, StoreUnavailable):
         connection.close()
         raise
     return connection
 
 
 def _make_durable(connection: sqlite3.Connection, path: str) -> None:
-    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    mode = _switch_to_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
     if mode != "wal" or synchronous != _FULL:
@@ -53,6 +54,24 @@ def _make_durable(connection: sqlite3.Connection, path: str) -> None:
             "WAL and FULL are needed to keep what was accepted."
         )
     connection.execute("PRAGMA temp_store = MEMORY")  # what savepoints undo stays off the disk
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> str:
+    """The journal mode after asking for WAL.
+
+    While another process makes the same switch on a new file, SQLite answers "locked" at once, whatever the busy
+    timeout. A transaction does wait for the other one, so we queue up behind it with one and ask again.
+    """
+    for _ in range(SWITCHES):
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return str(mode)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    raise StoreUnavailable("SQLite could not switch the file to WAL: others keep it locked.")
 
 
 def _refuse_unwritable(path: str, *, create: bool) -> None:

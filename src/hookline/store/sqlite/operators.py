@@ -4,26 +4,27 @@ Everything here writes one numbered change beside its rows.
 """
 
 import sqlite3
+from collections.abc import Iterable, Sequence
 
 from hookline.errors import NotFound, WrongState
 from hookline.ids import show
-from hookline.model import DeliveryId, Endpoint, EndpointId
+from hookline.model import DeliveryId, Endpoint, EndpointId, EventId, State
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.rows import endpoint_values
+from hookline.store.sqlite.rows import delivery_range, endpoint_values, lane_values
 
 
 def create_endpoint(connection: sqlite3.Connection, endpoint: Endpoint, *, now: float) -> None:
     values = endpoint_values(endpoint)
     if connection.execute(sql.CREATE_ENDPOINT, values).rowcount == 0:
         return  # a repeat
-    connection.execute(sql.CREATE_LANE, {"id": endpoint.id, "enabled": endpoint.enabled})
+    connection.execute(sql.CREATE_LANE, lane_values(endpoint))
     _note(connection, endpoint.id, kind="endpoint", now=now)
 
 
-def update_endpoint(connection: sqlite3.Connection, endpoint: Endpoint, *, now: float) -> bool:
-    if connection.execute(sql.UPDATE_ENDPOINT, endpoint_values(endpoint)).rowcount == 0:
+def update_endpoint(connection: sqlite3.Connection, endpoint: Endpoint, *, was: float, now: float) -> bool:
+    if connection.execute(sql.UPDATE_ENDPOINT, endpoint_values(endpoint) | {"was": was}).rowcount == 0:
         return False
-    connection.execute(sql.PAUSE_LANE, {"id": endpoint.id, "enabled": endpoint.enabled})
+    connection.execute(sql.PAUSE_LANE, lane_values(endpoint) | {"now": now})
     _note(connection, endpoint.id, kind="endpoint", now=now)
     return True
 
@@ -38,8 +39,7 @@ def delete_endpoint(connection: sqlite3.Connection, endpoint: EndpointId, *, now
 
 def cancel_deleted(connection: sqlite3.Connection, *, limit: int, now: float) -> int:
     rows = connection.execute(sql.CANCEL_DELETED, {"limit": limit, "now": now}).fetchall()
-    for endpoint in sorted({row[0] for row in rows}):
-        _note(connection, endpoint, kind="deliveries", now=now)
+    tell_owners(connection, (row[0] for row in rows), now=now)
     return len(rows)
 
 
@@ -57,6 +57,36 @@ def redrive(connection: sqlite3.Connection, delivery: DeliveryId, *, now: float)
 
 def discard(connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
     return _move(connection, sql.DISCARD, delivery, verb="discarded", now=now)
+
+
+def redrive_event(
+    connection: sqlite3.Connection,
+    event: EventId,
+    *,
+    endpoint: EndpointId | None,
+    states: Sequence[State],
+    now: float,
+) -> list[tuple[DeliveryId, EndpointId]]:
+    wanted = {
+        name: state.value if state in states else None for name, state in zip("abcd", State, strict=True)
+    }
+    values = wanted | delivery_range(event) | {"endpoint": endpoint, "now": now}
+    moved = connection.execute(sql.REDRIVE_EVENT, values).fetchall()
+    tell_owners(connection, (row[1] for row in moved), now=now)
+    return sorted(moved)
+
+
+def reset_circuit(connection: sqlite3.Connection, endpoint: EndpointId, *, now: float) -> bool:
+    if connection.execute(sql.RESET_LANE, {"id": endpoint, "now": now}).rowcount == 0:
+        return False
+    _note(connection, endpoint, kind="reset", now=now)
+    return True
+
+
+def tell_owners(connection: sqlite3.Connection, lanes: Iterable[EndpointId], *, now: float) -> None:
+    """One change for each lane whose rows were touched."""
+    for endpoint in sorted(set(lanes)):
+        _note(connection, endpoint, kind="deliveries", now=now)
 
 
 def _move(

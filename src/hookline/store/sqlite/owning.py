@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from hookline.errors import NotFound
 from hookline.ids import show
 from hookline.model import DeliveryId, EndpointId, EventId, Queue, WorkerId
-from hookline.store.contract import Loaded, Release, Settlement, Taken, Verdict, Want
+from hookline.store.contract import LaneNote, Loaded, Release, Settlement, Suspect, Taken, Verdict, Want
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.bulk import returned_rows, write_rows
-from hookline.store.sqlite.rows import attempt_row, packed, read_loaded, read_taken, settled_row
+from hookline.store.sqlite.rows import attempt_row, note_rows, packed, read_loaded, read_taken, settled_row
 
 
 def take(connection: sqlite3.Connection, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
@@ -46,6 +46,19 @@ def payload(connection: sqlite3.Connection, event: EventId) -> bytes:
 
 
 def settle(
+    connection: sqlite3.Connection,
+    worker: WorkerId,
+    batch: Sequence[Settlement],
+    *,
+    notes: Sequence[LaneNote],
+    now: float,
+) -> list[Verdict]:
+    if notes:
+        note(connection, worker, notes)
+    return _settle_all(connection, worker, batch, now=now)
+
+
+def _settle_all(
     connection: sqlite3.Connection, worker: WorkerId, batch: Sequence[Settlement], *, now: float
 ) -> list[Verdict]:
     """All at once if all of them apply, as they nearly always do; otherwise one by one."""
@@ -84,10 +97,38 @@ def _settle_one(
     return Verdict.APPLIED if moved else Verdict.LATE
 
 
+def note(connection: sqlite3.Connection, worker: WorkerId, notes: Sequence[LaneNote]) -> list[EndpointId]:
+    return sorted(row[0] for row in returned_rows(connection, sql.NOTE, note_rows(notes), first=(worker,)))
+
+
+def mark(
+    connection: sqlite3.Connection, worker: WorkerId, suspects: Sequence[Suspect], *, now: float
+) -> list[DeliveryId]:
+    return _change_suspects(connection, sql.MARK, worker, suspects, now=now)
+
+
+def condemn(
+    connection: sqlite3.Connection, worker: WorkerId, suspects: Sequence[Suspect], *, now: float
+) -> list[DeliveryId]:
+    return _change_suspects(connection, sql.CONDEMN, worker, suspects, now=now)
+
+
+def _change_suspects(
+    connection: sqlite3.Connection,
+    statement: str,
+    worker: WorkerId,
+    suspects: Sequence[Suspect],
+    *,
+    now: float,
+) -> list[DeliveryId]:
+    rows = [(suspect.delivery_id, suspect.endpoint_id, suspect.epoch, now) for suspect in suspects]
+    return [row[0] for row in returned_rows(connection, statement, rows, first=(worker,))]
+
+
 def release(
     connection: sqlite3.Connection, worker: WorkerId, releases: Sequence[Release]
 ) -> list[EndpointId]:
-    rows = [(lane.endpoint_id, lane.epoch, lane.wake_at) for lane in releases]
+    rows = [(lane.endpoint_id, lane.epoch, lane.wake_at, lane.tokens, lane.tokens_at) for lane in releases]
     return [row[0] for row in returned_rows(connection, sql.RELEASE, rows, first=(worker,))]
 
 

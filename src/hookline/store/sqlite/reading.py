@@ -2,20 +2,20 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
-from hookline.ids import event_of
-from hookline.model import Attempt, Delivery, DeliveryId, Endpoint, EndpointId, Event, EventId, State
-from hookline.store.contract import Catalogue, DeliveryFilter
+from hookline.model import Attempt, Delivery, DeliveryId, Endpoint, EndpointId, Event, EventId, JobId, State
+from hookline.store.contract import Catalogue, DeliveryFilter, Job, JobKind, Lane
 from hookline.store.sqlite import sql
+from hookline.store.sqlite.lists import dead_count, delivery_list
 from hookline.store.sqlite.rows import (
     ABOVE_ALL_IDS,
-    delivery_range,
     packed,
     read_attempt,
     read_delivery,
     read_endpoint,
     read_event,
+    read_job,
+    read_lane,
 )
 
 
@@ -59,49 +59,31 @@ def delivery(connection: sqlite3.Connection, delivery: DeliveryId) -> Delivery |
 def list_deliveries(
     connection: sqlite3.Connection, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
 ) -> list[Delivery]:
-    statement, values = delivery_list(filter, after=after, limit=limit)
-    return [read_delivery(row) for row in connection.execute(statement, values)]
+    statement = delivery_list(filter, after=after, limit=limit)
+    return [read_delivery(row) for row in connection.execute(*statement)]
 
 
-def delivery_list(
-    filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
-) -> tuple[str, dict[str, Any]]:
-    """The statement for a list, from the start that reads the fewest rows."""
-    values: dict[str, Any] = {"limit": limit}
-    where = []
-    start, order = sql.LIST_DELIVERIES, "d.id DESC"
-    if filter.endpoint_id is None and filter.event_id is None:
-        if filter.state is State.PENDING:
-            start = sql.LIST_DELIVERIES_PENDING
-        elif filter.state in (State.DEAD, State.CANCELLED):
-            start = sql.LIST_DELIVERIES_ENDED
-            where.append(sql.LIST_WHERE_ENDED)
-        elif filter.account is not None:
-            start, order = sql.LIST_DELIVERIES_OF_ACCOUNT, "e.id DESC, d.id DESC"
-            values["above"] = ABOVE_ALL_IDS
-            if after is not None:
-                where.append("e.id <= :after_event")
-                values["after_event"] = event_of(after)
-    if after is not None:
-        where.append("d.id < :after")
-        values["after"] = after
-    if filter.state is not None:
-        where.append(sql.LIST_WHERE_STATE[filter.state])
-    if filter.event_id is not None:
-        where.append("d.id BETWEEN :first AND :last")
-        values |= delivery_range(filter.event_id)
-    for name, value, condition in (
-        ("account", filter.account, "e.account = :account"),
-        ("endpoint", filter.endpoint_id, "d.endpoint_id = :endpoint"),
-        ("type", filter.event_type, "e.type = :type"),
-        ("since", filter.since, "e.created_at >= :since"),
-        ("until", filter.until, "e.created_at < :until"),
-    ):
-        if value is not None:
-            where.append(condition)
-            values[name] = value
-    conditions = f"WHERE {' AND '.join(where)}" if where else ""
-    return f"{start} {conditions} ORDER BY {order} LIMIT :limit", values
+def count_dead(connection: sqlite3.Connection, filter: DeliveryFilter) -> int:
+    (count,) = connection.execute(*dead_count(filter)).fetchone()
+    return count  # type: ignore[no-any-return]
+
+
+def lanes(connection: sqlite3.Connection, ids: Sequence[EndpointId]) -> list[Lane]:
+    return [read_lane(row) for row in connection.execute(sql.READ_LANES, {"ids": packed(ids)})]
+
+
+def job(connection: sqlite3.Connection, job: JobId) -> Job | None:
+    row = connection.execute(sql.READ_JOB, {"id": job}).fetchone()
+    return None if row is None else read_job(row)
+
+
+def list_jobs(connection: sqlite3.Connection, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
+    values = {"kind": kind.value, "before": after or ABOVE_ALL_IDS, "limit": limit}
+    return [read_job(row) for row in connection.execute(sql.LIST_JOBS, values)]
+
+
+def running_jobs(connection: sqlite3.Connection) -> list[JobId]:
+    return [row[0] for row in connection.execute(sql.RUNNING_JOBS)]
 
 
 def attempts(connection: sqlite3.Connection, delivery: DeliveryId) -> list[Attempt]:

@@ -4,7 +4,7 @@ Rows that are bound by the batch are made of plain numbers, str and bytearray on
 None, bool, enum members) sqlite3 looks for an adapter first, 0.4 µs a value, which is most of a settle's time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -14,25 +14,50 @@ from hookline.ids import MAX_FANOUT
 from hookline.model import (
     NO_TIMINGS,
     Attempt,
+    Circuit,
+    CircuitPolicy,
+    CircuitState,
     Death,
     Delivery,
     Endpoint,
     ErrorKind,
     Event,
     EventId,
+    Ordering,
     Outcome,
     Queue,
+    RateLimit,
     Reason,
     Signing,
+    Slice,
     State,
     Timings,
 )
-from hookline.store.contract import Load, Loaded, Settlement, Taken, Worker
+from hookline.store.contract import (
+    DeliveryFilter,
+    Job,
+    JobKind,
+    JobState,
+    Lane,
+    LaneNote,
+    Load,
+    Loaded,
+    Settlement,
+    Taken,
+    Worker,
+)
 from hookline.store.sqlite.bulk import Row
 
 ABOVE_ALL_IDS = b"\xff" * 17
 _ORDINALS = MAX_FANOUT - 1
 _COPIED_BYTES = 4096  # copying more takes longer than finding no adapter
+
+_SLICES = msgspec.json.Decoder(tuple[Slice, ...])
+_RATE_LIMIT = msgspec.json.Decoder(RateLimit)
+_RETRY_STATUSES = msgspec.json.Decoder(tuple[str | int, ...])
+_CIRCUIT_POLICY = msgspec.json.Decoder(CircuitPolicy)
+
+_FILTER = msgspec.json.Decoder(DeliveryFilter)
 
 # What stands in for None; the statements turn it into NULL.
 _NO_TEXT = "\0"
@@ -93,6 +118,22 @@ def endpoint_values(endpoint: Endpoint) -> dict[str, Any]:
         "max_in_flight": endpoint.max_in_flight,
         "created_at": endpoint.created_at,
         "updated_at": endpoint.updated_at,
+        "max_redirects": endpoint.max_redirects,
+        "paused": endpoint.paused,
+        "ordering": endpoint.ordering.value,
+        "rate_limit": _maybe(_text, endpoint.rate_limit),
+        "retry": _maybe(_text, endpoint.retry),
+        "retry_statuses": _text(endpoint.retry_statuses),
+        "circuit": _maybe(_text, endpoint.circuit),
+    }
+
+
+def lane_values(endpoint: Endpoint) -> dict[str, Any]:
+    """What of an endpoint its lane has to know."""
+    return {
+        "id": endpoint.id,
+        "paused": endpoint.paused or not endpoint.enabled,
+        "strict": endpoint.ordering is Ordering.STRICT,
     }
 
 
@@ -113,6 +154,13 @@ def read_endpoint(row: Row) -> Endpoint:
         max_in_flight,
         created_at,
         updated_at,
+        max_redirects,
+        paused,
+        ordering,
+        rate_limit,
+        retry,
+        retry_statuses,
+        circuit,
     ) = row
     return Endpoint(
         id=id,
@@ -127,15 +175,108 @@ def read_endpoint(row: Row) -> Endpoint:
         headers=msgspec.json.decode(headers),
         metadata=msgspec.json.decode(metadata),
         timeout=timeout,
+        max_redirects=max_redirects,
         max_in_flight=max_in_flight,
+        rate_limit=_maybe(_RATE_LIMIT.decode, rate_limit),
+        ordering=Ordering(ordering),
+        paused=bool(paused),
+        retry=_maybe(msgspec.json.decode, retry),
+        retry_statuses=_RETRY_STATUSES.decode(retry_statuses),
+        circuit=_maybe(_CIRCUIT_POLICY.decode, circuit),
         created_at=created_at,
         updated_at=updated_at,
     )
 
 
+def note_rows(notes: Iterable[LaneNote]) -> list[Row]:
+    """What NOTE writes; of several notes on one lane the last one counts."""
+    last = {(note.endpoint_id, note.epoch): note for note in notes}
+    return [
+        (
+            note.endpoint_id,
+            note.epoch,
+            note.hold_until,
+            note.head,
+            note.circuit.state.value,
+            note.circuit.failures,
+            _text(note.circuit.slices) if note.circuit.slices else None,
+            note.circuit.cooldown,
+            note.circuit.opened_at,
+            note.circuit.probe_at,
+            note.circuit.reason,
+            note.circuit.last_success_at,
+            note.circuit.last_failure_at,
+            note.applied,
+        )
+        for note in last.values()
+    ]
+
+
+def job_values(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "kind": job.kind.value,
+        "filter": _text(job.filter),
+        "ids": packed(sorted(set(job.ids))),
+        "key": job.idempotency_key,
+        "digest": job.digest,
+        "created_at": job.created_at,
+    }
+
+
+def read_job(row: Row) -> Job:
+    id, kind, filter, ids, key, digest, state, matched, done, failed, created_at, finished_at, _ = row
+    return Job(
+        id=id,
+        kind=JobKind(kind),
+        filter=_FILTER.decode(filter),
+        ids=tuple(ids[start : start + 16] for start in range(0, len(ids), 16)),
+        idempotency_key=key,
+        digest=digest,
+        state=JobState(state),
+        matched=matched,
+        done=done,
+        failed=failed,
+        created_at=created_at,
+        finished_at=finished_at,
+    )
+
+
+def read_lane(row: Row) -> Lane:
+    endpoint_id, owner, hold_until, head, *gate = row
+    return Lane(endpoint_id, owner, hold_until, head, _read_circuit(*gate))
+
+
 def read_taken(row: Row) -> Taken:
-    endpoint_id, epoch, wake_at, hold_until, suspect = row
-    return Taken(endpoint_id, epoch, wake_at, hold_until, bool(suspect))
+    endpoint_id, epoch, wake_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *gate = row
+    return Taken(
+        endpoint_id,
+        epoch,
+        wake_at,
+        hold_until,
+        bool(suspect),
+        head,
+        _read_circuit(*gate),
+        tokens,
+        tokens_at,
+        applied,
+        bool(is_reset),
+    )
+
+
+def _read_circuit(state: str, failures: int, slices: str | None, *rest: Any) -> Circuit:
+    cooldown, opened_at, probe_at, reason, last_success_at, last_failure_at = rest
+    return Circuit(
+        state=CircuitState(state),
+        failures=failures,
+        slices=() if slices is None else _SLICES.decode(slices),
+        cooldown=cooldown,
+        opened_at=opened_at,
+        probe_at=probe_at,
+        reason=reason,
+        last_success_at=last_success_at,
+        last_failure_at=last_failure_at,
+    )
 
 
 _phases = attrgetter("dns", "connect", "tls", "first_byte")
@@ -337,3 +478,7 @@ def read_worker(row: Row) -> Worker:
 
 def _text(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else convert(value)

@@ -50,22 +50,30 @@ ACCEPT_KEYS = "INSERT OR IGNORE INTO idempotency (account, key, event_id, digest
 
 # --- lanes -----------------------------------------------------------------------------------------------
 
+CIRCUIT_COLUMNS = (
+    "circuit, failures, slices, cooldown, opened_at, probe_at, reason, last_success_at, last_failure_at"
+)
+IS_RESET = """EXISTS (
+  SELECT 1 FROM changes c WHERE c.endpoint_id = lanes.endpoint_id AND c.kind = 'reset' AND c.n > lanes.applied)"""
+TAKEN = f"""endpoint_id, epoch, wake_at, hold_until, suspect, head, tokens, tokens_at, applied,
+  {IS_RESET}, {CIRCUIT_COLUMNS}"""
+
 # Differs from postgres: no SKIP LOCKED; writers are serial, so nobody else can be taking these lanes.
-TAKE = """
+TAKE = f"""
 UPDATE lanes SET owner = :worker, epoch = epoch + 1
 WHERE endpoint_id IN (
     SELECT endpoint_id FROM lanes
     WHERE owner IS NULL AND paused = 0 AND wake_at < 9e999 AND wake_at <= :now
     ORDER BY wake_at LIMIT :limit)
   AND EXISTS (SELECT 1 FROM workers WHERE id = :worker AND buried_at IS NULL)
-RETURNING endpoint_id, epoch, wake_at, hold_until, suspect
+RETURNING {TAKEN}
 """
 TAKE_THESE = f"""
 WITH RECURSIVE {PIECES}
 UPDATE lanes SET owner = :worker, epoch = epoch + 1
 WHERE endpoint_id IN (SELECT id FROM asked) AND owner IS NULL AND paused = 0 AND hold_until <= :now
   AND EXISTS (SELECT 1 FROM workers WHERE id = :worker AND buried_at IS NULL)
-RETURNING endpoint_id, epoch, wake_at, hold_until, suspect
+RETURNING {TAKEN}
 """
 
 # Differs from postgres: there is no LATERAL, and LIMIT cannot name a column. Each queue is walked from row to
@@ -151,17 +159,53 @@ SELECT
   nullif(response_body, x''), nullif(response_truncated, 0), nullif(final_url, char(0))
 FROM u
 """
-SETTLE_WAS = "SELECT late FROM attempts WHERE delivery_id = :delivery AND id = :id"
-RELEASE = """
+# Writes notes down: by the current owner, in its epoch.
+NOTE = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
-u (endpoint_id, epoch, wake_at) AS (VALUES {rows})
-UPDATE lanes SET owner = NULL, wake_at = u.wake_at, suspect = 0
+u (endpoint_id, epoch, hold_until, head, circuit, failures, slices, cooldown, opened_at, probe_at, reason,
+   last_success_at, last_failure_at, applied) AS (VALUES {rows})
+UPDATE lanes SET
+  hold_until = u.hold_until, head = u.head, circuit = u.circuit, failures = u.failures, slices = u.slices,
+  cooldown = u.cooldown, opened_at = u.opened_at, probe_at = u.probe_at, reason = u.reason,
+  last_success_at = u.last_success_at, last_failure_at = u.last_failure_at, applied = max(lanes.applied, u.applied)
 FROM u CROSS JOIN me
 WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch = u.epoch
 RETURNING endpoint_id
 """
 
-# What a lane's rows ask for; `asked` is each statement's own list of lanes.
+SUSPECTS = """
+WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
+u (delivery_id, endpoint_id, epoch, now) AS (VALUES {rows})"""
+OF_SUSPECTS = """
+FROM u CROSS JOIN me CROSS JOIN lanes l ON l.endpoint_id = u.endpoint_id AND l.owner = me.id AND l.epoch = u.epoch
+WHERE deliveries.id = u.delivery_id AND +deliveries.endpoint_id = u.endpoint_id"""
+# Once in an epoch, unless a settle came between: a repeat, its first answer lost, counts nothing twice.
+MARK = f"""{SUSPECTS}
+UPDATE deliveries SET
+  marks = iif(marks > 0 AND marked_epoch IS u.epoch, marks, marks + 1), marked_epoch = u.epoch
+{OF_SUSPECTS} AND deliveries.state = 'pending'
+RETURNING id
+"""
+# What was condemned before keeps its time: a repeat answers as the first one did.
+CONDEMN = f"""{SUSPECTS}
+UPDATE deliveries SET
+  done_at = iif(state = 'pending', u.now, done_at), state = 'dead', reason = 'crash_limit'
+{OF_SUSPECTS} AND (deliveries.state = 'pending' OR deliveries.state = 'dead' AND deliveries.reason = 'crash_limit')
+RETURNING id
+"""
+
+SETTLE_WAS = "SELECT late FROM attempts WHERE delivery_id = :delivery AND id = :id"
+RELEASE = """
+WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
+u (endpoint_id, epoch, wake_at, tokens, tokens_at) AS (VALUES {rows})
+UPDATE lanes SET owner = NULL, wake_at = u.wake_at, suspect = 0, tokens = u.tokens, tokens_at = u.tokens_at
+FROM u CROSS JOIN me
+WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch = u.epoch
+RETURNING endpoint_id
+"""
+
+# What a lane's rows ask for, and whether somebody is to carry out a reset; `asked` is each statement's own list
+# of lanes.
 ASKS = """
 asks (endpoint_id, due) AS MATERIALIZED (
   SELECT a.id, CASE
@@ -172,11 +216,11 @@ asks (endpoint_id, due) AS MATERIALIZED (
                    ORDER BY d.due_at LIMIT 1), 9e999) END
   FROM asked a)
 """
-LOWER = """
-UPDATE lanes SET wake_at = max(asks.due, lanes.hold_until)
+WAKES_AT = f"iif({IS_RESET}, :now, max(asks.due, lanes.hold_until))"
+LOWER = f"""
+UPDATE lanes SET wake_at = {WAKES_AT}
 FROM asks
-WHERE lanes.endpoint_id = asks.endpoint_id AND lanes.owner IS NULL
-  AND lanes.wake_at > max(asks.due, lanes.hold_until)
+WHERE lanes.endpoint_id = asks.endpoint_id AND lanes.owner IS NULL AND lanes.wake_at > {WAKES_AT}
 """
 WAKE = f"WITH RECURSIVE {PIECES}, {ASKS} {LOWER}"
 
@@ -203,7 +247,7 @@ SELECT id, kind, host, pid, version, started_at, seen_at, beat,
 FROM workers ORDER BY id
 """
 PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > :seen ORDER BY n LIMIT 1000"
-OWNED = "SELECT endpoint_id, epoch, wake_at, hold_until, suspect FROM lanes WHERE owner = :worker"
+OWNED = f"SELECT {TAKEN} FROM lanes WHERE owner = :worker ORDER BY endpoint_id"
 BURY = "UPDATE workers SET buried_at = :now WHERE id = :worker AND beat = :beat AND buried_at IS NULL"
 IS_BURIED = "SELECT count(*) FROM workers WHERE id = :worker AND buried_at IS NOT NULL"
 FREE = """
@@ -232,20 +276,28 @@ UPDATE change_counter SET n = n + 1, catalogue = iif(:kind = 'endpoint', n + 1, 
 WRITE_CHANGE = "INSERT INTO changes (n, endpoint_id, kind, at) VALUES (:n, :endpoint, :kind, :now)"
 CREATE_ENDPOINT = """
 INSERT OR IGNORE INTO endpoints (id, account, url, events, secret, signing, description, enabled,
-                                 disabled_reason, headers, metadata, timeout, max_in_flight, created_at, updated_at)
+                                 disabled_reason, headers, metadata, timeout, max_in_flight, created_at, updated_at,
+                                 max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit)
 VALUES (:id, :account, :url, :events, :secret, :signing, :description, :enabled,
-        :disabled_reason, :headers, :metadata, :timeout, :max_in_flight, :created_at, :updated_at)
+        :disabled_reason, :headers, :metadata, :timeout, :max_in_flight, :created_at, :updated_at,
+        :max_redirects, :paused, :ordering, :rate_limit, :retry, :retry_statuses, :circuit)
 """
-CREATE_LANE = "INSERT OR IGNORE INTO lanes (endpoint_id, paused) VALUES (:id, NOT :enabled)"
+CREATE_LANE = "INSERT OR IGNORE INTO lanes (endpoint_id, paused, strict) VALUES (:id, :paused, :strict)"
 UPDATE_ENDPOINT = """
 UPDATE endpoints SET
   account = :account, url = :url, events = :events, secret = :secret, signing = :signing,
   description = :description, enabled = :enabled, disabled_reason = :disabled_reason, headers = :headers,
   metadata = :metadata, timeout = :timeout, max_in_flight = :max_in_flight,
-  created_at = :created_at, updated_at = :updated_at
-WHERE id = :id
+  created_at = :created_at, updated_at = :updated_at, max_redirects = :max_redirects, paused = :paused,
+  ordering = :ordering, rate_limit = :rate_limit, retry = :retry, retry_statuses = :retry_statuses, circuit = :circuit
+WHERE id = :id AND updated_at = :was
 """
-PAUSE_LANE = "UPDATE lanes SET paused = NOT :enabled WHERE endpoint_id = :id"
+# A free lane that need not keep its order any longer is taken at once: what it waits for may be hours away.
+PAUSE_LANE = """
+UPDATE lanes SET paused = :paused, strict = :strict,
+  wake_at = iif(owner IS NULL AND strict AND NOT :strict, min(wake_at, :now), wake_at)
+WHERE endpoint_id = :id AND (paused <> :paused OR strict <> :strict)
+"""
 DELETE_ENDPOINT = "DELETE FROM endpoints WHERE id = :id"
 DELETE_LANE = "UPDATE lanes SET paused = 1, deleted = 1 WHERE endpoint_id = :id"
 CANCEL_DELETED = """
@@ -265,25 +317,63 @@ CANCEL = """
 UPDATE deliveries SET state = 'cancelled', reason = 'cancelled', done_at = :now
 WHERE id = :id AND state = 'pending'
 """
-REDRIVE = """
-UPDATE deliveries SET
+REDRIVEN = """
   death_reason = iif(state = 'dead', reason, death_reason),
   death_at = iif(state = 'dead', done_at, death_at),
   death_attempts = iif(state = 'dead', attempts, death_attempts),
   state = 'pending', queue = 'timed', due_at = :now, done_at = NULL, reason = NULL,
-  attempts = 0, marks = 0, replays = replays + 1
-WHERE id = :id AND state IN ('dead', 'delivered', 'cancelled')
+  attempts = 0, marks = 0, replays = replays + 1"""
+DISCARDED = "state = 'cancelled', reason = 'discarded', done_at = :now"
+REDRIVE = f"""
+UPDATE deliveries SET {REDRIVEN} WHERE id = :id AND state IN ('dead', 'delivered', 'cancelled')
 """
-DISCARD = """
-UPDATE deliveries SET state = 'cancelled', reason = 'discarded', done_at = :now WHERE id = :id AND state = 'dead'
+DISCARD = f"UPDATE deliveries SET {DISCARDED} WHERE id = :id AND state = 'dead'"
+REDRIVE_EVENT = f"""
+UPDATE deliveries SET {REDRIVEN}
+WHERE id BETWEEN :first AND :last AND state <> 'pending' AND state IN (:a, :b, :c, :d)
+  AND (:endpoint IS NULL OR endpoint_id = :endpoint)
+RETURNING id, endpoint_id
 """
+RESET_LANE = """
+UPDATE lanes SET wake_at = iif(owner IS NULL, min(wake_at, :now), wake_at) WHERE endpoint_id = :id AND deleted = 0
+"""
+
+# --- jobs ------------------------------------------------------------------------------------------------
+
+JOB_COLUMNS = """
+SELECT id, kind, filter, ids, idempotency_key, digest, state, matched, done, failed, created_at, finished_at, cursor
+FROM jobs
+"""
+CREATE_JOB = """
+INSERT INTO jobs (id, kind, filter, ids, idempotency_key, digest, matched, created_at)
+VALUES (:id, :kind, :filter, :ids, :key, :digest, :matched, :created_at)
+"""
+FIRST_JOB = f"{JOB_COLUMNS} WHERE id = :id OR (kind = :kind AND idempotency_key = :key) LIMIT 1"
+LOCK_JOB = f"{JOB_COLUMNS} WHERE id = :id AND state = 'running'"
+DEAD_OF_THESE = "WHERE id IN (SELECT id FROM asked) AND +state = 'dead' RETURNING endpoint_id"
+REDRIVE_THESE = f"WITH RECURSIVE {PIECES} UPDATE deliveries SET {REDRIVEN} {DEAD_OF_THESE}"
+DISCARD_THESE = f"WITH RECURSIVE {PIECES} UPDATE deliveries SET {DISCARDED} {DEAD_OF_THESE}"
+ADVANCE_JOB = """
+UPDATE jobs SET cursor = :cursor, done = done + :done, failed = failed + :failed,
+  state = iif(:is_last, 'done', state), finished_at = iif(:is_last, :now, NULL)
+WHERE id = :id
+"""
+RUNNING_JOBS = "SELECT id FROM jobs WHERE state = 'running' ORDER BY id"
+READ_JOB = f"{JOB_COLUMNS} WHERE id = :id"
+LIST_JOBS = f"{JOB_COLUMNS} WHERE kind = :kind AND id < :before ORDER BY id DESC LIMIT :limit"
 
 # --- reading ---------------------------------------------------------------------------------------------
 
+READ_LANES = f"""
+WITH RECURSIVE {PIECES}
+SELECT endpoint_id, owner, hold_until, head, {CIRCUIT_COLUMNS}
+FROM lanes WHERE endpoint_id IN (SELECT id FROM asked) ORDER BY endpoint_id
+"""
 CATALOGUE_NUMBER = "SELECT n FROM change_counter"
 ENDPOINT_COLUMNS = """
 SELECT id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
-       timeout, max_in_flight, created_at, updated_at
+       timeout, max_in_flight, created_at, updated_at,
+       max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit
 FROM endpoints
 """
 CATALOGUE_ENDPOINTS = f"{ENDPOINT_COLUMNS} ORDER BY id"
@@ -317,32 +407,47 @@ CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.i
 """
 READ_DELIVERY = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY} WHERE d.id = :id"
 
-# Where a list starts from. Dead and cancelled rows have an index of their own (its predicate has to be repeated
-# word for word); by account it walks that account's events, whose order is their deliveries' order; pending rows
-# are few beside the settled ones, so they are gathered from their two indexes and sorted.
-LIST_DELIVERIES = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY}"
-LIST_DELIVERIES_ENDED = f"""
+# Put together in `lists`: first the page, then what is shown of it.
+LIST_DELIVERIES = f"""
 {DELIVERY_COLUMNS}
-FROM deliveries d INDEXED BY deliveries_ended {EVENT_OF_DELIVERY}
+FROM (SELECT d.seq FROM {{source}} WHERE {{conditions}} ORDER BY {{order}} LIMIT :limit) page
+CROSS JOIN deliveries d ON d.seq = page.seq {EVENT_OF_DELIVERY}
+ORDER BY d.id DESC
 """
-LIST_DELIVERIES_OF_ACCOUNT = f"""
-{DELIVERY_COLUMNS}
-FROM events e INDEXED BY events_account CROSS JOIN deliveries d
-  ON d.id >= e.id AND d.id < coalesce((SELECT min(n.id) FROM events n WHERE n.id > e.id), :above)
-"""
-LIST_DELIVERIES_PENDING = f"""
-{DELIVERY_COLUMNS}
-FROM (SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'ready'
-      UNION ALL SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'timed') p
-CROSS JOIN deliveries d ON d.seq = p.seq {EVENT_OF_DELIVERY}
-"""
-LIST_WHERE_ENDED = "d.state IN ('dead', 'cancelled')"
-LIST_WHERE_STATE = {
+# Where a page starts from. By account it walks that account's events, whose order is their deliveries' order;
+# pending rows are few beside the settled ones, so they are gathered from their two indexes and sorted.
+LIST_ALL = "deliveries d"
+LIST_OF_ENDPOINT = "deliveries d INDEXED BY deliveries_endpoint"
+LIST_ENDED_OF_ENDPOINT = {
+    "dead": "deliveries d INDEXED BY deliveries_dead",
+    "cancelled": "deliveries d INDEXED BY deliveries_cancelled",
+}
+LIST_ENDED = "deliveries d INDEXED BY deliveries_ended"
+LIST_REPLAYED = "deliveries d INDEXED BY deliveries_replayed"
+LIST_OF_ACCOUNT = """events e INDEXED BY events_account CROSS JOIN deliveries d
+  ON d.id >= e.id AND d.id < coalesce((SELECT min(n.id) FROM events n WHERE n.id > e.id), :above)"""
+LIST_PENDING = """(
+    SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'ready'
+    UNION ALL SELECT seq FROM deliveries WHERE state = 'pending' AND queue = 'timed') p
+  CROSS JOIN deliveries d ON d.seq = p.seq"""
+LIST_PENDING_OF_ENDPOINT = """(
+    SELECT seq FROM deliveries INDEXED BY deliveries_ready
+    WHERE endpoint_id = :endpoint AND state = 'pending' AND queue = 'ready'
+    UNION ALL SELECT seq FROM deliveries INDEXED BY deliveries_timed
+    WHERE endpoint_id = :endpoint AND state = 'pending' AND queue = 'timed') p
+  CROSS JOIN deliveries d ON d.seq = p.seq"""
+IN_STATE = {
     "pending": "d.state = 'pending'",
     "delivered": "d.state = 'delivered'",
-    "dead": "d.state = 'dead'",
-    "cancelled": "d.state = 'cancelled'",
+    # The predicate of an index has to be repeated word for word.
+    "dead": "d.state = 'dead' AND d.state IN ('dead', 'cancelled')",
+    "cancelled": "d.state = 'cancelled' AND d.state IN ('dead', 'cancelled')",
 }
+COUNT_DEAD = "SELECT count(*) FROM {source} WHERE {conditions}"
+LOOK_AT_DEAD = """
+SELECT count(*), max(id) FROM (SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT :limit)
+"""
+PICK_DEAD = "SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT :limit"
 READ_ATTEMPTS = """
 SELECT id, delivery_id, number, replays, at, outcome, duration, status, error, error_detail,
        dns, connect, tls, first_byte, request_url, request_headers, response_headers,

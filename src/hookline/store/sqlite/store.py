@@ -20,6 +20,7 @@ from hookline.model import (
     EndpointId,
     Event,
     EventId,
+    JobId,
     State,
     WorkerId,
 )
@@ -27,19 +28,25 @@ from hookline.store.contract import (
     Acceptance,
     Catalogue,
     DeliveryFilter,
+    Job,
+    JobKind,
+    JobStep,
+    Lane,
+    LaneNote,
     Load,
     Loaded,
     Publication,
     Pulse,
     Release,
     Settlement,
+    Suspect,
     Taken,
     Verdict,
     Want,
     Worker,
 )
 from hookline.store.migrations import refuse_unless_current
-from hookline.store.sqlite import accepting, migrating, operators, owning, reading, workers
+from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
 from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.faults import translated
 from hookline.store.sqlite.lock import ServingLock
@@ -153,9 +160,28 @@ class SqliteStore:
         """The payload of an event whose row exists."""
         return await self._load(partial(owning.payload, event=event))
 
-    async def settle(self, worker: WorkerId, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
-        """Fenced: attempt, delivery in one commit; one verdict for each settlement, in order."""
-        return await self._write(partial(owning.settle, worker=worker, batch=batch, now=now))
+    async def settle(
+        self,
+        worker: WorkerId,
+        batch: Sequence[Settlement],
+        *,
+        notes: Sequence[LaneNote] = (),
+        now: float,
+    ) -> list[Verdict]:
+        """Fenced: attempt, delivery and notes in one commit; one verdict for each settlement, in order."""
+        return await self._write(partial(owning.settle, worker=worker, batch=batch, notes=notes, now=now))
+
+    async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:
+        """Fenced: write notes down by themselves; those that were still owned."""
+        return await self._write(partial(owning.note, worker=worker, notes=notes))
+
+    async def mark(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
+        """Fenced: count one mark more on pending deliveries before they are sent; those that were marked."""
+        return await self._write(partial(owning.mark, worker=worker, suspects=suspects, now=now))
+
+    async def condemn(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
+        """Fenced: pending -> dead (`crash_limit`), without an attempt; those that are dead now."""
+        return await self._write(partial(owning.condemn, worker=worker, suspects=suspects, now=now))
 
     async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
         """Fenced: let lanes go; those that were let go."""
@@ -213,9 +239,9 @@ class SqliteStore:
         """Add an endpoint and its lane."""
         await self._write(partial(operators.create_endpoint, endpoint=endpoint, now=now))
 
-    async def update_endpoint(self, endpoint: Endpoint, *, now: float) -> bool:
-        """Replace an endpoint; a disabled one's lane is paused. False when it is gone."""
-        return await self._write(partial(operators.update_endpoint, endpoint=endpoint, now=now))
+    async def update_endpoint(self, endpoint: Endpoint, *, was: float, now: float) -> bool:
+        """Replace the endpoint read with `updated_at = was`; False when it is gone, or was changed meanwhile."""
+        return await self._write(partial(operators.update_endpoint, endpoint=endpoint, was=was, now=now))
 
     async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
         """Delete an endpoint, leaving a paused tombstone of its lane."""
@@ -241,7 +267,52 @@ class SqliteStore:
         """dead -> cancelled."""
         return await self._write(partial(operators.discard, delivery=delivery, now=now))
 
+    async def redrive_event(
+        self,
+        event: EventId,
+        *,
+        endpoint: EndpointId | None,
+        states: Sequence[State],
+        now: float,
+    ) -> list[tuple[DeliveryId, EndpointId]]:
+        """Redrive those of an event's deliveries that are in one of the states (never pending ones)."""
+        return await self._write(
+            partial(operators.redrive_event, event=event, endpoint=endpoint, states=states, now=now)
+        )
+
+    async def reset_circuit(self, endpoint: EndpointId, *, now: float) -> bool:
+        """Ask the lane's owner to close its circuit; a free lane is made to be taken. False when there is none."""
+        return await self._write(partial(operators.reset_circuit, endpoint=endpoint, now=now))
+
+    async def create_job(self, job: Job, *, now: float) -> Job:
+        """Start a job; the first one's job if the idempotency key was used for its kind."""
+        return await self._write(partial(jobs.create, job=job))
+
+    async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
+        """Do up to `limit` of a running job's dead letters, by id; None when the job is not running."""
+        return await self._write(partial(jobs.advance, id=job, limit=limit, now=now))
+
+    async def running_jobs(self) -> list[JobId]:
+        """Jobs that are not finished, oldest first."""
+        return await self._read(reading.running_jobs)
+
     # reading
+
+    async def job(self, job: JobId) -> Job | None:
+        """One job."""
+        return await self._read(partial(reading.job, job=job))
+
+    async def list_jobs(self, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
+        """Newest first, from below the id `after`."""
+        return await self._read(partial(reading.list_jobs, kind=kind, after=after, limit=limit))
+
+    async def count_dead(self, filter: DeliveryFilter) -> int:
+        """How many dead letters match."""
+        return await self._read(partial(reading.count_dead, filter=filter))
+
+    async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
+        """Those of them that exist."""
+        return await self._read(partial(reading.lanes, ids=ids))
 
     async def catalogue(self) -> Catalogue:
         """All endpoints and the change number they include, in one snapshot."""

@@ -1,0 +1,110 @@
+"""How do commands speak to a server?
+
+One request at a time over one connection. What the server refuses becomes a command's end, with the server's
+own words; what it cannot be reached for becomes another.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from hookline.cli.exits import FAILED, NOT_FOUND, REFUSED, UNREACHABLE, CommandError
+from hookline.version import USER_AGENT
+
+TIMEOUT_S = 60.0
+PAGE = 200
+
+_REFUSALS = frozenset({401, 403, 409, 413, 422})
+_SETTING = "(HOOKLINE_URL, --url)"
+
+
+class Client:
+    """A server's API."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        parts = urlsplit(url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._url = url
+        self._prefix = parts.path
+        self._connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+        self._headers = {"user-agent": USER_AGENT, "accept": "application/json"}
+        if key is not None:
+            self._headers["authorization"] = f"Bearer {key}"
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What the server shows; parameters that are None are not given."""
+        given = {name: _parameter(value) for name, value in query.items() if value is not None}
+        return self._call("GET", f"{path}?{urlencode(given)}" if given else path)
+
+    def post(self, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Any:
+        """Ask for something to be done."""
+        return self._call("POST", path, body, headers)
+
+    def patch(self, path: str, body: Any) -> Any:
+        """Change something."""
+        return self._call("PATCH", path, body)
+
+    def delete(self, path: str) -> None:
+        """Delete something."""
+        self._call("DELETE", path)
+
+    def pages(self, path: str, *, limit: int | None, **query: Any) -> Iterator[Any]:
+        """The objects of a list, page by page; all of them without a limit."""
+        left, cursor = limit, None
+        while left is None or left > 0:
+            size = PAGE if left is None else min(left, PAGE)
+            page = self.get(path, limit=size, cursor=cursor, **query)
+            yield from page["data"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+            left = None if left is None else left - len(page["data"])
+
+    def _call(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        sent = {**self._headers, **(headers or {})}
+        content = None
+        if body is not None:
+            sent["content-type"] = "application/json"
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        elif method == "POST":
+            content = b""
+        try:
+            self._connection.request(method, self._prefix + path, content, sent)
+            answer = self._connection.getresponse()
+            text = answer.read()
+        except (OSError, HTTPException, UnicodeError) as error:
+            self._connection.close()
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise CommandError(f"cannot reach {self._url} {_SETTING}: {why}.", UNREACHABLE) from None
+        if answer.status < 300:
+            return self._read(text) if text else None
+        raise self._refusal(answer.status, answer.getheader("content-type"), text)
+
+    def _read(self, text: bytes) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise self._stranger() from None
+
+    def _refusal(self, status: int, media: str | None, text: bytes) -> CommandError:
+        if media != "application/problem+json":
+            return self._stranger(f", it said {status}")
+        problem = self._read(text)
+        where = {each["pointer"] for each in problem["errors"]} - {""}
+        detail = f"{problem['detail']}{f' ({chr(44).join(sorted(where))})' if where else ''}"
+        if status == 404:
+            return CommandError(detail, NOT_FOUND)
+        if status in _REFUSALS:
+            return CommandError(detail, REFUSED)
+        return CommandError(detail, UNREACHABLE if status == 503 else FAILED)
+
+    def _stranger(self, more: str = "") -> CommandError:
+        return CommandError(f"what answers at {self._url} {_SETTING} is not hookline{more}.", UNREACHABLE)
+
+
+def _parameter(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,74 @@
+"""What can be seen of deliveries and done about them from a shell?"""
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from hookline.cli.exits import Errors
+from hookline.cli.options import connect, json_option, limit_option, read_past, url_option
+from hookline.cli.showing import print_fields, print_rows, say
+
+COLUMNS = ("id", "endpoint_id", "event_type", "state", "attempts", "waiting_for", "last_status", "due_at")
+
+
+@click.group()
+def deliveries() -> None:
+    """Deliveries: an event on its way to one endpoint."""
+
+
+@deliveries.command("list")
+@click.option("--state", help="pending, delivered, dead or cancelled.")
+@click.option("--endpoint", "endpoint_id", metavar="ID", help="To this endpoint.")
+@click.option("--event", "event_id", metavar="ID", help="Of this event.")
+@click.option("--account", help="Of this account.")
+@click.option("--type", "event_type", help="Of events of this type.")
+@click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
+@click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
+@limit_option
+@url_option
+@json_option
+def list_deliveries(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+    """Print deliveries, newest first."""
+    with Errors():
+        print_rows(connect(url).pages("/v1/deliveries", limit=limit, **filter), COLUMNS, as_json=as_json)
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@click.option("--attempts", is_flag=True, help="With every request that was made.")
+@url_option
+@json_option
+def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> None:
+    """Print a delivery."""
+    with Errors():
+        client = connect(url)
+        path = f"/v1/deliveries/{quote(delivery_id, safe='')}"
+        delivery = client.get(path)
+        if attempts:
+            delivery["attempt_log"] = list(client.pages(f"{path}/attempts", limit=None))
+        print_fields(delivery, as_json=as_json)
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@url_option
+@json_option
+def cancel(delivery_id: str, url: str | None, as_json: bool) -> None:
+    """Give up a pending delivery."""
+    _do("cancel", delivery_id, url, as_json)
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@url_option
+@json_option
+def retry(delivery_id: str, url: str | None, as_json: bool) -> None:
+    """Make a pending delivery due now."""
+    _do("retry", delivery_id, url, as_json)
+
+
+def _do(verb: str, delivery_id: str, url: str | None, as_json: bool) -> None:
+    with Errors():
+        delivery = connect(url).post(f"/v1/deliveries/{quote(delivery_id, safe='')}/{verb}")
+        say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)

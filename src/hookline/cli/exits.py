@@ -1,0 +1,45 @@
+"""How does a command end?
+
+With 0, or with one line on stderr and a code that a script can tell apart.
+"""
+
+import sys
+from typing import NoReturn
+
+import click
+
+from hookline.errors import ConfigError, HooklineError, StoreUnavailable
+
+FAILED, USAGE, UNREACHABLE, NOT_FOUND, REFUSED = 1, 2, 3, 4, 5
+
+
+class CommandError(HooklineError):
+    """A command cannot go on; `code` is what it exits with."""
+
+    def __init__(self, text: str, code: int = FAILED) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Errors:
+    """One line on stderr and an exit code for whatever a command cannot go on with."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        match error:
+            case CommandError():
+                _fail(error, error.code)
+            case ConfigError():
+                _fail(error, USAGE)
+            case StoreUnavailable():
+                _fail(error, UNREACHABLE)
+            case HooklineError():
+                _fail(error, FAILED)
+
+
+def _fail(error: Exception, code: int) -> NoReturn:
+    text = "".join(each if each.isprintable() else " " for each in str(error))
+    click.echo(f"hookline: {' '.join(text.split())}", err=True)
+    sys.exit(code)

@@ -1,0 +1,58 @@
+"""How does a command wait for a job on the server?
+
+It asks now and then and shows a bar, on a terminal only. The job does not need it: interrupting the command
+leaves the job running.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hookline.cli.exits import FAILED, CommandError
+from hookline.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from hookline.cli.client import Client
+
+_LOOK_EVERY = 0.2  # seconds
+
+Job = dict[str, Any]
+
+
+def follow(client: "Client", path: str, job: Job) -> Job:
+    """The job once it is finished."""
+    try:
+        with _bar(path, job) as show:
+            return asyncio.run(_follow(client, path, job, show, SystemClock()))
+    except KeyboardInterrupt:
+        click.echo(f"The job {job['id']} goes on; see {path}/{job['id']}.", err=True)
+        raise
+
+
+async def _follow(client: "Client", path: str, job: Job, show: Callable[[Job], None], clock: Clock) -> Job:
+    while True:
+        show(job)
+        if job["state"] == "done":
+            return job
+        if job["state"] != "running":
+            raise CommandError(f"the job {job['id']} has failed after {job['done']:,}.", FAILED)
+        await clock.sleep(_LOOK_EVERY)
+        job = client.get(f"{path}/{job['id']}")
+
+
+@contextlib.contextmanager
+def _bar(path: str, job: Job) -> Iterator[Callable[[Job], None]]:
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(path.rpartition("/")[2], total=job["matched"])
+        yield lambda now: progress.update(task, completed=now["done"] + now["failed"], total=now["matched"])

@@ -1,0 +1,83 @@
+"""Which options do commands share?"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hookline import config, rfc3339
+from hookline.ranges import seconds
+
+if TYPE_CHECKING:
+    from hookline.cli.client import Client
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+url_option = click.option(
+    "--url", metavar="URL", help="The server.  [HOOKLINE_URL; default http://127.0.0.1:8080]"
+)
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Print at most this many."
+)
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+def read_past(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """A time with a zone, or how long ago."""
+    return _moment(value, sign=-1)
+
+
+def read_future(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """A time with a zone, or in how long."""
+    return _moment(value, sign=1)
+
+
+def _moment(value: str | None, *, sign: int) -> str | None:
+    if value is None:
+        return None
+    away = seconds(value) if value[-1:].isalpha() else None
+    try:
+        if away is not None:
+            from hookline.clock import SystemClock
+
+            return rfc3339.show(SystemClock().wall() + sign * away)
+        return rfc3339.show(rfc3339.read(value))
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{value!r} is neither a span (90s, 15m, 2h, 7d) nor a time (2026-01-31T12:00:00Z)"
+        ) from None
+
+
+def dead_letter_filter(command: _Command) -> _Command:
+    """The options that choose dead letters."""
+    for option in (
+        click.option(
+            "--until",
+            callback=read_past,
+            metavar="TIME",
+            help="That died before this: a time, or how long ago.",
+        ),
+        click.option("--since", callback=read_past, metavar="TIME", help="That died after this, such as 2h."),
+        click.option("--reason", help="exhausted, rejected, gone or crash_limit."),
+        click.option("--type", "event_type", help="Of events of this type."),
+        click.option("--account", help="Of this account."),
+        click.option("--endpoint", "endpoint_id", metavar="ID", help="Of this endpoint."),
+    ):
+        command = option(command)
+    return command
+
+
+def connect(url: str | None) -> "Client":
+    """The server that flag, variable or file name."""
+    from hookline.cli.client import Client
+
+    settings = config.load({"url": url}, environ=os.environ, file=Path(config.FILE))
+    return Client(settings.url, settings.api_key)
+
+
+def settings(flags: dict[str, Any]) -> config.Settings:
+    """The settings of this process."""
+    return config.load(flags, environ=os.environ, file=Path(config.FILE))

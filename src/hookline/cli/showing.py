@@ -1,0 +1,81 @@
+"""How is data printed?
+
+As aligned columns or `name: value` lines for people, as JSON for programs. What receivers and publishers wrote
+never reaches a terminal with its control characters.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+_WIDEST = 60
+
+
+def print_json(value: Any) -> None:
+    """One JSON value."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def say(text: str, value: Any, *, as_json: bool) -> None:
+    """What was done: a sentence for people, the whole value for programs."""
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(text)
+
+
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
+    """A list: the named fields of each, `a.b` being a field of a field; as JSON with everything."""
+    found = list(rows)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("Nothing.", err=True)
+        return
+    table = [[_cell(_field(row, column)) for column in columns] for row in found]
+    widths = [max(len(row[place]) for row in [columns, *table]) for place in range(len(columns))]
+    click.echo(_line([column.upper() for column in columns], widths))
+    for row in table:
+        click.echo(_line(row, widths))
+
+
+def print_fields(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """One object."""
+    if as_json:
+        print_json(value)
+        return
+    width = max(map(len, value), default=0)
+    for name, each in value.items():
+        click.echo(f"{name.ljust(width)}  {printable(_text(each))}".rstrip())
+
+
+def printable(text: str) -> str:
+    """The text without what could move a terminal's cursor or change its colours."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def _field(row: Mapping[str, Any], column: str) -> Any:
+    value: Any = row
+    for name in column.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _cell(value: Any) -> str:
+    text = printable(_text(value)) or "-"
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -1,0 +1,247 @@
+"""May a lane send now, and if not, when?
+
+Circuit, rate limit and rests are decided here, in memory and exactly: a lane has one owner. What must survive
+the owner is written down with the settlement that changed it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from hookline.model import (
+    FOREVER,
+    LONG_AGO,
+    Circuit,
+    CircuitState,
+    DeliveryId,
+    Endpoint,
+    Outcome,
+)
+from hookline.rules import circuit as circuits
+from hookline.rules import limits
+from hookline.rules.slowness import is_very_slow
+from hookline.store.contract import Taken
+
+_SAMPLES = 100  # of response times, for the slowness of an endpoint
+_LONGEST_REST = 300.0  # seconds a whole lane rests for one Retry-After
+_LONG = 5.0  # seconds of rest that make it worth letting a lane go
+_PROBE_GRACE = 2.0  # seconds after a probe's deadline at which another may try
+
+
+class Gate:
+    """What holds an owned lane back."""
+
+    __slots__ = (
+        "_bucket",
+        "_endpoint",
+        "_first_success",
+        "_is_probe_granted",
+        "_now",
+        "_successes",
+        "applied",
+        "circuit",
+        "durations",
+        "head",
+        "hold_until",
+        "is_plain",
+        "version",
+        "written",
+    )
+
+    def __init__(self, taken: Taken, endpoint: Endpoint | None, *, now: Callable[[], float]) -> None:
+        self._now = now
+        self._endpoint = endpoint
+        self.circuit = taken.circuit
+        self.hold_until = taken.hold_until
+        self.head = taken.head
+        self.applied = taken.applied
+        self.durations: deque[float] = deque(maxlen=_SAMPLES)
+        self.version = 0  # counts changes that are to be written down
+        self.written = 0
+        self._is_probe_granted = False
+        self._successes = 0  # not yet counted in the circuit, since `_first_success`
+        self._first_success = LONG_AGO
+        self._bucket: limits.Bucket | None = None
+        if endpoint is not None and endpoint.rate_limit is not None:
+            known = taken.tokens is not None and taken.tokens_at is not None
+            self._bucket = (
+                limits.Bucket(taken.tokens or 0.0, taken.tokens_at or 0.0)
+                if known
+                else limits.full(endpoint.rate_limit, now=now())
+            )
+        self.is_plain = False
+        self._settle_down()
+
+    @property
+    def is_dirty(self) -> bool:
+        """Has something changed that is not written down?"""
+        return self.version != self.written
+
+    def now(self) -> float:
+        """The store's time."""
+        return self._now()
+
+    @property
+    def bucket(self) -> limits.Bucket | None:
+        return self._bucket
+
+    def follow(self, endpoint: Endpoint | None) -> None:
+        """The endpoint was changed: its limits hold from now on."""
+        self._endpoint = endpoint
+        limit = None if endpoint is None else endpoint.rate_limit
+        if limit is None:
+            self._bucket = None
+        elif self._bucket is None:
+            self._bucket = limits.full(limit, now=self._now())
+        if (
+            endpoint is not None
+            and endpoint.circuit is None
+            and self.circuit.state is not CircuitState.CLOSED
+        ):
+            self.reset(self.applied)
+        self._settle_down()
+
+    def opens_at(self) -> float:
+        """When the lane may send; not later than now: it may. Forever: not by time alone."""
+        if self.is_plain:
+            return LONG_AGO
+        now = self._now()
+        if self.circuit.state is not CircuitState.CLOSED:
+            return now if self._is_probe_granted else FOREVER
+        opens = self.hold_until
+        limit = None if self._endpoint is None else self._endpoint.rate_limit
+        if self._bucket is not None and limit is not None:
+            opens = max(opens, limits.next_at(self._bucket, limit, now=now))
+        if opens <= now:
+            self._settle_down()
+        return opens
+
+    def is_held_back(self) -> bool:
+        """Will the lane be unable to send for a while, so that it may as well be let go?"""
+        return not self.is_plain and (
+            self.wants_no_probe_yet() or (self.hold_until > self._now() + _LONG and not self.is_probing)
+        )
+
+    def wants_no_probe_yet(self) -> bool:
+        """Is the circuit open, and its cooldown not over?"""
+        probe_at = self.circuit.probe_at
+        return (
+            self.circuit.state is not CircuitState.CLOSED
+            and not self._is_probe_granted
+            and probe_at is not None
+            and self._now() < probe_at
+        )
+
+    def wants_probe(self) -> bool:
+        """Is the circuit open, its cooldown over, and no probe under way?"""
+        return (
+            self.circuit.state is not CircuitState.CLOSED
+            and not self._is_probe_granted
+            and self._now() >= (self.circuit.probe_at or LONG_AGO)
+        )
+
+    @property
+    def is_probing(self) -> bool:
+        return self._is_probe_granted
+
+    def begin_probe(self) -> None:
+        """One probe may be sent, once this is written down; nobody else's before its time is over."""
+        timeout = 10.0 if self._endpoint is None else self._endpoint.timeout
+        until = self._now() + timeout + _PROBE_GRACE
+        self.circuit = circuits.begin_probe(self.circuit, until=until)
+        self.hold_until = until
+        self._change()
+
+    def grant_probe(self) -> None:
+        """The probe is written down: let one delivery through."""
+        self._is_probe_granted = True
+
+    def spend(self) -> bool:
+        """A request is admitted; says whether it is the circuit's probe."""
+        if self.is_plain:
+            return False
+        limit = None if self._endpoint is None else self._endpoint.rate_limit
+        if self._bucket is not None and limit is not None:
+            self._bucket = limits.take(self._bucket, limit, now=self._now()) or self._bucket
+        return self._is_probe_granted
+
+    def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
+        """An attempt was answered."""
+        self.durations.append(duration)
+        policy = None if self._endpoint is None else self._endpoint.circuit
+        if outcome is Outcome.ACCEPTED and self.is_plain and not self.circuit.failures:
+            if policy is not None:
+                now = self._now()
+                if now - self._first_success >= policy.window_s / circuits.SLICES:
+                    self._count_successes()
+                    self._first_success = now
+                self._successes += 1
+            return
+        now = self._now()
+        self._count_successes()
+        before = self.circuit
+        if policy is not None:
+            if was_probe:
+                self._is_probe_granted = False
+                self.circuit = circuits.after_probe(before, outcome, policy=policy, now=now, asked=asked)
+                self.hold_until = self.circuit.probe_at or LONG_AGO
+            else:
+                self.circuit = circuits.after_answer(
+                    before, outcome, policy=policy, now=now, is_slow=is_very_slow(self.durations)
+                )
+                if self.circuit.state is CircuitState.OPEN and before.state is CircuitState.CLOSED:
+                    self.hold_until = max(self.hold_until, self.circuit.probe_at or now)
+        if outcome is Outcome.THROTTLED and asked is not None:
+            self.hold_until = max(self.hold_until, now + min(asked, _LONGEST_REST))
+            self._change()
+        if _shown(before) != _shown(self.circuit):
+            self._change()
+        self._settle_down()
+
+    def _count_successes(self) -> None:
+        """Bring the successes of the last while into the circuit; until something fails nobody looks at it."""
+        policy = None if self._endpoint is None else self._endpoint.circuit
+        if self._successes and policy is not None:
+            self.circuit = circuits.after_successes(
+                self.circuit, self._successes, policy=policy, now=self._first_success
+            )
+        self._successes = 0
+        self._first_success = LONG_AGO
+
+    def set_head(self, head: DeliveryId | None, *, until: float = LONG_AGO) -> None:
+        """Strict order: this delivery goes before any other, not before `until`; None: the next one may go."""
+        if head == self.head and head is None:
+            return
+        self.head = head
+        self.hold_until = max(self.hold_until, until)
+        self._change()
+        self._settle_down()
+
+    def rest(self, until: float) -> None:
+        """Send nothing before this; known to this owner only."""
+        self.hold_until = max(self.hold_until, until)
+        self._settle_down()
+
+    def reset(self, applied: int) -> None:
+        """An operator closed the circuit, by the change of this number."""
+        self.circuit = circuits.reset(self.circuit)
+        self._is_probe_granted = False
+        self.hold_until = LONG_AGO
+        self.applied = max(self.applied, applied)
+        self._change()
+        self._settle_down()
+
+    def _change(self) -> None:
+        self.version += 1
+
+    def _settle_down(self) -> None:
+        """Is there anything to check at all?"""
+        self.is_plain = (
+            self.circuit.state is CircuitState.CLOSED
+            and self._bucket is None
+            and self.hold_until <= self._now()
+        )
+
+
+def _shown(circuit: Circuit) -> tuple[object, ...]:
+    """What of a circuit is worth a write by itself; counts of successes are not."""
+    return circuit.state, circuit.failures, circuit.probe_at, circuit.last_failure_at

@@ -1,0 +1,87 @@
+"""Who carries out bulk replays and discards?
+
+Any process that delivers, one transaction at a time. How far a job is, is written with each step, so whoever
+comes next goes on from there; two at the same job leave it to one of them.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+
+from hookline import ids
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.model import EndpointId, JobId
+from hookline.pipeline.bury import sweep
+from hookline.store.contract import JobState, Store
+
+STEP = 500  # dead letters in one transaction: other writers wait for no more than that
+
+_LOOK_EVERY = 3.0  # seconds; others' jobs, and those that others left
+_BACKOFF = 0.5  # seconds after the store did not answer
+
+log = structlog.get_logger()
+
+
+class Jobs:
+    """Carries out running jobs, turn by turn."""
+
+    def __init__(
+        self, store: Store, clock: Clock, announce: Callable[[EndpointId], None], *, step: int = STEP
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._announce = announce  # rows of this lane are committed and due
+        self._limit = step
+        self._some = asyncio.Event()
+
+    def nudge(self) -> None:
+        """A job was created: look now."""
+        self._some.set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            self._some.clear()
+            try:
+                await self._work_through(deque(await self._store.running_jobs()))
+            except StoreUnavailable as error:
+                log.debug("job.interrupted", error=str(error))
+                await self._recover()
+                continue
+            await self._clock.wait(self._some, _LOOK_EVERY)
+
+    async def _work_through(self, jobs: deque[JobId]) -> None:
+        while jobs:
+            job = jobs.popleft()
+            if await self._step(job):
+                jobs.append(job)
+
+    async def _step(self, id: JobId) -> bool:
+        """One transaction; says whether there is more to do here."""
+        failpoint("job.before")
+        step = await self._store.advance_job(id, limit=self._limit, now=self._clock.now())
+        if step is None:
+            return False
+        failpoint("job.after")
+        for lane in step.lanes:
+            self._announce(lane)
+        if step.job.state is JobState.RUNNING:
+            return True
+        log.info(
+            "job.finished", job=ids.show(step.job.kind.value, id), done=step.job.done, failed=step.job.failed
+        )
+        return False
+
+    async def _recover(self) -> None:
+        """Wait until the store answers; a step may have been committed whose lanes nobody was told of."""
+        while True:
+            await self._clock.sleep(_BACKOFF)
+            try:
+                await sweep(self._store, self._clock)
+            except StoreUnavailable:
+                continue
+            return

@@ -1,0 +1,23 @@
+"""Is an endpoint slow?"""
+
+from collections.abc import Sequence
+
+SLOW = 2.0  # seconds: flagged
+VERY_SLOW = 5.0  # seconds: the circuit then trips at half its threshold
+ENOUGH = 20  # samples below which nothing is said
+
+
+def p95(durations: Sequence[float]) -> float:
+    """The 95th percentile by nearest rank, of at least one sample."""
+    ordered = sorted(durations)
+    return ordered[-(-95 * len(ordered) // 100) - 1]
+
+
+def is_slow(durations: Sequence[float]) -> bool:
+    """Should people be told that the endpoint is slow?"""
+    return len(durations) >= ENOUGH and p95(durations) > SLOW
+
+
+def is_very_slow(durations: Sequence[float]) -> bool:
+    """Do the slowest answers take so long that fewer failures should trip the circuit?"""
+    return len(durations) >= ENOUGH and p95(durations) > VERY_SLOW

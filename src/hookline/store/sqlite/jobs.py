@@ -1,0 +1,70 @@
+"""How are many dead letters replayed or discarded, a few at a time?
+
+A step and its progress are one transaction: a process that dies between two steps leaves a job that the next
+one goes on with, and no letter is done twice.
+"""
+
+import sqlite3
+
+from hookline.model import DeliveryId, JobId
+from hookline.store.contract import Job, JobKind, JobStep
+from hookline.store.sqlite import lists, operators, sql
+from hookline.store.sqlite.rows import job_values, packed, read_job
+
+_MOVES = {JobKind.REPLAY: sql.REDRIVE_THESE, JobKind.DISCARD: sql.DISCARD_THESE}
+_AHEAD = 5_000  # dead letters looked at in one step: a filter that few of them match must not make it long
+
+
+def create(connection: sqlite3.Connection, job: Job) -> Job:
+    values = job_values(job)
+    key = {name: values[name] for name in ("id", "kind", "key")}
+    first = connection.execute(sql.FIRST_JOB, key).fetchone()
+    if first is None:
+        matched = len(set(job.ids))
+        if not job.ids:
+            (matched,) = connection.execute(*lists.dead_count(job.filter, before=job.created_at)).fetchone()
+        connection.execute(sql.CREATE_JOB, values | {"matched": matched})
+        first = connection.execute(sql.FIRST_JOB, key).fetchone()
+    return read_job(first)
+
+
+def advance(connection: sqlite3.Connection, id: JobId, *, limit: int, now: float) -> JobStep | None:
+    row = connection.execute(sql.LOCK_JOB, {"id": id}).fetchone()
+    if row is None:
+        return None
+    job, cursor = read_job(row), row[-1]
+    if job.ids:
+        left = [delivery for delivery in job.ids if cursor is None or delivery > cursor]
+        picked, is_last = left[:limit], len(left) <= limit
+        cursor = picked[-1] if picked else cursor
+    else:
+        picked, cursor, is_last = _pick(connection, job, cursor, limit=limit)
+    moved = connection.execute(_MOVES[job.kind], {"ids": packed(picked), "now": now}).fetchall()
+    lanes = {row[0] for row in moved}
+    progress = {
+        "id": id,
+        "cursor": cursor,
+        "done": len(moved),
+        "failed": len(picked) - len(moved) if job.ids else 0,
+        "is_last": is_last,
+        "now": now,
+    }
+    connection.execute(sql.ADVANCE_JOB, progress)
+    operators.tell_owners(connection, lanes, now=now)
+    advanced = read_job(connection.execute(sql.READ_JOB, {"id": id}).fetchone())
+    return JobStep(advanced, tuple(sorted(lanes)) if job.kind is JobKind.REPLAY else ())
+
+
+def _pick(
+    connection: sqlite3.Connection, job: Job, cursor: DeliveryId | None, *, limit: int
+) -> tuple[list[DeliveryId], DeliveryId | None, bool]:
+    """The letters of this step, how far it looked, and whether nothing is left behind that."""
+    ahead = max(limit, _AHEAD)
+    looked_at, last = connection.execute(*lists.dead_ahead(job.filter, after=cursor, limit=ahead)).fetchone()
+    if last is None:
+        return [], cursor, True
+    statement = lists.dead_to_pick(job.filter, before=job.created_at, after=cursor, last=last, limit=limit)
+    picked = [row[0] for row in connection.execute(*statement)]
+    if len(picked) == limit:
+        return picked, picked[-1], False
+    return picked, last, looked_at < ahead

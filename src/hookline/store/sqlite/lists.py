@@ -1,0 +1,143 @@
+"""Which statement lists the deliveries that match a filter, from the start that reads the fewest rows?
+
+States stand in it as literals, so that the partial indexes can be used; everything else is bound.
+"""
+
+from typing import Any
+
+from hookline.ids import event_of
+from hookline.model import DeliveryId, State
+from hookline.store.contract import DeliveryFilter
+from hookline.store.sqlite import sql
+from hookline.store.sqlite.rows import ABOVE_ALL_IDS, delivery_range
+
+_REPLAYED = "d.state = 'pending' AND d.death_at IS NOT NULL"
+_DIED_AT = "iif(d.state = 'dead', d.done_at, d.death_at)"
+
+Statement = tuple[str, dict[str, Any]]
+
+
+class Conditions:
+    """What a row has to be, with the values that are bound."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._conditions = ["true"]
+        self._needs_event = False
+
+    def add(self, condition: str, name: str, value: Any, *, of_event: bool = False) -> None:
+        """`condition` names the value; nothing is asked for by None."""
+        if value is not None:
+            self.values[name] = value
+            self._conditions.append(condition)
+            self._needs_event = self._needs_event or of_event
+
+    def also(self, *more: str) -> str:
+        """All of them, and these."""
+        return " AND ".join([*self._conditions, *more])
+
+    def source(self, deliveries: str) -> str:
+        """Where the rows come from: with their events only if a condition is about those."""
+        return f"{deliveries} {sql.EVENT_OF_DELIVERY}" if self._needs_event else deliveries
+
+
+def delivery_list(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement:
+    """Newest first, from below `after`."""
+    asked = _asked(filter)
+    asked.add("d.id < :after", "after", after)
+    asked.values["limit"] = limit
+    if filter.is_replayed:
+        state = _REPLAYED
+    elif filter.state is not None:
+        state = sql.IN_STATE[filter.state]
+    else:
+        state = "true"
+    if _is_by_account(filter):
+        asked.values["above"] = ABOVE_ALL_IDS
+        asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
+        source, order = sql.LIST_OF_ACCOUNT, "e.id DESC, d.id DESC"
+    else:
+        source, order = asked.source(_start(filter)), "d.id DESC"
+    statement = sql.LIST_DELIVERIES.format(source=source, conditions=asked.also(state), order=order)
+    return statement, asked.values
+
+
+def dead_count(filter: DeliveryFilter, *, before: float | None = None) -> Statement:
+    """How many dead letters match, of those that died `before`."""
+    asked = _asked(filter)
+    asked.add("d.done_at < :before", "before", before)
+    return sql.COUNT_DEAD.format(
+        source=asked.source(_start_of_dead(filter)), conditions=_dead(asked)
+    ), asked.values
+
+
+def dead_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement:
+    """How many dead letters, at most `limit`, come next by id whether they match or not, and the last one's id."""
+    asked = _asked(DeliveryFilter(endpoint_id=filter.endpoint_id, event_id=filter.event_id))
+    asked.add("d.id > :after", "after", after)
+    asked.values["limit"] = limit
+    return sql.LOOK_AT_DEAD.format(source=_start_of_dead(filter), conditions=_dead(asked)), asked.values
+
+
+def dead_to_pick(
+    filter: DeliveryFilter, *, before: float, after: DeliveryId | None, last: DeliveryId, limit: int
+) -> Statement:
+    """Those that match and died `before`, by id above `after` up to `last`."""
+    asked = _asked(filter)
+    asked.add("d.done_at < :before", "before", before)
+    asked.add("d.id > :after", "after", after)
+    asked.add("d.id <= :upto", "upto", last)
+    asked.values["limit"] = limit
+    return sql.PICK_DEAD.format(
+        source=asked.source(_start_of_dead(filter)), conditions=_dead(asked)
+    ), asked.values
+
+
+def _asked(filter: DeliveryFilter) -> Conditions:
+    asked = Conditions()
+    asked.add("d.endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
+    if filter.event_id is not None:
+        ends = delivery_range(filter.event_id)
+        asked.add("d.id >= :first", "first", ends["first"])
+        asked.add("d.id <= :last", "last", ends["last"])
+    asked.add("e.account = :account", "account", filter.account, of_event=True)
+    asked.add("e.type = :type", "type", filter.event_type, of_event=True)
+    asked.add("e.created_at >= :since", "since", filter.since, of_event=True)
+    asked.add("e.created_at < :until", "until", filter.until, of_event=True)
+    reason = "d.death_reason" if filter.is_replayed else "d.reason"
+    asked.add(f"{reason} = :reason", "reason", filter.reason)
+    asked.add(f"{_DIED_AT} >= :died_since", "died_since", filter.died_since)
+    asked.add(f"{_DIED_AT} < :died_until", "died_until", filter.died_until)
+    return asked
+
+
+def _is_by_account(filter: DeliveryFilter) -> bool:
+    """Only an account is named, and none of the short lists is meant."""
+    return (
+        filter.account is not None
+        and filter.endpoint_id is None
+        and filter.event_id is None
+        and not filter.is_replayed
+        and filter.state in (None, State.DELIVERED)
+    )
+
+
+def _start(filter: DeliveryFilter) -> str:
+    if filter.event_id is not None:
+        return sql.LIST_ALL
+    if filter.is_replayed:
+        return sql.LIST_REPLAYED
+    match filter.state:
+        case State.PENDING:
+            return sql.LIST_PENDING if filter.endpoint_id is None else sql.LIST_PENDING_OF_ENDPOINT
+        case State.DEAD | State.CANCELLED:
+            return sql.LIST_ENDED if filter.endpoint_id is None else sql.LIST_ENDED_OF_ENDPOINT[filter.state]
+    return sql.LIST_ALL if filter.endpoint_id is None else sql.LIST_OF_ENDPOINT
+
+
+def _start_of_dead(filter: DeliveryFilter) -> str:
+    return _start(DeliveryFilter(state=State.DEAD, endpoint_id=filter.endpoint_id, event_id=filter.event_id))
+
+
+def _dead(asked: Conditions) -> str:
+    return asked.also(sql.IN_STATE[State.DEAD])

@@ -1,0 +1,41 @@
+"""What does a pending delivery wait for?
+
+The first of these that holds it back. Whoever owns the lane knows best; for lanes owned elsewhere the store
+tells, which may be a heartbeat old.
+"""
+
+from hookline.model import FOREVER, Circuit, CircuitState, Delivery, Endpoint, Ordering, State
+from hookline.store.contract import Lane
+
+
+def waiting_for(
+    delivery: Delivery,
+    *,
+    endpoint: Endpoint | None,
+    lane: Lane | None,
+    circuit: Circuit,
+    owner_says: str | None,
+    now: float,
+) -> str | None:
+    """One word; None for a delivery that is not pending. `owner_says`: what holds the lane back, if it is owned here."""
+    if delivery.state is not State.PENDING:
+        return None
+    if endpoint is None or not endpoint.enabled:
+        return "disabled"  # one that is deleted is about to be cancelled
+    if endpoint.paused:
+        return "paused"
+    rests = endpoint.circuit is not None and circuit.state is not CircuitState.CLOSED
+    if rests and delivery.due_at <= max(now, circuit.probe_at or FOREVER):
+        return "circuit"
+    if delivery.due_at > now:
+        return "due"
+    head = lane.head if lane else None
+    is_strict = endpoint.ordering is Ordering.STRICT
+    if is_strict and head not in (None, delivery.id):
+        return "order"
+    if owner_says is not None and not (owner_says == "order" and head == delivery.id):
+        return owner_says
+    if lane is not None and lane.hold_until > now:
+        return "due"
+    # A strict lane that somebody else serves sends one at a time, and this is not it.
+    return "order" if is_strict and lane is not None and lane.owner is not None and head is None else "slot"

@@ -1,0 +1,376 @@
+"""What do the commands that speak to a server print, do, and end with?"""
+
+import json
+import os
+import pty
+import re
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from answering import Receiver, eventually, receiving
+from server_process import CEILING_S, COMMAND, ServerProcess, environment, run
+
+UNKNOWN = "0" * 26
+KEY = "hlk_the_key_of_these_tests"
+
+
+class Shell:
+    """A shell that knows where the server is."""
+
+    def __init__(self, server: ServerProcess, folder: Path, receiver: Receiver) -> None:
+        self.folder = folder
+        self.env = {"HOOKLINE_URL": server.url}
+        self.receiver = receiver
+
+    def __call__(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return run(*arguments, cwd=self.folder, env=self.env)
+
+    def json(self, *arguments: str) -> Any:
+        result = self(*arguments, "--json")
+        assert (result.returncode, result.stderr) == (0, ""), result.stderr
+        return json.loads(result.stdout)
+
+    def endpoint(self, path: str, *options: str, account: str) -> str:
+        created = self.json(
+            "endpoints", "create", self.receiver.url + path, "--account", account, "--event", "*", *options
+        )
+        return str(created["id"])
+
+    def die(self, account: str, number: int = 1) -> list[str]:
+        """Publishes events that are rejected; the ids of their deliveries, newest first."""
+        for n in range(number):
+            self.json("send", "order.paid", json.dumps({"n": n}), "--account", account)
+
+        def look() -> list[str] | None:
+            found = [each["id"] for each in self.json("dead", "list", "--account", account)]
+            return found if len(found) == number else None
+
+        return eventually(look)
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("shell")
+    with receiving() as receiver, ServerProcess("--dev", cwd=folder) as server:
+        yield Shell(server, folder, receiver)
+        assert server.stop() == 0
+        assert "Traceback" not in server.stderr
+
+
+def assert_ends(result: "subprocess.CompletedProcess[str]", code: int, *words: str) -> None:
+    """The exit code, nothing on stdout, and one line that says why."""
+    assert (result.returncode, result.stdout) == (code, ""), result
+    assert result.stderr.startswith("hookline: ")
+    assert result.stderr.count("\n") == 1
+    for word in words:
+        assert word in result.stderr
+
+
+# --- events and deliveries ---
+
+
+def test_send_publishes_the_payload_as_it_is(shell):
+    shell.endpoint("/200/send", account="send")
+    payload = '{"b":  1.0, "a": "é"}'
+    result = shell("send", "order.paid", payload, "--account", "send")
+    assert result.returncode == 0
+    assert re.fullmatch(r"evt_[0-9a-v]{26}\n", result.stdout)
+    assert result.stderr == "1 deliveries.\n"
+    eventually(lambda: shell.receiver.at("/200/send") or None)
+    assert [each.body for each in shell.receiver.at("/200/send")] == [payload.encode()]
+
+
+def test_send_reads_standard_input_and_repeats_by_key(shell):
+    command = [*COMMAND, "send", "order.paid", "--idempotency-key", "k1", "--json"]
+    answers = [
+        json.loads(
+            subprocess.run(
+                command,
+                input=b"[1,2]\n",
+                cwd=shell.folder,
+                env=environment(shell.env),
+                capture_output=True,
+                timeout=CEILING_S,
+                check=True,
+            ).stdout
+        )
+        for _ in range(2)
+    ]
+    assert [each["duplicate"] for each in answers] == [False, True]
+    assert answers[0]["id"] == answers[1]["id"]
+
+
+@pytest.mark.parametrize("payload", ["", "{", "order 5", '1, "account": "other"'])
+def test_a_payload_that_is_not_one_json_value_is_a_usage_error(shell, payload):
+    assert_ends(shell("send", "order.paid", payload), 2, "not one JSON value")
+
+
+def test_deliveries_are_listed_shown_retried_and_cancelled(shell):
+    endpoint = shell.endpoint("/200/later", account="later")
+    ids = []
+    for _ in range(2):
+        event = shell.json("send", "order.paid", "{}", "--account", "later", "--deliver-at", "2h")
+        ids.append("dlv_" + event["id"].removeprefix("evt_"))
+    listed = shell.json("deliveries", "list", "--endpoint", endpoint, "--state", "pending", "--since", "1h")
+    assert [each["id"] for each in listed] == ids[::-1]
+    table = shell("deliveries", "list", "--account", "later").stdout.splitlines()
+    assert table[0].split() == [
+        "ID",
+        "ENDPOINT_ID",
+        "EVENT_TYPE",
+        "STATE",
+        "ATTEMPTS",
+        "WAITING_FOR",
+        "LAST_STATUS",
+        "DUE_AT",
+    ]
+    assert [line.split()[0] for line in table[1:]] == ids[::-1]
+    assert "due" in table[1].split()
+    assert shell("deliveries", "retry", ids[0]).stdout == f"{ids[0]} is pending.\n"
+    assert shell("deliveries", "cancel", ids[1]).stdout == f"{ids[1]} is cancelled.\n"
+    assert_ends(shell("deliveries", "cancel", ids[1]), 5, "cancelled cannot be cancelled")
+    assert_ends(shell("deliveries", "cancel", f"dlv_{UNKNOWN}"), 4, "No delivery")
+    eventually(lambda: shell.json("deliveries", "show", ids[0])["state"] == "delivered" or None)
+    shown = shell.json("deliveries", "show", ids[0], "--attempts")
+    assert [each["status"] for each in shown["attempt_log"]] == [200]
+    assert f"id                {ids[0]}" in shell("deliveries", "show", ids[0]).stdout
+
+
+def test_an_event_is_replayed(shell):
+    shell.endpoint("/200/twice", account="twice")
+    event = shell.json("send", "order.paid", "{}", "--account", "twice")["id"]
+    eventually(lambda: shell.receiver.at("/200/twice") or None)
+    delivery = "dlv_" + event.removeprefix("evt_")
+    eventually(lambda: shell.json("deliveries", "show", delivery)["state"] == "delivered" or None)
+    result = shell("replay", event)
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{delivery}\n", "1 replayed.\n")
+    eventually(lambda: len(shell.receiver.at("/200/twice")) == 2 or None)
+    assert shell.json("replay", event, "--state", "dead") == {"replayed": 0, "deliveries": []}
+    assert_ends(shell("replay", event, "--state", "pending"), 5, "/states/0")
+    assert_ends(shell("replay", f"evt_{UNKNOWN}"), 4)
+    assert_ends(shell("replay", "../endpoints?x=1"), 4)
+
+
+# --- endpoints ---
+
+
+def test_endpoints_are_managed(shell):
+    created = shell.json(
+        *("endpoints", "create", "https://hooks.example.com/", "--account", "manage", "--event", "order.*"),
+        *("--event", "user.created", "--header", "X-Team: blue", "--retry", "brisk", "--rate", "2.5"),
+        *("--ordering", "strict", "--description", "ours", "--field", "timeout_ms=5000"),
+    )
+    expected = {
+        "events": ["order.*", "user.created"],
+        "headers": {"X-Team": "***"},
+        "retry": {"preset": "brisk"},
+        "rate_limit": {"per_second": 2.5, "burst": 3},
+        "ordering": "strict",
+        "description": "ours",
+        "timeout_ms": 5000,
+    }
+    assert {name: created[name] for name in expected} == expected
+    assert created["secret"].startswith("whsec_")
+    id = created["id"]
+    changed = shell.json(
+        *("endpoints", "update", id, "--to", "https://other.example.com/"),
+        *("--retry", '{"schedule": [5]}', "--field", "circuit=null"),
+    )
+    assert changed["url"] == "https://other.example.com/"
+    assert (changed["retry"], changed["circuit"]) == ({"schedule": [0, 5], "jitter": "full"}, None)
+    assert shell("endpoints", "pause", id).stdout == f"{id} is enabled, paused, circuit closed.\n"
+    assert shell("endpoints", "resume", id).stdout == f"{id} is enabled, circuit closed.\n"
+    assert shell("endpoints", "disable", id).stdout == f"{id} is disabled, circuit closed.\n"
+    assert shell.json("endpoints", "enable", id)["enabled"] is True
+    assert shell("endpoints", "reset-circuit", id).returncode == 0
+    assert [each["id"] for each in shell.json("endpoints", "list", "--account", "manage", "--enabled")] == [
+        id
+    ]
+    assert shell.json("endpoints", "list", "--account", "manage", "--disabled") == []
+    empty = shell("endpoints", "list", "--account", "manage", "--circuit", "open")
+    assert (empty.returncode, empty.stdout, empty.stderr) == (0, "", "Nothing.\n")
+    assert "https://other.example.com/" in shell("endpoints", "show", id).stdout
+    assert_ends(shell("endpoints", "delete", id), 2, "--yes")
+    assert shell("endpoints", "delete", id, "--yes").returncode == 0
+    assert_ends(shell("endpoints", "show", id), 4, id)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["create", "http://2130706433/", "--event", "*"], 5, ["(/url)"]),
+        (["create", "https://a.example/"], 5, ["(/events)"]),
+        (["create", "https://a.example/", "--event", "*", "--retry", "bris"], 5, ["Did you mean brisk?"]),
+        (["create", "https://a.example/", "--event", "*", "--rate", "0"], 5, ["/rate_limit/per_second"]),
+        (["create", "https://a.example/", "--event", "*", "--retry", "{"], 2, ["--retry"]),
+        (["create", "https://a.example/", "--event", "*", "--header", "x"], 2, ["--header"]),
+        (["create", "https://a.example/", "--event", "*", "--field", "ordering=strict"], 2, ["not JSON"]),
+        (["update", f"ep_{UNKNOWN}"], 2, ["say what to change"]),
+        (["update", f"ep_{UNKNOWN}", "--retry", "brisk"], 4, []),
+        (["pause", f"ep_{UNKNOWN}"], 4, []),
+        (["reset-circuit", "nonsense"], 4, []),
+    ],
+)
+def test_what_will_not_do_is_refused_with_the_server_s_words(shell, arguments, code, words):
+    assert_ends(shell("endpoints", *arguments), code, *words)
+
+
+# --- dead letters ---
+
+
+def test_dead_letters_are_listed_and_shown(shell):
+    endpoint = shell.endpoint("/404/listed", account="listed")
+    before = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    newest, oldest = shell.die("listed", 2)
+    table = shell("dead", "list", "--endpoint", endpoint, "--type", "order.paid", "--reason", "rejected")
+    assert [line.split()[0] for line in table.stdout.splitlines()] == ["ID", newest, oldest]
+    assert shell.json("dead", "list", "--account", "listed", "--until", before) == []
+    assert len(shell.json("dead", "list", "--account", "listed", "--since", "1h")) == 2
+    assert len(shell.json("dead", "list", "--account", "listed", "--limit", "1")) == 1
+    shown = shell.json("dead", "show", oldest)
+    assert (shown["payload"], shown["reason"]) == ({"n": 0}, "rejected")
+    assert [each["status"] for each in shown["attempt_log"]] == [404]
+    text = shell("dead", "show", oldest).stdout
+    assert 'payload           {"n": 0}' in text
+    assert "attempt 1 at " in text
+    assert_ends(shell("dead", "list", "--reason", "unlucky"), 5, "exhausted, rejected, gone, crash_limit")
+    assert_ends(shell("dead", "show", f"dlv_{UNKNOWN}"), 4)
+
+
+def test_one_dead_letter_is_replayed_or_discarded_by_its_id(shell):
+    endpoint = shell.endpoint("/404/single", account="single")
+    one, two = shell.die("single", 2)
+    shell.json("endpoints", "update", endpoint, "--to", shell.receiver.url + "/200/single")
+    assert shell("dead", "replay", one).returncode == 0
+    eventually(lambda: shell.json("deliveries", "show", one)["state"] == "delivered" or None)
+    assert_ends(shell("dead", "replay", one), 5, "delivered")
+    assert_ends(shell("dead", "discard", two), 2, "--yes")
+    assert shell("dead", "discard", two, "--yes").stdout == f"{two} is cancelled.\n"
+    assert_ends(shell("dead", "discard", f"dlv_{UNKNOWN}", "--yes"), 4)
+
+
+def test_dead_letters_are_replayed_and_discarded_in_bulk(shell):
+    endpoint = shell.endpoint("/404/bulk", account="bulk")
+    ids = shell.die("bulk", 3)
+    assert shell("dead", "replay", "--account", "bulk", "--dry-run").stdout == "3 would be replayed.\n"
+    assert shell.json("dead", "discard", "--account", "bulk", "--dry-run")["matched"] == 3
+    result = shell("dead", "discard", "--endpoint", endpoint, "--type", "user.created", "--yes")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "0 discarded.\n", "")
+    shell.json("endpoints", "update", endpoint, "--to", shell.receiver.url + "/200/bulk")
+    job = shell.json("dead", "replay", "--account", "bulk", "--reason", "rejected")
+    assert (job["state"], job["done"]) == ("done", 3)
+    for id in ids:
+        eventually(lambda id=id: shell.json("deliveries", "show", id)["state"] == "delivered" or None)
+    partly = shell("dead", "discard", *ids[:2], "--yes")
+    assert (partly.returncode, partly.stdout) == (1, "0 discarded.\n")
+    assert "2 were not dead letters" in partly.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--all", "--account", "a"], [f"dlv_{UNKNOWN}", "--all"], [f"dlv_{UNKNOWN}", "--type", "a"]],
+)
+@pytest.mark.parametrize("verb", ["replay", "discard"])
+def test_which_dead_letters_must_be_said_in_one_way(shell, verb, arguments):
+    assert_ends(shell("dead", verb, *arguments, "--yes"), 2, "--all")
+
+
+def on_a_terminal(shell: Shell, *arguments: str, answer: bytes = b"") -> tuple[int, str]:
+    """The exit code, and what a person would have seen; the answer is typed once something is asked."""
+    ours, theirs = pty.openpty()
+    with closing(os.fdopen(ours, "r+b", buffering=0)) as screen:
+        env = environment({**shell.env, "TERM": "xterm", "COLUMNS": "100"})
+        process = subprocess.Popen(
+            [*COMMAND, *arguments], cwd=shell.folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        os.close(theirs)
+        seen = b""
+        deadline = time.monotonic() + CEILING_S
+        while time.monotonic() < deadline:
+            if select.select([screen], [], [], 0.1)[0]:
+                try:
+                    part = screen.read(65_536)
+                except OSError:  # the other side is closed
+                    break
+                if not part:
+                    break
+                seen += part
+            if answer and b"[y/N]" in seen:
+                screen.write(answer)
+                answer = b""
+        return process.wait(CEILING_S), seen.decode(errors="replace")
+
+
+def test_a_person_sees_a_bar_and_is_asked_before_anything_is_given_up(shell):
+    endpoint = shell.endpoint("/404/person", account="person")
+    ids = shell.die("person", 10)
+    shell.json("endpoints", "update", endpoint, "--to", shell.receiver.url + "/404/person2")
+    code, seen = on_a_terminal(shell, "dead", "replay", "--account", "person")
+    assert (code, "10/10" in seen, "10 replayed." in seen) == (0, True, True), seen
+    eventually(lambda: len(shell.receiver.at("/404/person2")) == 10 or None)
+    eventually(lambda: len(shell.json("dead", "list", "--account", "person")) == 10 or None)
+    code, seen = on_a_terminal(shell, "dead", "discard", "--account", "person", answer=b"n\n")
+    assert (code, "Discard 10 dead letters?" in seen, "nothing was done" in seen) == (1, True, True), seen
+    assert len(shell.json("dead", "list", "--account", "person")) == 10
+    code, seen = on_a_terminal(shell, "dead", "discard", "--account", "person", answer=b"y\n")
+    assert (code, "10 discarded." in seen) == (0, True), seen
+    assert shell.json("dead", "list", "--account", "person") == []
+    assert len(ids) == 10
+
+
+def test_control_characters_do_not_reach_a_terminal(shell):
+    created = shell.json(
+        *("endpoints", "create", "https://hooks.example.com/", "--event", "*", "--account", "escape"),
+        *("--description", "\x1b[2J\u202e!"),
+    )
+    text = shell("endpoints", "show", created["id"]).stdout
+    assert "\x1b" not in text
+    assert "\\x1b[2J\\u202e!" in text
+
+
+def test_every_dead_letter_there_is_can_be_meant(shell):
+    shell.endpoint("/404/all", account="all")
+    shell.die("all", 2)
+    result = shell("dead", "discard", "--all", "--yes")
+    assert result.returncode == 0, result.stderr
+    assert shell.json("dead", "list") == []
+
+
+# --- reaching the server ---
+
+
+def test_a_server_that_is_not_there_cannot_be_reached(tmp_path):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        result = run("dead", "list", cwd=tmp_path, env={"HOOKLINE_URL": url})
+    assert_ends(result, 3, url, "HOOKLINE_URL")
+    assert_ends(run("dead", "list", "--url", "http://nowhere.invalid", cwd=tmp_path), 3, "nowhere.invalid")
+
+
+def test_something_else_than_hookline_is_told_apart(tmp_path):
+    with receiving() as stranger:
+        result = run("dead", "list", "--url", stranger.url, cwd=tmp_path)
+    assert_ends(result, 3, "is not hookline")
+
+
+def test_a_bad_url_is_a_usage_error(tmp_path):
+    assert_ends(run("dead", "list", "--url", "localhost", cwd=tmp_path), 2, "--url")
+
+
+def test_a_key_is_sent_and_a_wrong_one_is_refused(tmp_path):
+    with ServerProcess(cwd=tmp_path, env={"HOOKLINE_API_KEY": KEY}) as server:
+        env = {"HOOKLINE_URL": server.url, "HOOKLINE_API_KEY": KEY}
+        assert run("dead", "list", "--json", cwd=tmp_path, env=env).stdout == "[]\n"
+        for key in ({}, {"HOOKLINE_API_KEY": "hlk_wrong"}):
+            refused = run("dead", "list", cwd=tmp_path, env={"HOOKLINE_URL": server.url, **key})
+            assert_ends(refused, 5, "API key")

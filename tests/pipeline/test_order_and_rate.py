@@ -1,0 +1,155 @@
+"""Strict order, rate limits, pauses."""
+
+import pytest
+
+from hookline.ids import event_of, show
+from hookline.model import State
+from hookline.pipeline.intake import Draft
+from tests.receiver import Answer, Receiver
+from tests.world import World
+
+pytestmark = pytest.mark.anyio
+
+QUICK = {"schedule": [0, 1, 1, 1], "jitter": "none"}
+
+
+async def publish(hooks, number: int, first: int = 0):
+    return await hooks.accept([Draft("order.paid", b"%d" % n) for n in range(first, first + number)])
+
+
+async def settled(hooks) -> bool:
+    return (await hooks.store.counts()).get(State.PENDING, 0) == 0
+
+
+async def test_a_strict_lane_sends_the_next_only_after_the_one_before_is_done(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], ordering="strict", retry=QUICK, circuit=None, max_in_flight=5
+    )
+    receiver.answers["/"] = [Answer(200), Answer(500), Answer(500), Answer(200), Answer(404), Answer(200)]
+    await publish(hooks, 6)
+    await world.until(lambda: settled(hooks))
+    assert receiver.bodies() == [b"0", b"1", b"1", b"1", b"2", b"3", b"4", b"5"]
+    assert receiver.most_open_requests == 1
+
+
+async def test_order_holds_over_a_restart_with_a_waiting_head(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], ordering="strict", retry={"schedule": [0, 30], "jitter": "none"}
+    )
+    receiver.answers["/"] = [Answer(500), Answer(200)]
+    await publish(hooks, 5)
+    await world.until(lambda: receiver.requests)
+    for _ in range(20):
+        await world.tick()
+    await world.crash(hooks)
+    hooks = await world.start()
+    await publish(hooks, 3, first=5)
+    await world.until(lambda: settled(hooks))
+    assert receiver.bodies() == [b"0", b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
+
+
+async def test_a_cancelled_head_lets_the_others_go(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], ordering="strict", retry={"schedule": [0, 600], "jitter": "none"}
+    )
+    receiver.answers["/"] = [Answer(500), Answer(200)]
+    first, *_ = await publish(hooks, 3)
+    await world.until(lambda: receiver.requests)
+    event = show("event", first.id)
+
+    async def has_failed() -> bool:
+        return (await world.delivery(hooks, event)).attempts == 1
+
+    await world.until(has_failed)
+    delivery = await world.delivery(hooks, event)
+    await hooks.store.cancel(delivery.id, now=world.clock.now())
+    await world.until(lambda: settled(hooks))
+    assert receiver.bodies() == [b"0", b"1", b"2"]
+    assert event_of(delivery.id) == first.id
+
+
+async def test_a_rate_limit_holds_in_every_window(world: World, receiver: Receiver):
+    world.step = 0.01
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], rate_limit={"per_second": 10, "burst": 5}, max_in_flight=50
+    )
+    await publish(hooks, 40)
+    await world.until(lambda: settled(hooks))
+    starts = sorted(
+        [
+            attempt.at
+            for found in await hooks.store.list_deliveries(_everything(), after=None, limit=100)
+            for attempt in await hooks.store.attempts(found.id)
+        ]
+    )
+    assert len(starts) == 40
+    for n, start in enumerate(starts):
+        assert sum(start <= other < start + 1 for other in starts[n:]) <= 15
+    assert starts[-1] - starts[0] >= (40 - 5) / 10 - 0.1
+
+
+async def test_a_rate_limits_burst_is_not_refilled_by_a_restart(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], rate_limit={"per_second": 0.001, "burst": 3}, max_in_flight=50
+    )
+    await publish(hooks, 10)
+    await world.until(lambda: len(receiver.requests) == 3)
+    for _ in range(20):
+        await world.tick()
+    await world.stop(hooks)
+    hooks = await world.start()
+    for _ in range(100):
+        await world.tick()
+    assert len(receiver.requests) == 3
+    await world.crash(hooks)
+    await world.start()
+    for _ in range(100):
+        await world.tick()
+    assert len(receiver.requests) == 3
+
+
+async def test_a_paused_endpoint_waits_and_a_resumed_one_goes_on(world: World, receiver: Receiver):
+    hooks = await world.start()
+    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    await world.pass_until(hooks.update_endpoint(endpoint.id, paused=True))
+    await publish(hooks, 3)
+    for _ in range(50):
+        await world.tick()
+    assert receiver.requests == []
+    await world.pass_until(hooks.update_endpoint(endpoint.id, paused=False))
+    await world.until(lambda: settled(hooks))
+    assert len(receiver.requests) == 3
+
+
+async def test_retries_get_a_share_while_fresh_deliveries_wait(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(),
+        events=["*"],
+        max_in_flight=1,
+        circuit=None,
+        retry={"schedule": [0, 1, 1], "jitter": "none"},
+    )
+    receiver.answers["/"] = [Answer(500)] * 10 + [Answer(200)]
+    await publish(hooks, 10)
+    await world.until(lambda: len(receiver.requests) == 10)
+    await publish(hooks, 40, first=10)
+    await world.until(lambda: settled(hooks))
+    later = [int(body) for body in receiver.bodies()[10:]]
+    places = [place for place, n in enumerate(later) if n < 10]
+    assert len(later) == 50
+    assert places != list(range(10)), "retries do not go before everything fresh"
+    assert max(places) < 60
+
+
+def _everything():
+    from hookline.store.contract import DeliveryFilter
+
+    return DeliveryFilter()

@@ -1,0 +1,70 @@
+"""A delivery that kills its worker ends as a dead letter; the rest of its lane is delivered."""
+
+import asyncio
+
+import pytest
+
+from hookline.model import Reason, State
+from hookline.pipeline.intake import Draft
+from tests.receiver import Answer, Receiver
+from tests.world import World
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_delivery_under_which_five_workers_died_is_given_up(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=3, circuit=None)
+    poison = asyncio.Event()  # never set: whoever sends the poison dies while it is under way
+
+    def answers_for(body: bytes) -> Answer:
+        return Answer(hold=poison) if body == b'"poison"' else Answer(200)
+
+    receiver.answer = answers_for
+    drafts = [Draft("order.paid", b"%d" % n) for n in range(30)]
+    drafts.insert(4, Draft("order.paid", b'"poison"'))
+    await hooks.accept(drafts)
+    deaths = 0
+    while True:
+        running, died = hooks, deaths
+
+        async def is_over(running=running) -> bool:
+            counts = await running.store.counts()
+            return counts.get(State.DEAD, 0) == 1 and counts.get(State.PENDING, 0) == 0
+
+        async def is_poisoned_or_over(died=died, is_over=is_over) -> bool:
+            return receiver.bodies().count(b'"poison"') > died or await is_over()
+
+        await world.until(is_poisoned_or_over)
+        if await is_over():
+            break
+        deaths += 1
+        await world.crash(hooks)
+        hooks = await world.start()
+    assert deaths == 5
+    counts = await hooks.store.counts()
+    assert (counts[State.DELIVERED], counts[State.DEAD]) == (30, 1)
+    (dead,) = [found for found in await _all(hooks) if found.state is State.DEAD]
+    assert (dead.reason, dead.attempts) == (Reason.CRASH_LIMIT, 0)
+
+
+async def test_a_death_with_an_innocent_lane_costs_nothing_but_a_repeat(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=3)
+    receiver.answers["/"] = [Answer(hold=asyncio.Event()), Answer(200)]
+    await hooks.accept([Draft("order.paid", b"%d" % n) for n in range(30)])
+    await world.until(lambda: receiver.requests)
+    await world.crash(hooks)
+    hooks = await world.start()
+
+    async def is_over() -> bool:
+        return (await hooks.store.counts()).get(State.DELIVERED, 0) == 30
+
+    await world.until(is_over)
+    assert len(receiver.requests) <= 30 + 3
+
+
+async def _all(hooks):
+    from hookline.store.contract import DeliveryFilter
+
+    return await hooks.store.list_deliveries(DeliveryFilter(), after=None, limit=200)
