@@ -28,7 +28,7 @@ from systems import Load, hookline, textbook
 STORES = ("sqlite", "postgres")
 MODES = ("single", "batch")
 BATCH = 100
-BATCH_CONNECTIONS = 8  # 800 events on their way: enough to keep two cores busy
+BATCH_CONNECTIONS = 32
 OPEN_SHARE = 0.5  # of what the closed loop delivered
 OPEN_CONNECTIONS = 256  # more than are ever busy: an event that is due must not wait for a free one
 IDLE_RATE, IDLE_SECONDS = 20.0, 10.0
@@ -190,7 +190,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--warmup", type=float, default=5.0, help="before that (%(default)s)")
     parser.add_argument("--drain", type=float, default=60.0, help="at most, for what is left (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="2 s measured after 0.5 s: to see that it works")
-    parser.add_argument("--connections", type=int, default=64, help="single, closed loop (%(default)s)")
+    parser.add_argument("--connections", type=int, default=128, help="single, closed loop (%(default)s)")
     parser.add_argument("--max-in-flight", type=int, default=50, help="of each endpoint (%(default)s)")
     parser.add_argument(
         "--baseline", action=argparse.BooleanOptionalAction, default=True, help="the textbook worker"

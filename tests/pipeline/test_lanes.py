@@ -32,7 +32,7 @@ async def test_a_backlog_larger_than_every_buffer_is_sent_whole_and_once(world: 
     await world.until(is_settled)
     assert (await hooks.store.counts())[State.DELIVERED] == 1_200
     assert len(receiver.requests) == 1_200
-    assert hooks.worker.holdings.buffers.counts == [0, 0, 0]
+    assert hooks.worker.holdings.buffers.counts == [0, 0, 0, 0]
     assert hooks.worker.dispatcher.in_flight == 0
 
 

@@ -1,11 +1,11 @@
 import pytest
 
 from hookline.model import Outcome
-from hookline.rules.slots import Health, health_after, is_retrys_turn, shares, window_after
+from hookline.rules.slots import Health, health_after, is_retrys_turn, share_of_unproven, shares, window_after
 
 
-@pytest.mark.parametrize(("slots", "expected"), [(1_000, (1_000, 500, 250)), (8, (8, 4, 2)), (1, (1, 1, 1))])
-def test_untried_lanes_get_half_the_slots_and_failing_ones_a_quarter(slots, expected):
+@pytest.mark.parametrize(("slots", "expected"), [(1_000, (1_000, 500, 500, 250)), (8, (8, 4, 4, 2)), (1, (1, 1, 1, 1))])
+def test_untried_and_slow_lanes_get_half_the_slots_and_failing_ones_a_quarter(slots, expected):
     assert shares(slots) == expected
 
 
@@ -15,8 +15,8 @@ def test_untried_lanes_get_half_the_slots_and_failing_ones_a_quarter(slots, expe
         (Outcome.ACCEPTED, Health.PROVEN),
         (Outcome.REJECTED, Health.PROVEN),
         (Outcome.GONE, Health.PROVEN),
-        (Outcome.TRANSIENT, Health.POOR),
-        (Outcome.THROTTLED, Health.POOR),
+        (Outcome.TRANSIENT, Health.FAILING),
+        (Outcome.THROTTLED, Health.FAILING),
     ],
 )
 def test_a_lane_that_answers_is_proven(outcome, expected):
@@ -41,13 +41,18 @@ def test_every_fifth_send_is_a_retrys():
 @pytest.mark.parametrize(
     ("durations", "expected"),
     [
-        ([9.0], Health.POOR),
-        ([9.0, 9.0], Health.POOR),
+        ([9.0], Health.SLOW),
+        ([9.0, 9.0], Health.SLOW),
         ([0.1, 9.0], Health.PROVEN),
         ([0.1, 9.0, 9.0], Health.PROVEN),
-        ([0.1, 9.0, 9.0, 9.0], Health.POOR),
+        ([0.1, 9.0, 9.0, 9.0], Health.SLOW),
         ([9.0, 9.0, 9.0, 0.1], Health.PROVEN),
     ],
 )
-def test_a_lane_whose_last_answers_were_all_slow_is_poor_although_it_accepts(durations, expected):
+def test_a_lane_whose_last_answers_took_long_is_slow_although_it_accepts(durations, expected):
     assert health_after(Outcome.ACCEPTED, durations) is expected
+
+
+def test_a_quarter_of_the_slots_is_kept_for_the_proven():
+    assert share_of_unproven(1_000) == 750
+    assert share_of_unproven(1) == 1

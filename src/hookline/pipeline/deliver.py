@@ -209,6 +209,8 @@ class Deliverer:
         self._on_landed(lane, flight.health, settlement)
 
     def _asked(self, answer: Answer) -> float | None:
+        if answer.status is None or answer.status < 300:
+            return None
         value = _header(answer, b"retry-after")
         return None if value is None else asked_wait(value, wall=self._clock.wall())
 
@@ -218,7 +220,7 @@ class Deliverer:
 
     def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery
-        asked = None if answer.status is None or answer.status < 300 else self._asked(answer)
+        asked = self._asked(answer)
         outcome, kind = classify(
             answer.status, answer.error, asks_to_wait=asked is not None, retried=flight.outlet.retried
         )

@@ -13,7 +13,7 @@ from itertools import count
 from hookline.clock import Clock
 from hookline.model import FOREVER
 from hookline.pipeline.lane import Lane
-from hookline.rules.slots import Health, shares
+from hookline.rules.slots import Health, share_of_unproven, shares
 from hookline.store.contract import Loaded
 
 _CLASSES = tuple(Health)
@@ -35,8 +35,9 @@ class Dispatcher:
         self.in_flight = 0
         self.waiting = 0  # lanes that stand in line
         self._shares = shares(slots)
-        self._used = [0, 0, 0]
-        self._lines: tuple[deque[Lane], ...] = (deque(), deque(), deque())
+        self._unproven = share_of_unproven(slots)
+        self._used = [0] * len(Health)
+        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in Health)
         self._turn = 0
         self._newest_first = False
         self._may_send = may_send
@@ -85,7 +86,7 @@ class Dispatcher:
         """The way of nearly every delivery: nobody waits, so there is no turn to keep."""
         self._pumping = True
         try:
-            while self.in_flight < self.slots and self._used[lane.health] < self._shares[lane.health]:
+            while self.in_flight < self.slots and self._has_share(lane.health):
                 if not self._may_send():
                     break
                 self._send_one(lane)
@@ -97,6 +98,12 @@ class Dispatcher:
             self._stand_in_line(lane)
         elif not lane.gate.is_plain and lane.has_unsent:
             self._wake_at(lane, lane.gate.opens_at())
+
+    def _has_share(self, health: Health) -> bool:
+        used = self._used
+        if health is Health.PROVEN:
+            return True
+        return used[health] < self._shares[health] and self.in_flight - used[Health.PROVEN] < self._unproven
 
     def _send_one(self, lane: Lane) -> None:
         delivery = lane.pop()
@@ -153,11 +160,11 @@ class Dispatcher:
     def _next(self) -> Lane | None:
         if self._alone is not None:
             return self._next_alone(self._alone)
-        for step in range(3):
-            health = _CLASSES[(self._turn + step) % 3]
+        for step in range(len(_CLASSES)):
+            health = _CLASSES[(self._turn + step) % len(_CLASSES)]
             line = self._lines[health]
-            if line and self._used[health] < self._shares[health]:
-                self._turn = (health + 1) % 3
+            if line and self._has_share(health):
+                self._turn = (health + 1) % len(_CLASSES)
                 if health is Health.UNTRIED:
                     # Oldest and newest in turn: a flood of untried lanes neither starves the last nor the first.
                     self._newest_first = not self._newest_first

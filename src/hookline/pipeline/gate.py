@@ -164,20 +164,31 @@ class Gate:
             self._bucket = limits.take(self._bucket, limit, now=self._now()) or self._bucket
         return self._is_probe_granted
 
-    def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
-        """An attempt was answered."""
+    @property
+    def is_untroubled(self) -> bool:
+        """Is there nothing that one more success could change?"""
+        return self.is_plain and not self.circuit.failures
+
+    def count_success(self, duration: float) -> None:
+        """An untroubled lane's attempt was accepted."""
         self.durations.append(duration)
         policy = None if self._endpoint is None else self._endpoint.circuit
-        if outcome is Outcome.ACCEPTED and self.is_plain and not self.circuit.failures:
-            if policy is not None:
-                now = self._now()
-                if now - self._first_success >= policy.window_s / circuits.SLICES:
-                    self._count_successes()
-                    self._first_success = now
-                self._successes += 1
+        if policy is not None:
+            now = self._now()
+            if now - self._first_success >= policy.window_s / circuits.SLICES:
+                self._bring_in_successes()
+                self._first_success = now
+            self._successes += 1
+
+    def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
+        """An attempt was answered."""
+        if outcome is Outcome.ACCEPTED and self.is_untroubled:
+            self.count_success(duration)
             return
+        self.durations.append(duration)
+        policy = None if self._endpoint is None else self._endpoint.circuit
         now = self._now()
-        self._count_successes()
+        self._bring_in_successes()
         before = self.circuit
         if policy is not None:
             if was_probe:
@@ -197,7 +208,7 @@ class Gate:
             self._change()
         self._settle_down()
 
-    def _count_successes(self) -> None:
+    def _bring_in_successes(self) -> None:
         """Bring the successes of the last while into the circuit; until something fails nobody looks at it."""
         policy = None if self._endpoint is None else self._endpoint.circuit
         if self._successes and policy is not None:

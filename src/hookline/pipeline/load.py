@@ -97,7 +97,7 @@ class Loader:
 
     def _ask(self, at: float, now: float) -> list[tuple[Lane, Want, int]]:
         """What to load for which lanes: equal shares of the room that is left, those loaded longest ago first."""
-        turns: tuple[list[Lane], ...] = ([], [], [])
+        turns: tuple[list[Lane], ...] = tuple([] for _ in Health)
         for lane in self._lanes():
             if lane.is_held and lane.room() > 0 and self._is_turn(lane, at, now) and not lane.is_careful:
                 turns[lane.health].append(lane)

@@ -18,7 +18,7 @@ from hookline.pipeline.lane import Lane
 from hookline.store.contract import Settlement, Store, Verdict
 
 _BATCH = 500  # above this a batch costs more in latency than it saves; see benchmarks/store.py
-_LINGER = 0.005  # seconds to gather before a small batch: a commit costs as much as a hundred rows
+_LINGER = 0.02  # seconds to gather before a small batch: a commit costs as much as a hundred rows
 _BACKOFF = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 log = structlog.get_logger()
@@ -53,7 +53,8 @@ class Settler:
         if len(self._waiting) == 1:
             self._some.set()
             self._idle.clear()
-        elif len(self._waiting) >= _BATCH:
+        # Unsettled deliveries take up the lane's buffer, and a strict lane waits for each of them.
+        if len(self._waiting) >= _BATCH or lane.unsettled >= lane.cap:
             self._many.set()
 
     async def run(self) -> None:

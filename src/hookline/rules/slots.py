@@ -1,9 +1,9 @@
 """How many requests may be under way, and for whom?
 
-Lanes are proven, untried or poor by how their last attempts went. Proven lanes may use every slot, untried
-ones half, poor ones a quarter: whatever hangs, a quarter of the slots is there for those that answer. An
-endpoint that answers 200 just before its deadline holds a slot as long as one that never answers, so it is
-poor as well.
+Lanes are proven, untried, slow or failing by how their last attempts went. Proven lanes may use every slot,
+untried and slow ones half each, failing ones a quarter, and all that are not proven three quarters together:
+whatever hangs, a quarter of the slots is there for those that answer at once. An endpoint that answers 200 just
+before its deadline holds a slot as long as one that never answers, so being slow is a class of its own.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from enum import IntEnum
 from hookline.model import Outcome
 
 RETRY_SHARE = 5  # when fresh deliveries and retries both wait, every fifth send is a retry
-SLOW = 1.0  # seconds; a lane whose last attempts all took longer is poor
+SLOW = 0.5  # seconds; a lane whose last attempts all took longer is slow
 SLOW_IN_A_ROW = 3  # one slow answer of a fast endpoint means nothing
 
 
@@ -21,12 +21,18 @@ class Health(IntEnum):
 
     PROVEN = 0
     UNTRIED = 1
-    POOR = 2  # the last one failed or was throttled, or the last ones were slow
+    SLOW = 2  # the last ones were answered, and took long
+    FAILING = 3  # the last one failed or was throttled
 
 
-def shares(slots: int) -> tuple[int, int, int]:
+def shares(slots: int) -> tuple[int, int, int, int]:
     """How many slots each class may use, indexed by Health."""
-    return slots, max(1, slots // 2), max(1, slots // 4)
+    return slots, max(1, slots // 2), max(1, slots // 2), max(1, slots // 4)
+
+
+def share_of_unproven(slots: int) -> int:
+    """How many slots all classes but the proven may use together."""
+    return max(1, slots * 3 // 4)
 
 
 def is_failure(outcome: Outcome) -> bool:
@@ -37,11 +43,11 @@ def is_failure(outcome: Outcome) -> bool:
 def health_after(outcome: Outcome, durations: Sequence[float]) -> Health:
     """A lane's health after an attempt with this outcome; `durations` are of the last ones, newest last."""
     if is_failure(outcome):
-        return Health.POOR
+        return Health.FAILING
     if durations[-1] <= SLOW:
         return Health.PROVEN
     looked_at = min(SLOW_IN_A_ROW, len(durations))
-    return Health.POOR if all(durations[-n] > SLOW for n in range(1, looked_at + 1)) else Health.PROVEN
+    return Health.SLOW if all(durations[-n] > SLOW for n in range(1, looked_at + 1)) else Health.PROVEN
 
 
 def window_after(window: int, outcome: Outcome, *, cap: int) -> int:

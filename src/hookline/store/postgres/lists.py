@@ -51,8 +51,8 @@ def delivery_list(filter: DeliveryFilter, *, after: DeliveryId | None, limit: in
     asked.add("d.id < {}", after, "uuid")
     most = asked.bind(limit, "int")
     parts = [
-        sql.LIST_PART.format(source=source, conditions=conditions, limit=most)
-        for source, conditions in _parts(filter, asked)
+        sql.LIST_PART.format(source=source, conditions=conditions, order=order, limit=most)
+        for source, conditions, order in _parts(filter, asked, after=after)
     ]
     return sql.LIST_DELIVERIES.format(parts=" UNION ALL ".join(parts), limit=most), asked.values
 
@@ -101,18 +101,21 @@ def _asked(filter: DeliveryFilter) -> Conditions:
     return asked
 
 
-def _parts(filter: DeliveryFilter, asked: Conditions) -> list[tuple[str, str]]:
-    """Where each part of the list comes from, and what its rows have to be: one index each, in its order."""
+def _parts(
+    filter: DeliveryFilter, asked: Conditions, *, after: DeliveryId | None
+) -> list[tuple[str, str, str]]:
+    """Where each part of the list comes from, what its rows have to be, and the column that orders it."""
     if filter.is_replayed:
-        return [(asked.source(), asked.also(_REPLAYED))]
-    states = tuple(State) if filter.state is None else (filter.state,)
+        return [(asked.source(), asked.also(_REPLAYED), "d.id")]
     if filter.endpoint_id is None or filter.event_id is not None:
         one = [] if filter.state is None else [_IN_STATE[filter.state]]
-        return [(asked.source(), asked.also(*one))]
+        return [(asked.source(), asked.also(*one), "d.id")]
     parts = []
-    for state in states:
-        deliveries = "deliveries d"
+    for state in State if filter.state is None else (filter.state,):
+        deliveries, order = "deliveries d", "d.id"
         if state is State.PENDING:
-            deliveries = sql.LIST_PENDING.format(endpoint=asked.bind(filter.endpoint_id, "uuid"))
-        parts.append((asked.source(deliveries), asked.also(_IN_STATE[state])))
+            endpoint = asked.bind(filter.endpoint_id, "uuid")
+            below = "true" if after is None else f"id < {asked.bind(after, 'uuid')}"
+            deliveries, order = sql.LIST_PENDING.format(endpoint=endpoint, below=below), "waiting.id"
+        parts.append((asked.source(deliveries), asked.also(_IN_STATE[state]), order))
     return parts

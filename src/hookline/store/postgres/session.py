@@ -38,9 +38,10 @@ _SETTINGS = {
 HOT = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 DESK = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the values at hand
 
-# Along an index, in its order, until the page is full. A planner that believes in few rows (its statistics are older
-# than they are) would gather and sort them all.
-LISTS = DESK | {"enable_sort": "off", "enable_bitmapscan": "off", "enable_seqscan": "off"}
+# Along an index, in its order, row by row until the page is full. A planner that believes in few rows (its statistics
+# are older than they are), or in evenly spread ones, would gather and sort them all.
+_READING_ALL_FIRST = ("sort", "bitmapscan", "seqscan", "mergejoin", "hashjoin")
+LISTS = DESK | {f"enable_{way}": "off" for way in _READING_ALL_FIRST}
 SLOW = {
     "statement_timeout": "0",
     "lock_timeout": "0",
