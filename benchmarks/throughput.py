@@ -28,7 +28,7 @@ from systems import Load, hookline, textbook
 STORES = ("sqlite", "postgres")
 MODES = ("single", "batch")
 BATCH = 100
-BATCH_CONNECTIONS = 32
+BATCH_CONNECTIONS = 16  # 1,600 events on their way: enough to keep two cores busy
 OPEN_SHARE = 0.5  # of what the closed loop delivered
 OPEN_CONNECTIONS = 256  # more than are ever busy: an event that is due must not wait for a free one
 IDLE_RATE, IDLE_SECONDS = 20.0, 10.0
