@@ -20,7 +20,9 @@ class Received(NamedTuple):
 class Receiver(http.server.ThreadingHTTPServer):
     """`/200/anything` is answered 200."""
 
-    request_queue_size = 256  # with the default of 5, a burst of connections is dropped and counts as failures
+    request_queue_size = (
+        256  # with the default of 5, a burst of connections is dropped and counts as failures
+    )
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

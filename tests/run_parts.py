@@ -23,6 +23,7 @@ PARTS = {
 }
 FAST = ("architecture, rules", "contract", "pipeline")
 NOTHING_COLLECTED = 5
+LONGEST_S = 1_500  # for one part
 
 
 class Result(NamedTuple):
@@ -76,7 +77,13 @@ def run(part: str, paths: list[Path], *, fast: bool) -> Result:
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-rs", f"--junit-xml={report}"]
         command += ["-k", "not postgres"] if fast else []
-        status = subprocess.run([*command, *map(str, paths)], cwd=TESTS.parent, check=False).returncode
+        try:
+            status = subprocess.run(
+                [*command, *map(str, paths)], cwd=TESTS.parent, check=False, timeout=LONGEST_S
+            ).returncode
+        except subprocess.TimeoutExpired:
+            print(f"ended after {LONGEST_S} s: a test hangs (its stack is above)")
+            status = 1
         seconds = time.monotonic() - began
         passed = status == 0 or (fast and status == NOTHING_COLLECTED)
         return Result(part, passed, seconds, skips(report))

@@ -4,7 +4,9 @@ from hookline.model import Outcome
 from hookline.rules.slots import Health, health_after, is_retrys_turn, share_of_unproven, shares, window_after
 
 
-@pytest.mark.parametrize(("slots", "expected"), [(1_000, (1_000, 500, 500, 250)), (8, (8, 4, 4, 2)), (1, (1, 1, 1, 1))])
+@pytest.mark.parametrize(
+    ("slots", "expected"), [(1_000, (1_000, 500, 500, 250)), (8, (8, 4, 4, 2)), (1, (1, 1, 1, 1))]
+)
 def test_untried_and_slow_lanes_get_half_the_slots_and_failing_ones_a_quarter(slots, expected):
     assert shares(slots) == expected
 

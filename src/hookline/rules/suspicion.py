@@ -40,4 +40,3 @@ def plan(suspects: Sequence[D]) -> Plan:
         groups=((unmarked,) if unmarked else ()) + tuple(groups),
         alone=tuple(each for marks in range(2, CRASH_LIMIT) for each in suspects if each.marks == marks),
     )
-

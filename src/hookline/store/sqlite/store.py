@@ -50,6 +50,7 @@ from hookline.store.sqlite import accepting, jobs, migrating, operators, owning,
 from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.faults import translated
 from hookline.store.sqlite.lock import ServingLock
+from hookline.store.sqlite.paired import Paired
 from hookline.store.sqlite.timekeeping import FileTime
 from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_together, run_each
 
@@ -66,7 +67,7 @@ class SqliteStore:
         path: str,
         *,
         clock: Clock | None = None,
-        executor: Callable[..., Executor] = Threaded,
+        executor: Callable[..., Executor] | None = None,
     ) -> None:
         self._path = path
         self._clock = clock or SystemClock()
@@ -109,9 +110,9 @@ class SqliteStore:
             if isinstance(error, sqlite3.Error):
                 raise translated(error) from error
             raise
-        self._writer = self._executor(connections[0], commit_together)
-        self._loader = self._executor(connections[1], run_each)
-        self._lister = self._executor(connections[2], run_each)
+        self._writer = (self._executor or Paired)(connections[0], commit_together)
+        self._loader = (self._executor or Threaded)(connections[1], run_each)
+        self._lister = (self._executor or Threaded)(connections[2], run_each)
 
     async def close(self) -> None:
         """Finish what was handed in and let go of every connection."""

@@ -63,7 +63,8 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None
         if len(writers) == 1:
             _run_alone(connection, writers[0])
         else:
-            _run_apart(connection, writers)
+            run_apart(connection, writers)
+            connection.execute("COMMIT")
     except sqlite3.Error as error:
         if connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
@@ -81,7 +82,8 @@ def _run_alone(connection: sqlite3.Connection, job: Job) -> None:
         connection.execute("ROLLBACK")
 
 
-def _run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+def run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+    """Run each job in a savepoint of the open transaction: one that fails takes nothing of the others with it."""
     for job in jobs:
         connection.execute("SAVEPOINT job")
         job.run(connection)
@@ -90,7 +92,6 @@ def _run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
                 raise sqlite3.OperationalError("the transaction was rolled back") from job.error
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
-    connection.execute("COMMIT")
 
 
 def run_each(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
@@ -151,7 +152,7 @@ class Threaded:
             jobs = [job for job in batch if job is not None]
             self._carry_out(self._connection, jobs)
             if jobs:
-                self._on_loop(_answer, jobs)
+                self._on_loop(answer_all, jobs)
         self._connection.close()
         self._on_loop(self._say_stopped)
 
@@ -164,7 +165,8 @@ class Threaded:
             self._stopped.set_result(None)
 
 
-def _answer(jobs: Sequence[Job]) -> None:
+def answer_all(jobs: Sequence[Job]) -> None:
+    """Tell those who wait what came of their jobs."""
     for job in jobs:
         future = job.future
         if future is None or future.done():  # its caller was cancelled; the work stands
