@@ -59,10 +59,10 @@ HOT = {
     "MARK": FENCE | {"lanes_pkey", "deliveries_pkey"},
     "CONDEMN": FENCE | {"lanes_pkey", "deliveries_pkey"},
     "RELEASE": FENCE | {"lanes_pkey"},
-    "WAKE": PENDING | RESETS | {"lanes_pkey"},
+    "WAKE": PENDING | RESETS | {"lanes_pkey", "deliveries_pkey"},
     "OWNED": RESETS | {"lanes_owned"},
     "FREE": FENCE | {"lanes_owned", "lanes_pkey"},
-    "SWEEP": PENDING | RESETS | {"lanes_pkey"},
+    "SWEEP": PENDING | RESETS | {"lanes_pkey", "deliveries_pkey"},
     "PULSE_CHANGES": {"changes_pkey"},
 }
 

@@ -227,6 +227,13 @@ class Gate:
         self._change()
         self._settle_down()
 
+    def look_again(self, head: DeliveryId | None, *, until: float = LONG_AGO) -> None:
+        """The store was asked what became of the head: it is this now, due at `until`, or there is none."""
+        self.head = head
+        self.hold_until = max(until, self.circuit.probe_at or LONG_AGO)
+        self._change()
+        self._settle_down()
+
     def rest(self, until: float) -> None:
         """Send nothing before this; known to this owner only."""
         self.hold_until = max(self.hold_until, until)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hookline.model import FOREVER, LONG_AGO, DeliveryId, Ordering, Outcome, Queue
 from hookline.pipeline.gate import Gate
 from hookline.pipeline.outlet import Outlet
-from hookline.rules.slots import SLOW, Health, health_after, is_retrys_turn, shares, window_after
+from hookline.rules.slots import RETRY_SHARE, SLOW, Health, health_after, is_retrys_turn, shares, window_after
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 _MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and still be seen by a floored load
@@ -54,6 +54,7 @@ class Lane:
         "epoch",
         "gate",
         "generation",
+        "has_few_ready",
         "health",
         "in_flight",
         "is_careful",
@@ -98,6 +99,7 @@ class Lane:
         self.unsettled = 0  # answered, the settle not yet acknowledged
         self.health = Health.UNTRIED if outlet is None else outlet.health
         self.behind = True  # the store may hold rows that are not here; nothing is handed over past them
+        self.has_few_ready = False  # the last load found fewer fresh ones than there was room for
         self.missed = False  # a hand-over was turned away while a load was under way
         self.releasing = False
         self.lost = False
@@ -299,8 +301,11 @@ class Lane:
         if at - self._recent[0] >= _MEMORY:
             self._settled_below = self._recent[1:]
             self._recent = (at, self._seen_seq, self._seen_due)
-        # A backlog of retries may not fill the buffer; a dead owner's suspects are in both queues.
-        timed = room if self.is_suspect or self.is_strict else max(1, room // 2)
+        # Where fresh ones wait, retries are loaded in the share they are sent in: the buffer must not run out of
+        # fresh ones first. A dead owner's suspects are in both queues.
+        timed = (
+            room if self.has_few_ready or self.is_suspect or self.is_strict else max(1, room // RETRY_SHARE)
+        )
         if self.awaits_head:
             return Want(self.endpoint_id, 0, timed)
         if at - self._full_look_at >= _FULL_LOOK:

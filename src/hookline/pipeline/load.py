@@ -132,6 +132,7 @@ class Loader:
                 if row.id not in lane.known and row.id not in tombstones:
                     lane.add(row)
             timed = len(found) - ready
+            lane.has_few_ready = ready < want.ready
             lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
             if timed < want.timed:
                 lane.saw_all_due()

@@ -247,6 +247,8 @@ class Worker:
         if lane.is_suspect and lane.is_strict and lane.outlet is not None:
             # What the dead owner sent may still be under way: the next one must not overtake it.
             lane.gate.rest(self._clock.now() + lane.outlet.endpoint.timeout)
+        elif lane.gate.head is not None:
+            self._run_errand(lane, self._look_at_head(lane))
         self._loader.nudge(lane)
 
     def _dropped(self, lane: Lane) -> None:
@@ -256,7 +258,7 @@ class Worker:
 
     def _loaded(self, lane: Lane) -> None:
         if lane.is_suspect:
-            if not lane.is_careful and not lane.gate.wants_no_probe_yet():
+            if not lane.is_careful and not lane.gate.wants_no_probe_yet() and lane not in self._errands:
                 lane.is_careful = True
                 self._run_errand(lane, self._careful.send(lane))
             return
@@ -266,6 +268,21 @@ class Worker:
                 self._run_errand(lane, self._prepare_probe(lane))
             else:
                 self.dispatcher.offer(lane)
+
+    async def _look_at_head(self, lane: Lane) -> None:
+        """An operator may have moved the delivery that a strict lane waits for, or given up the order."""
+        head = lane.gate.head
+        if head is None:
+            return
+        found = await self._store.delivery(head) if lane.is_strict else None
+        if lane.lost or lane.gate.head != head:
+            return
+        if found is not None and found.state is State.PENDING:
+            lane.gate.look_again(head, until=found.due_at)
+        else:
+            lane.gate.look_again(None)
+        self._loader.nudge(lane)
+        self.dispatcher.offer(lane)
 
     async def _prepare_probe(self, lane: Lane) -> None:
         lane.gate.begin_probe()
@@ -345,6 +362,8 @@ class Worker:
             self._dropped(lane)
             lane.is_careful = False
         lane.forget_unsent()
+        if lane.gate.head is not None:
+            self._run_errand(lane, self._look_at_head(lane))
         self._loader.nudge(lane)
 
     def _pulsed(self) -> None:

@@ -51,6 +51,7 @@ async def move(
             raise NotFound("delivery", ids.show("delivery", delivery))
         raise WrongState(verb, state)
     lane: EndpointId = moved[0]["endpoint_id"]
+    await connection.fetch(sql.WAKE_WITHOUT_HEAD, lane, delivery, now)
     await connection.fetch(sql.WRITE_CHANGE, lane, "deliveries", now)
     return lane
 

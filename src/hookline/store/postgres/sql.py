@@ -227,8 +227,11 @@ RETURNING l.endpoint_id
 """
 
 # When the rows of lane `k` ask for it, and whether somebody is to carry out a reset. `$2` is now.
+# A reset, or a head that is no longer waited for: whatever holds the lane back, its next owner must look at it now.
 _ASKS = """
-  EXISTS (SELECT FROM changes c WHERE c.endpoint_id = k.endpoint_id AND c.kind = 'reset' AND c.n > k.applied) AS is_reset,
+  EXISTS (SELECT FROM changes c WHERE c.endpoint_id = k.endpoint_id AND c.kind = 'reset' AND c.n > k.applied)
+  OR (k.head IS NOT NULL AND (NOT k.strict OR NOT EXISTS (
+        SELECT FROM deliveries h WHERE h.id = k.head AND h.state = 'pending'))) AS is_reset,
   CASE WHEN EXISTS (SELECT FROM deliveries d
                     WHERE d.endpoint_id = k.endpoint_id AND d.state = 'pending' AND d.queue = 'ready') THEN to_timestamp($2)
   ELSE coalesce((SELECT d.due_at FROM deliveries d
@@ -304,7 +307,7 @@ RETURNING l.endpoint_id
 
 SWEEP = f"""
 WITH chunk AS MATERIALIZED (
-  SELECT endpoint_id, owner, wake_at, applied FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
+  SELECT endpoint_id, owner, wake_at, applied, head, strict FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
 n AS MATERIALIZED (SELECT k.endpoint_id, {_ASKS} FROM chunk k WHERE k.owner IS NULL AND k.wake_at > to_timestamp($2)),
 lowered AS (WITH {_LOWER})
 SELECT (SELECT count(*) FROM chunk) AS looked_at, (SELECT endpoint_id FROM chunk ORDER BY endpoint_id DESC LIMIT 1) AS last
@@ -407,6 +410,11 @@ UPDATE deliveries d SET {_REDRIVEN} FROM mine WHERE d.id = mine.id RETURNING d.i
 
 # Locks the lane's row also when there is nothing to lower: a release then comes before, and is seen here, or after,
 # and its recheck sees the change.
+# A free lane in strict order sleeps until its head is due. If an operator moved the head, whoever takes the lane
+# must look at it afresh.
+WAKE_WITHOUT_HEAD = """
+UPDATE lanes SET wake_at = least(wake_at, to_timestamp($3)) WHERE endpoint_id = $1 AND head = $2 AND owner IS NULL
+"""
 RESET_LANE = """
 UPDATE lanes SET wake_at = CASE WHEN owner IS NULL THEN least(wake_at, to_timestamp($2)) ELSE wake_at END
 WHERE endpoint_id = $1 AND NOT deleted RETURNING endpoint_id

@@ -98,6 +98,7 @@ def _move(
     endpoint, state = row
     if connection.execute(statement, {"id": delivery, "now": now}).rowcount == 0:
         raise WrongState(verb, state)
+    connection.execute(sql.WAKE_WITHOUT_HEAD, {"endpoint": endpoint, "head": delivery, "now": now})
     _note(connection, endpoint, kind="deliveries", now=now)
     return EndpointId(endpoint)
 

@@ -216,7 +216,10 @@ asks (endpoint_id, due) AS MATERIALIZED (
                    ORDER BY d.due_at LIMIT 1), 9e999) END
   FROM asked a)
 """
-WAKES_AT = f"iif({IS_RESET}, :now, max(asks.due, lanes.hold_until))"
+# A reset, or a head that is no longer waited for: whatever holds the lane back, its next owner must look at it now.
+HEAD_IS_GONE = """(lanes.head IS NOT NULL AND (lanes.strict = 0 OR NOT EXISTS (
+  SELECT 1 FROM deliveries h WHERE h.id = lanes.head AND h.state = 'pending')))"""
+WAKES_AT = f"iif({IS_RESET} OR {HEAD_IS_GONE}, :now, max(asks.due, lanes.hold_until))"
 LOWER = f"""
 UPDATE lanes SET wake_at = {WAKES_AT}
 FROM asks
@@ -333,6 +336,11 @@ UPDATE deliveries SET {REDRIVEN}
 WHERE id BETWEEN :first AND :last AND state <> 'pending' AND state IN (:a, :b, :c, :d)
   AND (:endpoint IS NULL OR endpoint_id = :endpoint)
 RETURNING id, endpoint_id
+"""
+# A free lane in strict order sleeps until its head is due. If an operator moved the head, whoever takes the lane
+# must look at it afresh.
+WAKE_WITHOUT_HEAD = """
+UPDATE lanes SET wake_at = min(wake_at, :now) WHERE endpoint_id = :endpoint AND head = :head AND owner IS NULL
 """
 RESET_LANE = """
 UPDATE lanes SET wake_at = iif(owner IS NULL, min(wake_at, :now), wake_at) WHERE endpoint_id = :id AND deleted = 0
