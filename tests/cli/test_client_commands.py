@@ -23,6 +23,9 @@ UNKNOWN = "0" * 26
 KEY = "hlk_the_key_of_these_tests"
 
 
+MORE = "There are more; --limit shows them.\n"
+
+
 class Shell:
     """A shell that knows where the server is."""
 
@@ -36,7 +39,8 @@ class Shell:
 
     def json(self, *arguments: str) -> Any:
         result = self(*arguments, "--json")
-        assert (result.returncode, result.stderr) == (0, ""), result.stderr
+        assert result.returncode == 0, result.stderr
+        assert result.stderr in ("", MORE)
         return json.loads(result.stdout)
 
     def endpoint(self, path: str, *options: str, account: str) -> str:
@@ -76,6 +80,13 @@ def assert_ends(result: "subprocess.CompletedProcess[str]", code: int, *words: s
 
 
 # --- events and deliveries ---
+
+
+def test_a_list_that_was_cut_off_says_so(shell):
+    shell.endpoint("/404/cut", account="cut")
+    shell.die("cut", 3)
+    assert shell("dead", "list", "--account", "cut", "--limit", "2").stderr == MORE
+    assert shell("dead", "list", "--account", "cut", "--limit", "3").stderr == ""
 
 
 def test_send_publishes_the_payload_as_it_is(shell):

@@ -10,6 +10,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import click
+
 from hookline.cli.exits import FAILED, NOT_FOUND, REFUSED, UNREACHABLE, CommandError
 from hookline.version import USER_AGENT
 
@@ -30,6 +32,7 @@ class Client:
         self._prefix = parts.path
         self._connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
         self._headers = {"user-agent": USER_AGENT, "accept": "application/json"}
+        self._has_key = key is not None
         if key is not None:
             self._headers["authorization"] = f"Bearer {key}"
 
@@ -61,6 +64,7 @@ class Client:
             if cursor is None:
                 return
             left = None if left is None else left - len(page["data"])
+        click.echo("There are more; --limit shows them.", err=True)
 
     def _call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -96,6 +100,13 @@ class Client:
         problem = self._read(text)
         where = {each["pointer"] for each in problem["errors"]} - {""}
         detail = f"{problem['detail']}{f' ({chr(44).join(sorted(where))})' if where else ''}"
+        if status == 401:
+            said = (
+                "does not take the API key in HOOKLINE_API_KEY"
+                if self._has_key
+                else "needs an API key: set HOOKLINE_API_KEY"
+            )
+            return CommandError(f"{self._url} {said}.", REFUSED)
         if status == 404:
             return CommandError(detail, NOT_FOUND)
         if status in _REFUSALS:

@@ -4,16 +4,15 @@ It asks now and then and shows a bar, on a terminal only. The job does not need 
 leaves the job running.
 """
 
-import asyncio
 import contextlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hookline.cli.exits import FAILED, CommandError
-from hookline.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
@@ -27,20 +26,20 @@ def follow(client: "Client", path: str, job: Job) -> Job:
     """The job once it is finished."""
     try:
         with _bar(path, job) as show:
-            return asyncio.run(_follow(client, path, job, show, SystemClock()))
+            return _follow(client, path, job, show)
     except KeyboardInterrupt:
         click.echo(f"The job {job['id']} goes on; see {path}/{job['id']}.", err=True)
         raise
 
 
-async def _follow(client: "Client", path: str, job: Job, show: Callable[[Job], None], clock: Clock) -> Job:
+def _follow(client: "Client", path: str, job: Job, show: Callable[[Job], None]) -> Job:
     while True:
         show(job)
         if job["state"] == "done":
             return job
         if job["state"] != "running":
             raise CommandError(f"the job {job['id']} has failed after {job['done']:,}.", FAILED)
-        await clock.sleep(_LOOK_EVERY)
+        threading.Event().wait(_LOOK_EVERY)
         job = client.get(f"{path}/{job['id']}")
 
 

@@ -16,6 +16,7 @@ _NEXT_STEP = {
     "3D000": "create the database, or check its name in the database URL",
     "3F000": "run `hookline migrate`",
     "42501": "grant the user rights on the schema `hookline`",
+    "42704": "check the parameters after the ? in the database URL",
     "42703": "run `hookline migrate`",
     "42883": "run `hookline migrate`",
     "42P01": "run `hookline migrate`",

@@ -2,6 +2,7 @@
 
 import socket
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import structlog
@@ -58,13 +59,17 @@ SELECT current_setting('server_version_num')::int / 10000 AS major, pg_is_in_rec
 
 async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool) -> Any:
     """A session that is safe to use; refuses a server that would lose what it acknowledged."""
-    connection = await asyncpg.connect(
-        url,
-        timeout=CONNECT_TIMEOUT,
-        max_cached_statement_lifetime=0,
-        max_cacheable_statement_size=0,
-        server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
-    )
+    try:
+        connection = await asyncpg.connect(
+            url,
+            timeout=CONNECT_TIMEOUT,
+            max_cached_statement_lifetime=0,
+            max_cacheable_statement_size=0,
+            server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
+        )
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise StoreUnavailable(f"PostgreSQL at {_place(url)} cannot be reached: {why}") from error
     try:
         _keep_alive(connection)
         # Ids are 16 bytes on both sides; `bytes` is the identity and costs no Python frame.
@@ -112,3 +117,12 @@ def _keep_alive(connection: Any) -> None:
     ):
         if hasattr(socket, option):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def _place(url: str) -> str:
+    """Where the server is said to be, without the password."""
+    try:
+        parts = urlsplit(url)
+        return f"{parts.hostname or 'localhost'}:{parts.port or 5432}"
+    except ValueError:
+        return "the address in the database URL"
