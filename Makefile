@@ -69,7 +69,7 @@ check: setup
 	$(PYTHON) tests/run_parts.py --fast
 
 bench: setup
-	@set -e; for script in throughput sender store; do \
+	@set -e; for script in throughput sender store isolation; do \
 	  echo "== $$script"; $(PYTHON) benchmarks/$$script.py; \
 	done
 
