@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 
-import msgspec
 import structlog
 
 from hookline.clock import Clock
@@ -25,17 +24,13 @@ from hookline.pipeline.lane import Lane
 from hookline.pipeline.load import Loader
 from hookline.pipeline.sender.contract import Sender
 from hookline.pipeline.settle import Settler
+from hookline.pipeline.upkeep import Upkeep
 from hookline.pipeline.wake import Waiting, Wakes
 from hookline.rules.slots import Health
 from hookline.rules.slowness import is_slow
 from hookline.store.contract import Change, Load, Loaded, Settlement, Store, Verdict
 
 _TAKE_EVERY = 0.25
-_RELEASE_EVERY = 1.0
-_RECONCILE_EVERY = 10.0
-_SWEEP_EVERY = 300.0
-_CANCEL_EVERY = 5.0
-_CANCEL_CHUNK = 1_000
 
 log = structlog.get_logger()
 
@@ -69,7 +64,6 @@ class Worker:
         self._is_draining = False
         self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
         self._unsent: set[Lane] = set()
-        self._gone: set[EndpointId] = set()
         self._errands: dict[Lane, asyncio.Task[None]] = {}  # probes to be written down, suspects to be sent
         self._tasks: list[asyncio.Task[None]] = []
         self.holdings = Holdings(
@@ -102,6 +96,7 @@ class Worker:
             poll=poll,
             on_loaded=self._loaded,
         )
+        self._upkeep = Upkeep(store, catalogue, self.holdings, clock, is_draining=lambda: self._is_draining)
         self._careful = Careful(
             store,
             clock,
@@ -131,7 +126,7 @@ class Worker:
                 self.settler.run,
                 self.dispatcher.run_alarms,
                 self._run_take,
-                self._run_upkeep,
+                self._upkeep.run,
                 *also,
             ]
         self._tasks = [asyncio.create_task(self._survive(loop), name=loop.__qualname__) for loop in loops]
@@ -313,7 +308,7 @@ class Worker:
         lane.active_at = self._clock.monotonic()
         if settlement.attempt.outcome is Outcome.GONE:
             lane.stop()
-            self._gone.add(lane.endpoint_id)
+            self._upkeep.disable(lane.endpoint_id)
         if lane.is_careful and lane.gate.wants_no_probe_yet():
             self._dropped(lane)  # the circuit opened: the rest of its suspects wait with everything else
             lane.is_careful = lane.is_suspect = False
@@ -431,57 +426,6 @@ class Worker:
                 except StoreUnavailable as error:
                     log.debug("take.failed", error=str(error))
             await self._clock.sleep(_TAKE_EVERY)
-
-    async def _run_upkeep(self) -> None:
-        started = self._clock.monotonic()
-        turns = {
-            self.holdings.release_quiet: _RELEASE_EVERY,
-            self._cancel_deleted: _CANCEL_EVERY,
-            self._sweep: _SWEEP_EVERY,
-        }
-        due = {turn: started + every for turn, every in turns.items()}
-        reconcile_at = started + _RECONCILE_EVERY
-        while True:
-            await self._clock.sleep(_RELEASE_EVERY / 2)
-            if self._is_draining:
-                continue
-            at = self._clock.monotonic()
-            try:
-                if self.holdings.is_in_doubt or at >= reconcile_at:
-                    reconcile_at = at + _RECONCILE_EVERY
-                    await self.holdings.reconcile()
-                await self.holdings.write_notes(
-                    [lane for lane in self.holdings.lanes.values() if not lane.unsettled]
-                )
-                await self._disable_gone()
-                for turn, every in turns.items():
-                    if at >= due[turn]:
-                        due[turn] = at + every
-                        await turn()
-            except StoreUnavailable as error:
-                log.debug("upkeep.failed", error=str(error))
-
-    async def _disable_gone(self) -> None:
-        """An endpoint that answered 410 is disabled; its waiting deliveries wait for whoever enables it again."""
-        for id in list(self._gone):
-            for endpoint in await self._store.endpoints_by_id([id]):
-                disabled = msgspec.structs.replace(
-                    endpoint,
-                    enabled=False,
-                    disabled_reason="The endpoint answered 410 Gone.",
-                    updated_at=self._clock.now(),
-                )
-                await self._store.update_endpoint(disabled, was=endpoint.updated_at, now=self._clock.now())
-            self._gone.discard(id)
-        if self._gone:
-            await self._catalogue.catch_up()
-
-    async def _cancel_deleted(self) -> None:
-        while await self._store.cancel_deleted(limit=_CANCEL_CHUNK, now=self._clock.now()) == _CANCEL_CHUNK:
-            pass
-
-    async def _sweep(self) -> None:
-        await sweep(self._store, self._clock)
 
     def _can_take(self) -> bool:
         return (
