@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import structlog
 
+from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import StoreUnavailable
+from hookline.errors import HooklineError
 from hookline.failpoints import failpoint
 from hookline.model import WorkerId
 from hookline.pipeline.lane import Lane
@@ -78,6 +79,26 @@ class Settler:
         await self._idle.wait()
 
     async def _settle(self, batch: list[tuple[Lane, Settlement]]) -> None:
+        try:
+            verdicts = await self._write(batch)
+        except Exception:
+            # One of them cannot be written, which nobody thought possible. The others must not suffer for it.
+            if len(batch) > 1:
+                log.exception("settle.split", rows=len(batch))
+                for one in batch:
+                    await self._settle([one])
+                return
+            delivery = ids.show("delivery", batch[0][1].attempt.delivery_id)
+            log.exception("settle.failed", delivery=delivery)
+            verdicts = [Verdict.LATE]  # forgotten here and still pending: it is read and tried again
+        for (lane, settlement), verdict in zip(batch, verdicts, strict=True):
+            lane.unsettled -= 1
+            if verdict is Verdict.LATE:
+                self.late += 1
+            self._on_settled(lane, settlement, verdict)
+
+    async def _write(self, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:
+        """Until the store has answered, however long it is away."""
         settlements = [settlement for _, settlement in batch]
         changed = {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}
         notes = [lane.note() for lane in changed.values()]
@@ -90,9 +111,9 @@ class Settler:
                     self._worker(), settlements, notes=notes, now=self._clock.now()
                 )
                 break
-            except StoreUnavailable as error:
+            except HooklineError as error:
                 if tries == 0:
-                    log.warning("settle.failed", rows=len(batch), error=str(error))
+                    log.warning("settle.waiting", rows=len(batch), error=str(error))
                 await self._clock.sleep(_BACKOFF[min(tries, len(_BACKOFF) - 1)])
                 tries += 1
         failpoint("settle.after")
@@ -100,8 +121,4 @@ class Settler:
             log.info("settle.resumed", rows=len(batch), tries=tries)
         for gate, version in versions:
             gate.written = version
-        for (lane, settlement), verdict in zip(batch, verdicts, strict=True):
-            lane.unsettled -= 1
-            if verdict is Verdict.LATE:
-                self.late += 1
-            self._on_settled(lane, settlement, verdict)
+        return verdicts

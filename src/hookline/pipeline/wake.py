@@ -67,6 +67,10 @@ class Wakes:
                     self.add(lane)
                 await self._clock.sleep(_BACKOFF)
                 continue
+            except BaseException:
+                for lane in waiting:  # a lane stays in the set whatever happens
+                    self.add(lane)
+                raise
             if not self._waiting:
                 self._idle.set()
             await self._clock.sleep(_DEBOUNCE)
