@@ -20,7 +20,7 @@ from hookline.api.problem import Refused, describe, headers_for
 HEAD_LIMIT_BYTES = 64 << 10
 HEAD_WITHIN_S = 10.0
 
-ACCEPTED = "hookline.accepted"  # in an ASGI scope: answers a publish at once, half the cost of two messages
+ACCEPTED = "hookline.accepted"  # in an ASGI scope: answers a publish in one write instead of two
 
 _OFFER = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
 

@@ -18,8 +18,8 @@ from hookline.model import WorkerId
 from hookline.pipeline.lane import Lane
 from hookline.store.contract import Settlement, Store, Verdict
 
-_BATCH = 500  # above this a batch costs more in latency than it saves; see benchmarks/store.py
-_LINGER = 0.02  # seconds to gather before a small batch: a commit costs as much as a hundred rows
+_BATCH = 500  # rows; chosen, not tuned
+_LINGER = 0.02  # seconds to gather before a small batch: a statement and a commit have a price of their own
 _BACKOFF = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 log = structlog.get_logger()
