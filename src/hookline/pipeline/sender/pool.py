@@ -10,7 +10,7 @@ from hookline.pipeline.sender.connection import Connection, Key
 class PoolLimits(msgspec.Struct, frozen=True):
     """How many connections are kept, and for how long (seconds)."""
 
-    per_destination: int = 1_000  # as many as a worker has requests under way: opening one costs far more than a request
+    per_destination: int = 1_000  # as many as a worker has requests under way: opening one is dear
     total: int = 2_000
     idle: float = 15.0  # below the 60 to 75 s at which servers close, so that few are found stale
     age: float = 300.0  # then a name is looked up and vetted afresh
