@@ -146,6 +146,8 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
             yield Violation(Rule.UNSAFE, line, target)
         if _is(target, frozenset({"asyncpg"})) and not _within(module, "hookline.store.postgres"):
             yield Violation(Rule.DRIVER, line, target)
+        if _is(target, frozenset({"psycopg", "psycopg2"})):
+            yield Violation(Rule.DRIVER, line, target)
         if _is(target, frozenset({"sqlite3"})) and not _within(module, "hookline.store.sqlite"):
             yield Violation(Rule.DRIVER, line, target)
 

@@ -20,6 +20,7 @@ PARTS = {
     "contract": ["contract"],
     "pipeline": ["pipeline"],
     "api, cli": ["api", "cli"],
+    "receivers": ["receiver_kit"],
 }
 FAST = ("architecture, rules", "contract", "pipeline")
 NOTHING_COLLECTED = 5

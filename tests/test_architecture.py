@@ -101,6 +101,8 @@ PLANTED = [
     (Rule.DRIVER, "hookline.app", "import asyncpg"),
     (Rule.DRIVER, "hookline.store.sqlite.store", "from asyncpg import exceptions"),
     (Rule.DRIVER, "hookline.store.postgres.store", "import sqlite3"),
+    (Rule.DRIVER, "hookline.receiver.once", "import sqlite3"),
+    (Rule.DRIVER, "hookline.receiver.once", "def f():\n    from psycopg import Connection"),
     (Rule.UNSAFE, "hookline.store.sqlite.rows", "import pickle"),
     (Rule.UNSAFE, "hookline.store.sqlite.rows", "from marshal import loads"),
     (Rule.UNSAFE, "hookline.config", "value = eval('1')"),

@@ -1,0 +1,30 @@
+"""Was this message signed with the private half of an ed25519 key?"""
+
+from base64 import b64decode
+
+from hookline.receiver.refusal import Refusal, VerificationError
+
+_SIGNATURE_BYTES = 64
+
+
+def is_signed(public_key: bytes, signature: str, message: bytes) -> bool:
+    """Whether the signature (in base64) is this key's for this message."""
+    try:
+        # Not at the top: receivers of HMAC signatures need not have the package, nor pay for its import.
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ImportError:
+        raise VerificationError(
+            Refusal.BAD_SECRET, "Verifying with a public key takes the package `cryptography`."
+        ) from None
+    try:
+        raw = b64decode(signature, validate=True)
+    except ValueError:
+        return False
+    if len(raw) != _SIGNATURE_BYTES:
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(public_key).verify(raw, message)
+    except InvalidSignature:
+        return False
+    return True
