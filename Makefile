@@ -11,7 +11,8 @@ PORT = 8080
 .DEFAULT_GOAL = help
 
 help:
-	@echo "make run      set up and start hookline on http://127.0.0.1:8080 (embedded SQLite, development mode)"
+	@echo "make run      set up and start hookline on http://127.0.0.1:8080 (embedded SQLite, development mode);"
+	@echo "              another port: make run PORT=8081"
 	@echo "make test     set up everything and run the whole suite"
 	@echo "make check    format, lint, types, fast tests"
 	@echo "make bench    the benchmarks, throughput first"

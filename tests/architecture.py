@@ -68,6 +68,8 @@ HTTP_CLIENTS = frozenset(
 CODE_FROM_DATA = frozenset({"pickle", "marshal", "shelve", "dill", "cloudpickle"})
 CODE_FROM_TEXT = frozenset({"eval", "exec", "compile", "__import__"})
 UNSAFE_NAMES = frozenset({"importlib.import_module", "yaml.load", "yaml.unsafe_load", "yaml.full_load"})
+# These two fetch names of our own, from a table, when they are wanted.
+ON_DEMAND = frozenset({"hookline", "hookline.cli.root"})
 EFFECT_BUILTINS = frozenset({"open", "input", "print", "breakpoint"})
 
 
@@ -197,9 +199,7 @@ def _names(module: str, tree: ast.AST) -> Iterator[Violation]:
             last in DIALLING or (_is_effect_of_socket(name) and unit not in BINDING)
         ):
             yield Violation(Rule.NETWORK, line, name)
-        if (
-            name in UNSAFE_NAMES and module != "hookline"
-        ):  # the package fetches its own public names on demand
+        if name in UNSAFE_NAMES and module not in ON_DEMAND:
             yield Violation(Rule.UNSAFE, line, name)
 
 

@@ -2,4 +2,4 @@
 
 from hookline.cli import main
 
-main(prog_name="hookline")
+main()

@@ -22,6 +22,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 PREFIX = "HOOKLINE_"
 FILE = "hookline.toml"
 MASK = "***"
+SECRET = frozenset({"api_key"})  # settings whose value is never shown
 PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard")  # explained by rules/retry.py
 
 # Variables that start like ours and are not settings: the failpoints of tests, and what container
@@ -52,12 +53,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     url: str = "http://127.0.0.1:8080"  # of the server that client commands speak to
 
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        shown["database"] = without_password(self.database)
-        shown["api_key"] = None if self.api_key is None else MASK
+        shown = {name: presentable(name, getattr(self, name)) for name in self.__struct_fields__}
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     __str__ = __repr__
+
+
+def presentable(name: str, value: Any) -> Any:
+    """A setting's value as it may be shown."""
+    if name in SECRET and value is not None:
+        return MASK
+    return without_password(value) if name == "database" and isinstance(value, str) else value
 
 
 def without_password(url: str) -> str:
@@ -217,6 +223,16 @@ def load(
     file: Path | None = None,
 ) -> Settings:
     """The settings of this process. A flag that is None was not given; a file that is not there says nothing."""
+    return load_with_sources(flags, environ=environ, file=file)[0]
+
+
+def load_with_sources(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> tuple[Settings, dict[str, str]]:
+    """The settings, and the flag, variable or line of the file that each comes from; defaults come from none."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name, value, source in [*_from_file(file), *_from_environ(environ or {}), *_from_flags(flags or {})]:
@@ -224,11 +240,11 @@ def load(
         try:
             values[name] = _READERS[name](value)
         except _Unfit as unfit:
-            given = MASK if name == "api_key" else repr(_shown(name, value))
+            given = MASK if name in SECRET else repr(_shown(name, value))
             raise ConfigError(f"{source}: {given} will not do for {name}; allowed: {unfit}.") from None
     settings = Settings(**values)
     _check_together(settings, sources)
-    return settings
+    return settings, sources
 
 
 def _shown(name: str, value: Any) -> Any:

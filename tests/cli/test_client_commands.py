@@ -95,7 +95,7 @@ def test_send_publishes_the_payload_as_it_is(shell):
     result = shell("send", "order.paid", payload, "--account", "send")
     assert result.returncode == 0
     assert re.fullmatch(r"evt_[0-9a-v]{26}\n", result.stdout)
-    assert result.stderr == "1 deliveries.\n"
+    assert result.stderr == "1 delivery.\n"
     eventually(lambda: shell.receiver.at("/200/send") or None)
     assert [each.body for each in shell.receiver.at("/200/send")] == [payload.encode()]
 
@@ -123,6 +123,21 @@ def test_send_reads_standard_input_and_repeats_by_key(shell):
 @pytest.mark.parametrize("payload", ["", "{", "order 5", '1, "account": "other"'])
 def test_a_payload_that_is_not_one_json_value_is_a_usage_error(shell, payload):
     assert_ends(shell("send", "order.paid", payload), 2, "not one JSON value")
+
+
+@pytest.mark.parametrize("size_bytes", [1_048_577, 1_052_673, 3_000_000])
+def test_a_payload_that_is_too_large_is_told_one_limit(shell, size_bytes):
+    result = subprocess.run(
+        [*COMMAND, "send", "order.paid"],
+        input=b'"' + b"x" * (size_bytes - 2) + b'"',
+        cwd=shell.folder,
+        env=environment(shell.env),
+        capture_output=True,
+        timeout=CEILING_S,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (5, b"")
+    assert result.stderr == b"hookline: A payload may have at most 1,048,576 bytes.\n"
 
 
 def test_deliveries_are_listed_shown_retried_and_cancelled(shell):
@@ -198,6 +213,8 @@ def test_endpoints_are_managed(shell):
     )
     assert changed["url"] == "https://other.example.com/"
     assert (changed["retry"], changed["circuit"]) == ({"schedule": [0, 5], "jitter": "full"}, None)
+    listed = shell.json("endpoints", "update", id, "--retry", "[0, 1]")
+    assert listed["retry"] == {"schedule": [0, 1], "jitter": "full"}
     assert shell("endpoints", "pause", id).stdout == f"{id} is enabled, paused, circuit closed.\n"
     assert shell("endpoints", "resume", id).stdout == f"{id} is enabled, circuit closed.\n"
     assert shell("endpoints", "disable", id).stdout == f"{id} is disabled, circuit closed.\n"
@@ -223,6 +240,7 @@ def test_endpoints_are_managed(shell):
         (["create", "https://a.example/", "--event", "*", "--retry", "bris"], 5, ["Did you mean brisk?"]),
         (["create", "https://a.example/", "--event", "*", "--rate", "0"], 5, ["/rate_limit/per_second"]),
         (["create", "https://a.example/", "--event", "*", "--retry", "{"], 2, ["--retry"]),
+        (["create", "https://a.example/", "--event", "*", "--retry", "[0,"], 2, ["--retry", "not JSON"]),
         (["create", "https://a.example/", "--event", "*", "--header", "x"], 2, ["--header"]),
         (["create", "https://a.example/", "--event", "*", "--field", "ordering=strict"], 2, ["not JSON"]),
         (["update", f"ep_{UNKNOWN}"], 2, ["say what to change"]),

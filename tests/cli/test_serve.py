@@ -79,7 +79,10 @@ def test_both_signals_stop_it_cleanly(tmp_path):
         with ServerProcess("--dev", cwd=tmp_path) as process:
             process.send(number)
             assert process.wait() == 0
-            assert "Traceback" not in process.stderr
+            assert process.stderr.splitlines()[1:] == [
+                "hookline is stopping; nothing is under way.",
+                "hookline has stopped.",
+            ]
 
 
 def test_a_stopping_server_finishes_what_is_under_way_and_accepts_no_more(tmp_path):
@@ -94,6 +97,10 @@ def test_a_stopping_server_finishes_what_is_under_way_and_accepts_no_more(tmp_pa
         assert process.process.poll() is None
         receiver.release.set()
         assert process.wait() == 0
+        assert process.stderr.splitlines()[1:] == [
+            "hookline is stopping: 1 request under way, 30 s at most; a second signal ends it now.",
+            "hookline has stopped.",
+        ]
     receiver.close()
     with sqlite3.connect(tmp_path / "x.db") as connection:
         states = connection.execute("SELECT state, attempts FROM deliveries").fetchall()
@@ -142,8 +149,10 @@ def test_log_lines_are_json_without_a_terminal(tmp_path):
         publish(process, receiver)
         assert receiver.arrived.wait(20)
         assert process.stop() == 0
-        lines = process.stderr.splitlines()[1:]
+        _, stopping, *lines, stopped = process.stderr.splitlines()
     receiver.close()
+    assert "1 request under way, 0.1 s at most" in stopping
+    assert "what is left is sent again" in stopped
     events = [json.loads(line) for line in lines]
     assert [event["event"] for event in events] == ["worker.undrained"]
     assert {"level", "timestamp", "in_flight"} <= set(events[0])

@@ -16,7 +16,7 @@ from hookline.api.problem import describe
 from hookline.api.protocol import ACCEPTED
 from hookline.api.query import Query
 from hookline.app import Hookline
-from hookline.errors import HooklineError, Invalid
+from hookline.errors import HooklineError, Invalid, TooLarge
 from hookline.pipeline.intake import Draft, Published
 
 ENVELOPE_BYTES = 4_096  # room around a payload for the other fields
@@ -41,9 +41,13 @@ class Publish:
         if scope["query_string"]:
             Query(scope["query_string"], ())
         headers = scope["headers"]
-        check_media(headers, limit_bytes=self._single_limit)
-        key = _idempotency_key(headers)
-        body = await read_body(receive, limit_bytes=self._single_limit)
+        try:
+            check_media(headers, limit_bytes=self._single_limit)
+            key = _idempotency_key(headers)
+            body = await read_body(receive, limit_bytes=self._single_limit)
+        except TooLarge:
+            # The payload's limit, whichever of the two was hit: one number to know.
+            raise TooLarge("A payload", limit_bytes=self._payload_limit) from None
         draft = read_publication(
             body, header_key=key, limit_bytes=self._payload_limit, now=self._hookline.clock.now()
         )

@@ -36,7 +36,9 @@ def list_endpoints(limit: int, url: str | None, as_json: bool, **filter: Any) ->
 def _fields(command: Any) -> Any:
     for option in (
         click.option("--field", "fields", multiple=True, metavar="NAME=JSON", help="Any field of the API."),
-        click.option("--retry", metavar="PRESET|JSON", help='Such as brisk, or {"schedule": [0, 5, 60]}.'),
+        click.option(
+            "--retry", metavar="PRESET|JSON", help="Such as brisk, [0, 5, 60], or the API's object."
+        ),
         click.option("--rate", type=float, metavar="N", help="Requests per second at most."),
         click.option("--ordering", help="parallel or strict."),
         click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header to send."),
@@ -152,7 +154,10 @@ def _said(
 
 
 def _retry(text: str) -> Any:
-    return _json(text, "--retry") if text.startswith("{") else {"preset": text}
+    if not text.lstrip().startswith(("{", "[")):
+        return {"preset": text}
+    policy = _json(text, "--retry")
+    return {"schedule": policy} if isinstance(policy, list) else policy
 
 
 def _json(text: str, option: str) -> Any:

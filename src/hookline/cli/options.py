@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hookline import config, rfc3339
+from hookline import rfc3339
 from hookline.ranges import seconds
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
+    from hookline.config import Settings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -74,10 +74,19 @@ def connect(url: str | None) -> "Client":
     """The server that flag, variable or file name."""
     from hookline.cli.client import Client
 
-    settings = config.load({"url": url}, environ=os.environ, file=Path(config.FILE))
-    return Client(settings.url, settings.api_key)
+    found = settings({"url": url})
+    return Client(found.url, found.api_key)
 
 
-def settings(flags: dict[str, Any]) -> config.Settings:
+def settings(flags: dict[str, Any]) -> "Settings":
     """The settings of this process."""
-    return config.load(flags, environ=os.environ, file=Path(config.FILE))
+    return settings_with_sources(flags)[0]
+
+
+def settings_with_sources(flags: dict[str, Any]) -> "tuple[Settings, dict[str, str]]":
+    """The settings of this process, and where each that is not a default comes from."""
+    from pathlib import Path
+
+    from hookline import config
+
+    return config.load_with_sources(flags, environ=os.environ, file=Path(config.FILE))

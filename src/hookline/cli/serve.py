@@ -19,12 +19,15 @@ from hookline.api.app import Api
 from hookline.api.server import ApiServer
 from hookline.app import Hookline, store_for
 from hookline.cli import logs
+from hookline.cli.showing import counted
 from hookline.config import Settings
 from hookline.errors import ConfigError, HooklineError, SchemaMissing
 from hookline.version import VERSION
 
 GC_AFTER = 10_000  # objects; events and deliveries come and go by the thousand and hold no cycles
 DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
+STOPPED = "hookline has stopped."
+UNDRAINED = "hookline has stopped before all was answered; what is left is sent again after the next start."
 
 
 class CannotListen(HooklineError):
@@ -86,9 +89,11 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         await _either(stopping, serving)
     finally:
         server.leave()
+        click.echo(_stopping(hookline.worker.dispatcher.in_flight, within=settings.drain_s), err=True)
         await asyncio.wait({serving}, timeout=DRAIN_BEGINS_S)
-        await hookline.stop()
+        is_drained = await hookline.stop()
         await serving
+        click.echo(STOPPED if is_drained else UNDRAINED, err=True)
 
 
 def _spare_the_collector() -> None:
@@ -134,6 +139,13 @@ def _on_signals(stopping: asyncio.Event) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+def _stopping(in_flight: int, *, within: float) -> str:
+    if in_flight == 0:
+        return "hookline is stopping; nothing is under way."
+    under_way = counted(in_flight, "request", "requests")
+    return f"hookline is stopping: {under_way} under way, {within:g} s at most; a second signal ends it now."
 
 
 def _greeting(settings: Settings, listener: socket.socket) -> str:

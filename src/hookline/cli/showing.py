@@ -57,6 +57,11 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """`1 delivery`, `2,000 deliveries`."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def _field(row: Mapping[str, Any], column: str) -> Any:
     value: Any = row
     for name in column.split("."):

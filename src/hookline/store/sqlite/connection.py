@@ -31,7 +31,7 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
             cached_statements=CACHED_STATEMENTS,
         )
     except sqlite3.Error as error:
-        raise StoreRefused(f"Cannot open {path}: {error}.") from error
+        raise StoreRefused(f"Cannot open {path}: {_reason(path, create=create) or error}.") from error
     try:
         _make_durable(connection, path)
     except sqlite3.Error as error:
@@ -72,6 +72,16 @@ def _switch_to_wal(connection: sqlite3.Connection) -> str:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
     raise StoreUnavailable("SQLite could not switch the file to WAL: others keep it locked.")
+
+
+def _reason(path: str, *, create: bool) -> str | None:
+    """Why the system will not open the file, which SQLite keeps to itself."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+    except OSError as error:
+        verb = "opened" if os.path.exists(path) else "created"
+        return f"it cannot be {verb} there ({error.strerror})"
+    return None
 
 
 def _refuse_unwritable(path: str, *, create: bool) -> None:

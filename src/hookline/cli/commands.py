@@ -1,0 +1,42 @@
+"""Which commands are there, and what is each for?
+
+The front page is printed from this table alone: `hookline --help` and `--version` load nothing that takes time,
+no command and not even what reads a command line.
+"""
+
+NAME = "hookline"
+ABOUT = "hookline sends webhooks and does not lose them."
+
+# By what a person came to do: name, the module of hookline.cli that has it, its first line of help.
+SECTIONS = {
+    "Run it": (
+        ("serve", "operating", "Run the API and deliver."),
+        ("migrate", "operating", "Bring the database's schema up to date."),
+        ("config", "settings", "Settings: what is in force, and where it comes from."),
+        ("version", "operating", "Print the version."),
+        ("completion", "completion", "Print what makes a shell complete commands."),
+    ),
+    "Publish, and see what became of it": (
+        ("send", "send", "Publish an event."),
+        ("replay", "events", "Bring an event's deliveries once more, whatever became of them."),
+        ("deliveries", "deliveries", "Deliveries: an event on its way to one endpoint."),
+        ("dead", "dead", "Dead letters: deliveries that were given up."),
+    ),
+    "Manage": (("endpoints", "endpoints", "Endpoints: who gets which events."),),
+}
+COMMANDS = {name: module for section in SECTIONS.values() for name, module, _ in section}
+
+
+def front_page() -> str:
+    """What `hookline --help` prints."""
+    lines = [f"Usage: {NAME} COMMAND [OPTIONS] [ARGUMENTS]…", "", f"  {ABOUT}"]
+    width = max(map(len, COMMANDS))
+    for title, section in SECTIONS.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {name.ljust(width)}  {help}" for name, _, help in section]
+    lines += [
+        "",
+        f"{NAME} COMMAND --help says more. Settings are flags, HOOKLINE_* variables or hookline.toml:",
+        f"see {NAME} config show. {NAME} --version prints the version.",
+    ]
+    return "\n".join(lines)

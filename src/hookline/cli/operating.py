@@ -1,0 +1,66 @@
+"""Which commands run hookline itself?"""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from hookline.cli.exits import Errors
+from hookline.cli.options import json_option, settings
+from hookline.cli.showing import print_json
+from hookline.version import VERSION
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _database_option(command: _Command) -> _Command:
+    return click.option(
+        "--database",
+        metavar="URL",
+        help="sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
+    )(command)
+
+
+@click.command()
+@click.option(
+    "--dev", is_flag=True, default=None, help="Loopback only, no key needed, private networks allowed."
+)
+@click.option("--host", help="Address to listen on.  [HOOKLINE_HOST; default 127.0.0.1]")
+@click.option(
+    "--port", metavar="N", help="Port to listen on, 0 for a free one.  [HOOKLINE_PORT; default 8080]"
+)
+@_database_option
+def serve(**flags: Any) -> None:
+    """Run the API and deliver."""
+    with Errors():
+        found = settings(flags)
+        from hookline.cli.serve import run
+
+        run(found)
+
+
+@click.command()
+@_database_option
+@json_option
+def migrate(as_json: bool, **flags: Any) -> None:
+    """Bring the database's schema up to date."""
+    with Errors():
+        found = settings(flags)
+        from hookline.cli.migrate import run
+
+        applied = run(found)
+        if as_json:
+            print_json({"applied": applied})
+            return
+        for name in applied:
+            click.echo(name)
+        if not applied:
+            click.echo("The schema is up to date.", err=True)
+
+
+@click.command()
+@json_option
+def version(as_json: bool) -> None:
+    """Print the version."""
+    click.echo(json.dumps({"version": VERSION}) if as_json else f"hookline {VERSION}")
