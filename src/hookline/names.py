@@ -12,9 +12,13 @@ from hookline.errors import Invalid
 
 TYPE_LIMIT = 128
 
-_TYPE = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
-_ACCOUNT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+TYPE_PATTERN = r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*"
+ACCOUNT_PATTERN = r"[A-Za-z0-9_.-]{1,64}"
+KEY_PATTERN = r"[\x21-\x7e]{1,255}"
+
+_TYPE = re.compile(TYPE_PATTERN)
+_ACCOUNT = re.compile(ACCOUNT_PATTERN)
+_KEY = re.compile(KEY_PATTERN)
 
 
 def check_type(text: object, *, pointer: str = "/type") -> str:

@@ -151,3 +151,27 @@ class JobReport(msgspec.Struct, kw_only=True):
     filter: dict[str, Any]
     created_at: str
     finished_at: str | None
+
+
+class PublishedReport(msgspec.Struct, kw_only=True):
+    """What became of a publish."""
+
+    id: str
+    type: str
+    account: str
+    created_at: str
+    deliveries: int  # how many endpoints it goes to
+    duplicate: bool  # the idempotency key was used before: this is the first one's event
+
+
+class ReplayedReport(msgspec.Struct):
+    """Which deliveries are brought once more."""
+
+    replayed: int
+    deliveries: list[str]
+
+
+class StatusReport(msgspec.Struct):
+    """A probe's answer."""
+
+    status: str

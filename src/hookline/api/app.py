@@ -16,9 +16,10 @@ from starlette.routing import Router
 from hookline.api.admission import Admission
 from hookline.api.answer import Send, refuse
 from hookline.api.body import Disconnected, Receive
+from hookline.api.calls import routes
 from hookline.api.problem import Refused
 from hookline.api.publish import Publish
-from hookline.api.routes import Routes
+from hookline.api.routes import table
 from hookline.app import Hookline
 from hookline.errors import HooklineError
 
@@ -34,7 +35,7 @@ class Api:
         self._admission = Admission(hookline.settings)
         publish = Publish(hookline)
         self._publish = {"/v1/events": publish.single, "/v1/events/batch": publish.batch}
-        self._router = Router(Routes(hookline).table(), redirect_slashes=False)
+        self._router = Router(routes(table(hookline)), redirect_slashes=False)
         self._ids = map(f"req_{secrets.token_hex(8)}{{:08x}}".format, itertools.count(1))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -47,12 +48,10 @@ class Api:
                 # No path of ours needs an escape, so none can stand for another one.
                 raise _nothing_here()
             publish = self._publish.get(path)
-            if publish is None:
+            if publish is None or scope["method"] != "POST":
                 await self._route(scope, receive, send, request_id)
-            elif scope["method"] == "POST":
-                await publish(scope, receive, send, request_id=request_id)
             else:
-                raise Refused("method_not_allowed", "Only POST here.", headers=((b"allow", b"POST"),))
+                await publish(scope, receive, send, request_id=request_id)
         except Disconnected:
             return
         except HooklineError as error:
@@ -72,17 +71,8 @@ class Api:
         scope["app"] = self  # with it the router raises what it would otherwise answer by itself
         try:
             await self._router(scope, receive, tagged)
-        except HTTPException as error:
-            raise _translated(error) from None
-
-
-def _translated(error: HTTPException) -> Refused:
-    if error.status_code == 405:
-        allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
-        return Refused(
-            "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode("ascii")),)
-        )
-    return _nothing_here()
+        except HTTPException:
+            raise _nothing_here() from None
 
 
 def _nothing_here() -> Refused:

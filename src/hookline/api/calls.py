@@ -1,9 +1,10 @@
-"""How is a call read and answered, whatever it is about?
+"""How is a call of the table answered?
 
-Strictly: no unknown parameter, no unknown field, no body where none is expected. Lists are cut into pages.
+It becomes a route: the parameters and the body are read strictly, the handler is asked, and what it gives
+back is written as JSON. Lists are cut into pages.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,87 +12,57 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from hookline import ids
-from hookline.api.body import check_media, read_body
+from hookline.api import bodies, parameters
 from hookline.api.cursor import Cursors
-from hookline.api.envelope import read_object
-from hookline.api.query import Query
-from hookline.errors import Invalid
-from hookline.model import DeliveryId, EndpointId, EventId
-from hookline.names import check_idempotency_key, check_known
+from hookline.api.problem import Refused
+from hookline.api.table import Answered, Asked, Call, Page, Paged
 
-BODY_LIMIT_BYTES = 1 << 20  # 64 headers of 8 KiB and 16 KiB of metadata, with room
-PAGE = ("limit", "cursor")
-
-Handler = Callable[[Request], Awaitable[Response]]
 _Row = TypeVar("_Row")
+_Shown = TypeVar("_Shown")
 
 
-class Pages:
-    """Cuts lists into pages."""
-
-    def __init__(self, cursors: Cursors) -> None:
-        self._cursors = cursors
-
-    def after(self, query: Query, *, of: str) -> bytes | None:
-        """The id that the last page ended with."""
-        cursor = query.text("cursor")
-        return None if cursor is None else self._cursors.read(cursor, of=of, filters=query.filters)
-
-    def answer(
-        self,
-        found: Sequence[_Row],
-        query: Query,
-        *,
-        of: str,
-        id: Callable[[_Row], bytes],
-        shown: Sequence[Any],
-    ) -> Response:
-        """`found` has one row more than is shown when there is a next page."""
-        more = len(found) > len(shown)
-        cursor = self._cursors.show(id(found[len(shown) - 1]), of=of, filters=query.filters) if more else None
-        return json({"data": shown, "next_cursor": cursor})
+def routes(table: Iterable[Call]) -> list[Route]:
+    """One route for each path, in the table's order."""
+    by_path: dict[str, dict[str, Call]] = {}
+    for call in table:
+        methods = by_path.setdefault(call.path, {})
+        if call.method in methods:
+            raise ValueError(f"{call.method} {call.path} stands twice in the table")
+        methods[call.method] = call
+    return [_route(path, methods) for path, methods in by_path.items()]
 
 
-def route(path: str, **handlers: Handler) -> Route:
-    """A path and what answers each of its methods."""
+def _route(path: str, methods: dict[str, Call]) -> Route:
+    allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
 
     async def choose(request: Request) -> Response:
-        return await handlers["GET" if request.method == "HEAD" else request.method](request)
+        call = methods.get("GET" if request.method == "HEAD" else request.method)
+        if call is None or call.handler is None:
+            raise Refused(
+                "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode()),)
+            )
+        return await _answer(call, request)
 
-    return Route(path, choose, methods=list(handlers))
-
-
-def query(request: Request, *known: str) -> Query:
-    """The parameters, each of them known."""
-    return Query(request.scope["query_string"], known)
-
-
-async def read_json(request: Request, *, patch: bool = False) -> dict[str, Any]:
-    """The body, which is a JSON object; parameters are none."""
-    query(request)
-    check_media(request.scope["headers"], limit_bytes=BODY_LIMIT_BYTES, merge_patch=patch)
-    return read_object(await read_body(request.receive, limit_bytes=BODY_LIMIT_BYTES))
+    # A path's own route answers for every method, or GET /v1/events/batch would be that of an event.
+    route = Route(path, choose)
+    route.methods = None
+    return route
 
 
-async def read_optional(request: Request, *known: str) -> dict[str, Any]:
-    """The body's fields, each of them known; a call that needs nothing said may come without a body."""
-    query(request)
-    body = await read_body(request.receive, limit_bytes=BODY_LIMIT_BYTES)
-    if not body:
-        return {}
-    check_media(request.scope["headers"], limit_bytes=BODY_LIMIT_BYTES)
-    fields = read_object(body)
-    check_known(fields, known)
-    return fields
-
-
-def idempotency_key(request: Request) -> str | None:
-    """The caller's own name for this call."""
-    given = request.headers.getlist("idempotency-key")
-    if len(given) > 1:
-        raise Invalid("There are two Idempotency-Key headers.")
-    return check_idempotency_key(given[0], pointer="") if given else None
+async def _answer(call: Call, request: Request) -> Response:
+    query, filters = parameters.read(request.scope["query_string"], call.query)
+    fields = {} if call.body is None else await bodies.read_fields(request, call.body)
+    body = None if call.body is None else bodies.converted(fields, call.body)
+    assert call.handler is not None  # noqa: S101 - `choose` saw to it
+    given = await call.handler(Asked(request, query, filters, body, fields))
+    if isinstance(given, Response):
+        return given
+    headers: dict[str, str] = {}
+    if isinstance(given, Answered):
+        given, headers = given.value, given.headers
+    if call.answer is None:
+        return Response(status_code=call.status, headers=headers)
+    return json(given, status=call.status, headers=headers)
 
 
 def json(value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -105,16 +76,29 @@ def json(value: Any, *, status: int = 200, headers: dict[str, str] | None = None
     )
 
 
-def endpoint_id(request: Request) -> EndpointId:
-    """The id in the path."""
-    return EndpointId(ids.read("endpoint", request.path_params["id"]))
+class Pages:
+    """Cuts lists into pages."""
 
+    def __init__(self, cursors: Cursors) -> None:
+        self._cursors = cursors
 
-def event_id(request: Request) -> EventId:
-    """The id in the path."""
-    return EventId(ids.read("event", request.path_params["id"]))
+    def after(self, asked: Asked[Any, Any]) -> bytes | None:
+        """The id that the last page ended with."""
+        query: Paged = asked.query
+        if query.cursor is None:
+            return None
+        return self._cursors.read(query.cursor, of=asked.path, filters=asked.filters)
 
-
-def delivery_id(request: Request) -> DeliveryId:
-    """The id in the path."""
-    return DeliveryId(ids.read("delivery", request.path_params["id"]))
+    def page(
+        self,
+        asked: Asked[Any, Any],
+        found: Sequence[_Row],
+        *,
+        id: Callable[[_Row], bytes],
+        shown: Sequence[_Shown],
+    ) -> Page[_Shown]:
+        """`found` has one row more than is shown when there is a next page."""
+        cursor = None
+        if len(found) > len(shown):
+            cursor = self._cursors.show(id(found[len(shown) - 1]), of=asked.path, filters=asked.filters)
+        return Page(list(shown), cursor)

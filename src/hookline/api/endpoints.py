@@ -3,23 +3,30 @@
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from hookline import reports
-from hookline.api import calls
-from hookline.api.calls import Handler, Pages
-from hookline.api.query import Query
+from hookline.api.calls import Pages
+from hookline.api.endpoint_fields import ChangedEndpoint, NewEndpoint
+from hookline.api.parameters import Account, EventType
+from hookline.api.table import Answered, Asked, Call, Handler, Nothing, Page, Paged, Scope
 from hookline.app import Hookline
-from hookline.endpoints import EndpointInput, EndpointPatch, read_fields
-from hookline.model import Endpoint, EndpointId
+from hookline.endpoints import EndpointPatch, read_fields
+from hookline.model import CircuitState, Endpoint, EndpointId
 from hookline.reports import Reports
 from hookline.rules.fanout import matches
 from hookline.shapes import EndpointReport
 
 _SCAN = 200  # endpoints looked at in one go for a filter that only their lanes can answer
+_URL_PROBLEMS = ("url_invalid", "url_forbidden", "reserved_header")
+
+
+class Endpoints(Paged, frozen=True, kw_only=True):
+    """Which endpoints? `event_type`: those that would get such an event."""
+
+    account: Account | None = None
+    enabled: bool | None = None
+    circuit: CircuitState | None = None
+    slow: bool | None = None
+    event_type: EventType | None = None
 
 
 class EndpointCalls:
@@ -31,35 +38,88 @@ class EndpointCalls:
         self._reports = shown
         self._pages = pages
 
-    def table(self) -> list[Route]:
-        """Paths and methods."""
+    def table(self) -> list[Call]:
+        """The calls."""
+        one = "/v1/endpoints/{endpoint_id}"
         return [
-            calls.route("/v1/endpoints", GET=self.list_endpoints, POST=self.create),
-            calls.route("/v1/endpoints/{id}", GET=self.show, PATCH=self.update, DELETE=self.delete),
-            calls.route("/v1/endpoints/{id}/enable", POST=self._setting(enabled=True)),
-            calls.route("/v1/endpoints/{id}/disable", POST=self._setting(enabled=False)),
-            calls.route("/v1/endpoints/{id}/pause", POST=self._setting(paused=True)),
-            calls.route("/v1/endpoints/{id}/resume", POST=self._setting(paused=False)),
-            calls.route("/v1/endpoints/{id}/circuit/reset", POST=self.reset_circuit),
+            Call(
+                method="GET",
+                path="/v1/endpoints",
+                summary="Endpoints",
+                scope=Scope.READ,
+                handler=self.list_endpoints,
+                query=Endpoints,
+                answer=Page[EndpointReport],
+            ),
+            Call(
+                method="POST",
+                path="/v1/endpoints",
+                summary="Create an endpoint; the answer holds its secret",
+                scope=Scope.ADMIN,
+                handler=self.create,
+                body=NewEndpoint,
+                answer=EndpointReport,
+                status=201,
+                problems=_URL_PROBLEMS,
+            ),
+            Call(
+                method="GET",
+                path=one,
+                summary="An endpoint",
+                scope=Scope.READ,
+                handler=self.show,
+                answer=EndpointReport,
+            ),
+            Call(
+                method="PATCH",
+                path=one,
+                summary="Change an endpoint by a merge patch",
+                scope=Scope.ADMIN,
+                handler=self.update,
+                body=ChangedEndpoint,
+                answer=EndpointReport,
+                problems=_URL_PROBLEMS,
+            ),
+            Call(
+                method="DELETE",
+                path=one,
+                summary="Delete an endpoint; its pending deliveries are cancelled",
+                scope=Scope.ADMIN,
+                handler=self.delete,
+                status=204,
+            ),
+            self._setting("enable", "Send to an endpoint again", enabled=True),
+            self._setting("disable", "Send nothing to an endpoint; what is pending waits", enabled=False),
+            self._setting("pause", "Let an endpoint's deliveries wait", paused=True),
+            self._setting("resume", "Go on with a paused endpoint", paused=False),
+            Call(
+                method="POST",
+                path=f"{one}/circuit/reset",
+                summary="Close an endpoint's circuit: it is sent to again, beginning with one request",
+                scope=Scope.ADMIN,
+                handler=self.reset_circuit,
+                body=Nothing,
+                answer=EndpointReport,
+            ),
         ]
 
-    async def create(self, request: Request) -> Response:
-        fields = read_fields(EndpointInput, await calls.read_json(request))
-        endpoint = await self._desk.create_endpoint(_said(fields))
+    async def create(self, asked: Asked[Nothing, NewEndpoint]) -> Answered:
+        endpoint = await self._desk.create_endpoint(dict(asked.fields))
         report = await self._reports.endpoint(endpoint, reveal=True)
-        return calls.json(report, status=201, headers={"location": f"/v1/endpoints/{report.id}"})
+        return Answered(report, {"location": f"/v1/endpoints/{report.id}"})
 
-    async def list_endpoints(self, request: Request) -> Response:
-        query = calls.query(request, "account", "enabled", "circuit", "slow", "event_type", *calls.PAGE)
+    async def list_endpoints(self, asked: Asked[Endpoints, None]) -> Page[EndpointReport]:
+        query = asked.query
         keep = _filter(query)
-        account, enabled = query.account(), query.flag("enabled")
-        after, limit = self._pages.after(query, of="endpoints"), query.limit()
+        after, limit = self._pages.after(asked), query.limit
         found: list[Endpoint] = []
         shown: list[EndpointReport] = []
         last = None if after is None else EndpointId(after)
         while len(found) <= limit:
             size = limit + 1 if keep is None else _SCAN
-            rows = await self._store.list_endpoints(account=account, enabled=enabled, after=last, limit=size)
+            rows = await self._store.list_endpoints(
+                account=query.account, enabled=query.enabled, after=last, limit=size
+            )
             for row, report in zip(rows, await self._reports.endpoints(rows), strict=True):
                 if keep is None or keep(row, report):
                     found.append(row)
@@ -67,47 +127,47 @@ class EndpointCalls:
             if len(rows) < size:
                 break
             last = rows[-1].id
-        return self._pages.answer(
-            found[: limit + 1], query, of="endpoints", id=lambda row: row.id, shown=shown[:limit]
-        )
+        return self._pages.page(asked, found[: limit + 1], id=lambda row: row.id, shown=shown[:limit])
 
-    async def show(self, request: Request) -> Response:
-        calls.query(request)
-        return await self._shown(calls.endpoint_id(request))
+    async def show(self, asked: Asked[Nothing, None]) -> EndpointReport:
+        return await self._shown(asked.endpoint_id)
 
-    async def update(self, request: Request) -> Response:
-        id = calls.endpoint_id(request)
-        patch = read_fields(EndpointPatch, await calls.read_json(request, patch=True))
-        return calls.json(await self._reports.endpoint(await self._desk.update_endpoint(id, patch)))
+    async def update(self, asked: Asked[Nothing, ChangedEndpoint]) -> EndpointReport:
+        patch = read_fields(EndpointPatch, asked.fields)
+        return await self._reports.endpoint(await self._desk.update_endpoint(asked.endpoint_id, patch))
 
-    async def delete(self, request: Request) -> Response:
-        calls.query(request)
-        await self._desk.delete_endpoint(calls.endpoint_id(request))
-        return Response(status_code=204)
+    async def delete(self, asked: Asked[Nothing, None]) -> None:
+        await self._desk.delete_endpoint(asked.endpoint_id)
 
-    async def reset_circuit(self, request: Request) -> Response:
-        await calls.read_optional(request)
-        id = calls.endpoint_id(request)
+    async def reset_circuit(self, asked: Asked[Nothing, Nothing]) -> EndpointReport:
+        id = asked.endpoint_id
         await self._desk.reset_circuit(id)
         return await self._shown(id)
 
-    def _setting(self, **fields: bool) -> Handler:
-        patch = EndpointPatch(**fields)
+    def _setting(self, verb: str, summary: str, **fields: bool) -> Call:
+        return Call(
+            method="POST",
+            path=f"/v1/endpoints/{{endpoint_id}}/{verb}",
+            summary=summary,
+            scope=Scope.ADMIN,
+            handler=self._change(EndpointPatch(**fields)),
+            body=Nothing,
+            answer=EndpointReport,
+        )
 
-        async def change(request: Request) -> Response:
-            await calls.read_optional(request)
-            endpoint = await self._desk.update_endpoint(calls.endpoint_id(request), patch)
-            return calls.json(await self._reports.endpoint(endpoint))
+    def _change(self, patch: EndpointPatch) -> Handler:
+        async def change(asked: Asked[Any, Any]) -> EndpointReport:
+            return await self._reports.endpoint(await self._desk.update_endpoint(asked.endpoint_id, patch))
 
         return change
 
-    async def _shown(self, id: EndpointId) -> Response:
-        return calls.json(await self._reports.endpoint(await reports.endpoint(self._store, id)))
+    async def _shown(self, id: EndpointId) -> EndpointReport:
+        return await self._reports.endpoint(await reports.endpoint(self._store, id))
 
 
-def _filter(query: Query) -> Callable[[Endpoint, EndpointReport], bool] | None:
+def _filter(query: Endpoints) -> Callable[[Endpoint, EndpointReport], bool] | None:
     """What no index answers; None when nothing of the kind is asked for."""
-    circuit, slow, event_type = query.circuit(), query.flag("slow"), query.event_type()
+    circuit, slow, event_type = query.circuit, query.slow, query.event_type
     if circuit is None and slow is None and event_type is None:
         return None
 
@@ -119,9 +179,3 @@ def _filter(query: Query) -> Callable[[Endpoint, EndpointReport], bool] | None:
         )
 
     return keep
-
-
-def _said(fields: msgspec.Struct) -> dict[str, Any]:
-    return {
-        name: value for name, value in msgspec.structs.asdict(fields).items() if value is not msgspec.UNSET
-    }

@@ -1,0 +1,88 @@
+"""How are dead letters replayed and discarded over HTTP, in bulk?"""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from hookline import reports
+from hookline.api.calls import Pages
+from hookline.api.table import Answered, Asked, Call, Nothing, Page, Paged, Scope
+from hookline.app import Hookline
+from hookline.dead_letters import chosen
+from hookline.model import JobId
+from hookline.shapes import JobReport
+from hookline.store.contract import JobKind
+
+
+class JobOrder(msgspec.Struct, frozen=True):
+    """Which dead letters a job is about; `dry_run` only counts them."""
+
+    filter: Annotated[Any, msgspec.Meta(extra_json_schema={"type": "object"})]
+    dry_run: bool | None = None
+
+
+class JobCalls:
+    """The calls under `/v1/replays` or `/v1/discards`."""
+
+    def __init__(self, hookline: Hookline, pages: Pages, *, kind: JobKind) -> None:
+        self._desk = hookline.desk
+        self._store = hookline.store
+        self._pages = pages
+        self._kind = kind
+        self._path = f"/v1/{kind.value}s"
+
+    def table(self) -> list[Call]:
+        """The calls."""
+        noun = f"bulk {self._kind.value}"
+        return [
+            Call(
+                method="GET",
+                path=self._path,
+                summary=f"All {noun}s",
+                scope=Scope.READ,
+                handler=self.list_jobs,
+                query=Paged,
+                answer=Page[JobReport],
+            ),
+            Call(
+                method="POST",
+                path=self._path,
+                summary=f"Start a {noun} of dead letters",
+                scope=Scope.ADMIN,
+                handler=self.start,
+                body=JobOrder,
+                answer=JobReport,
+                status=202,
+                problems=("idempotency_conflict",),
+                takes_key=True,
+            ),
+            Call(
+                method="GET",
+                path=f"{self._path}/{{{self._kind.value}_id}}",
+                summary=f"How far a {noun} is",
+                scope=Scope.READ,
+                handler=self.show,
+                answer=JobReport,
+            ),
+        ]
+
+    async def start(self, asked: Asked[Nothing, JobOrder]) -> Answered:
+        which = chosen(asked.body.filter)
+        if asked.body.dry_run:
+            tried = await self._desk.try_job(self._kind, which)
+            return Answered(reports.job_report(tried, dry_run=True), {})
+        job = await self._desk.start_job(self._kind, which, idempotency_key=asked.idempotency_key)
+        report = reports.job_report(job)
+        return Answered(report, {"location": f"{self._path}/{report.id}"})
+
+    async def show(self, asked: Asked[Nothing, None]) -> JobReport:
+        id = JobId(asked.id(self._kind.value))
+        return reports.job_report(await reports.job(self._store, id, self._kind))
+
+    async def list_jobs(self, asked: Asked[Paged, None]) -> Page[JobReport]:
+        after, limit = self._pages.after(asked), asked.query.limit
+        found = await self._store.list_jobs(
+            self._kind, after=None if after is None else JobId(after), limit=limit + 1
+        )
+        shown = [reports.job_report(job) for job in found[:limit]]
+        return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)

@@ -1,0 +1,79 @@
+"""Does the table of calls hold together?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import pytest
+
+from hookline import Hookline, Settings
+from hookline.api.bodies import converted
+from hookline.api.calls import routes
+from hookline.api.endpoint_fields import ChangedEndpoint, NewEndpoint
+from hookline.api.parameters import kinds_of
+from hookline.api.routes import table
+from hookline.api.table import Call, Scope
+from hookline.endpoints import EndpointInput, EndpointPatch
+from hookline.errors import Invalid
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> list[Call]:
+    return table(Hookline(f"sqlite:///{tmp_path}/x.db", settings=Settings(dev=True)))
+
+
+def test_what_may_be_said_about_an_endpoint_over_http_is_what_may_be_said_at_all():
+    assert set(NewEndpoint.__struct_fields__) == set(EndpointInput.__struct_fields__)
+    assert set(ChangedEndpoint.__struct_fields__) == set(EndpointPatch.__struct_fields__)
+
+
+def test_no_call_stands_twice_in_the_table(calls):
+    with pytest.raises(ValueError, match="twice"):
+        routes([*calls, calls[-1]])
+
+
+def test_a_fixed_path_comes_before_one_that_would_take_it_for_an_id(calls):
+    paths = [call.path for call in calls]
+    for place, path in enumerate(paths):
+        for earlier in paths[:place]:
+            steps = list(zip(earlier.split("/"), path.split("/"), strict=False))
+            hides = len(earlier.split("/")) == len(path.split("/")) and all(
+                one == other or (one.startswith("{") and not other.startswith("{")) for one, other in steps
+            )
+            assert earlier == path or not hides, f"{earlier} hides {path}"
+
+
+def test_every_parameter_has_a_kind_and_only_probes_are_open(calls):
+    for call in calls:
+        assert set(kinds_of(call.query)) == set(call.query.__struct_fields__)
+        assert (call.scope is Scope.OPEN) == (call.path in ("/healthz", "/readyz"))
+        assert (call.answer is None) == (call.status == 204)
+
+
+class Inner(msgspec.Struct):
+    names: list[str]
+
+
+class Sample(msgspec.Struct):
+    count: Annotated[int, msgspec.Meta(ge=1)]
+    inner: Inner | None = None
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer", "detail"),
+    [
+        ({}, "/count", "The field count is missing."),
+        ({"count": "one"}, "/count", "count: expected a whole number, not a text."),
+        ({"count": 0}, "/count", "count: expected a whole number >= 1."),
+        (
+            {"count": 1, "inner": {"names": ["a", 5]}},
+            "/inner/names/1",
+            "inner.names.1: expected a text, not a whole number.",
+        ),
+        ({"count": 1, "inner": 5}, "/inner", "inner: expected an object or null, not a whole number."),
+    ],
+)
+def test_a_body_s_field_of_the_wrong_type_is_named(fields, pointer, detail):
+    with pytest.raises(Invalid) as caught:
+        converted(fields, Sample)
+    assert (caught.value.pointer, caught.value.detail) == (pointer, detail)
