@@ -393,7 +393,7 @@ def test_reasons_are_plain_text_for_logs_and_comparisons():
 
 LEAN = """
 import sys
-from hookline.receiver import verify
+from hookline.receiver import ProcessOnce, verify
 heavy = {"asyncio", "asyncpg", "cryptography", "httptools", "psycopg", "sqlite3", "socket", "starlette", "uvicorn"}
 loaded = heavy & set(sys.modules)
 ours = {name for name in sys.modules if name.startswith("hookline.")}

@@ -1,0 +1,107 @@
+"""How are statements run on an application's own connection?
+
+No driver is imported: the connection's class says whose it is.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from hookline.errors import HooklineError
+from hookline.receiver.sql import POSTGRES, SQLITE, Statements
+
+_IDLE = 0  # libpq's PQTRANS_IDLE
+
+
+class UnknownConnection(HooklineError):
+    """The connection is of no kind that can be used here; names its class."""
+
+    def __init__(self, connection: object, wanted: str) -> None:
+        kind = type(connection)
+        super().__init__(f"{kind.__module__}.{kind.__qualname__} cannot be used here: {wanted}.")
+
+
+class NoTransaction(HooklineError):
+    """No transaction is open: the mark would be kept although the handler fails."""
+
+    def __init__(self) -> None:
+        super().__init__("Open a transaction first: a mark must not outlive a handler that fails.")
+
+
+class Link(NamedTuple):
+    """A kind of connection."""
+
+    statements: Statements
+    spelled: Callable[[str], str]  # a statement with the driver's own signs for values
+    is_in_transaction: Callable[[Any], bool]  # or will it be, with the first statement
+
+
+def link_of(connection: Any) -> Link:
+    """What to know about a synchronous connection."""
+    names = _names(connection)
+    if "sqlite3.Connection" in names:
+        return Link(SQLITE, str, _sqlite3)
+    if "psycopg.Connection" in names:
+        return Link(POSTGRES, _format, _psycopg)
+    # Django's own, also behind the proxy that `django.db.connection` is.
+    if any(name.startswith("django.") for name in names):
+        vendor = getattr(connection, "vendor", None)
+        if vendor in ("sqlite", "postgresql"):
+            return Link(SQLITE if vendor == "sqlite" else POSTGRES, _format, _django)
+    raise UnknownConnection(
+        connection,
+        "ProcessOnce takes connections of sqlite3, psycopg and Django, AsyncProcessOnce the others",
+    )
+
+
+def async_link_of(connection: Any) -> Link:
+    """What to know about an asynchronous connection."""
+    names = _names(connection)
+    if "psycopg.AsyncConnection" in names:
+        return Link(POSTGRES, _format, _psycopg)
+    if is_asyncpg(connection):
+        return Link(POSTGRES, _numbered, _asyncpg)
+    raise UnknownConnection(
+        connection, "AsyncProcessOnce takes connections of asyncpg and psycopg, ProcessOnce the others"
+    )
+
+
+def is_asyncpg(connection: Any) -> bool:
+    """Whether it is asyncpg's, plain or from its pool."""
+    return bool(_names(connection) & {"asyncpg.connection.Connection", "asyncpg.pool.PoolConnectionProxy"})
+
+
+def _names(connection: Any) -> set[str]:
+    # Of all base classes: applications and tools derive their own.
+    return {f"{each.__module__}.{each.__qualname__}" for each in type(connection).__mro__}
+
+
+def _format(statement: str) -> str:
+    return statement.replace("?", "%s")
+
+
+def _numbered(statement: str) -> str:
+    number = iter(range(1, 10))
+    return re.sub(r"\?", lambda _: f"${next(number)}", statement)
+
+
+def _sqlite3(connection: Any) -> bool:
+    if connection.in_transaction:
+        return True
+    # Since Python 3.12: True and False mean what they say, anything else that isolation_level decides.
+    autocommit = getattr(connection, "autocommit", None)
+    if autocommit is True:
+        return False
+    return autocommit is False or connection.isolation_level is not None
+
+
+def _psycopg(connection: Any) -> bool:
+    return not connection.autocommit or connection.info.transaction_status != _IDLE
+
+
+def _django(connection: Any) -> bool:
+    return connection.in_atomic_block or not connection.get_autocommit()
+
+
+def _asyncpg(connection: Any) -> bool:
+    return bool(connection.is_in_transaction())

@@ -1,0 +1,96 @@
+"""Was this event processed before?
+
+The mark is written in the handler's own transaction, on the application's connection: both are kept or neither
+is. While one delivery is being processed, another of the same event waits for what becomes of it.
+"""
+
+from typing import Any
+
+from hookline.receiver.connections import NoTransaction, async_link_of, is_asyncpg, link_of
+
+# As long as hookline keeps dead letters by default: until then each of them may be replayed.
+KEEP = 90 * 86_400.0
+PRUNE_LIMIT = 10_000  # marks at a time: short transactions
+
+
+class ProcessOnce:
+    """Remembers what was processed, in a table beside the application's own.
+
+    Takes connections of `sqlite3`, `psycopg` and Django. A `consumer` is somebody who processes each event once: two
+    that share a database, each with an endpoint of its own, need two names.
+    """
+
+    def __init__(self, consumer: str = "default") -> None:
+        self.consumer = consumer
+
+    def setup(self, connection: Any) -> None:
+        """Make the table unless it is there; commit as for any other change."""
+        for statement in link_of(connection).statements.setup:
+            _rows(connection, statement)
+
+    def mark(self, connection: Any, event_id: str) -> bool:
+        """Whether the event is new: then it is marked as processed, as far as the open transaction is kept.
+
+        Call it first in the transaction. `NoTransaction` is raised where the mark would be kept at once.
+        """
+        link = link_of(connection)
+        if not link.is_in_transaction(connection):
+            raise NoTransaction
+        return _rows(connection, link.spelled(link.statements.mark), self.consumer, event_id) > 0
+
+    def prune(self, connection: Any, *, older_than: float = KEEP, limit: int = PRUNE_LIMIT) -> int:
+        """Forget marks made more than `older_than` seconds ago, of all consumers; gives their number.
+
+        As many as `limit` means: there may be more.
+        """
+        link = link_of(connection)
+        return _rows(connection, link.spelled(link.statements.prune), older_than, limit)
+
+
+class AsyncProcessOnce:
+    """`ProcessOnce` for connections of `asyncpg` and of `psycopg.AsyncConnection`."""
+
+    def __init__(self, consumer: str = "default") -> None:
+        self.consumer = consumer
+
+    async def setup(self, connection: Any) -> None:
+        """Make the table unless it is there; commit as for any other change."""
+        for statement in async_link_of(connection).statements.setup:
+            await _fetched(connection, statement)
+
+    async def mark(self, connection: Any, event_id: str) -> bool:
+        """Whether the event is new: then it is marked as processed, as far as the open transaction is kept.
+
+        Call it first in the transaction. `NoTransaction` is raised where the mark would be kept at once.
+        """
+        link = async_link_of(connection)
+        if not link.is_in_transaction(connection):
+            raise NoTransaction
+        return await _fetched(connection, link.spelled(link.statements.mark), self.consumer, event_id) > 0
+
+    async def prune(self, connection: Any, *, older_than: float = KEEP, limit: int = PRUNE_LIMIT) -> int:
+        """Forget marks made more than `older_than` seconds ago, of all consumers; gives their number.
+
+        As many as `limit` means: there may be more.
+        """
+        link = async_link_of(connection)
+        return await _fetched(connection, link.spelled(link.statements.prune), older_than, limit)
+
+
+def _rows(connection: Any, statement: str, *values: object) -> int:
+    """Run a statement; how many rows it gave."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute(statement, values) if values else cursor.execute(statement)
+        return len(cursor.fetchall()) if cursor.description else 0
+    finally:
+        cursor.close()
+
+
+async def _fetched(connection: Any, statement: str, *values: object) -> int:
+    """Run a statement; how many rows it gave."""
+    if is_asyncpg(connection):
+        return len(await connection.fetch(statement, *values))
+    async with connection.cursor() as cursor:
+        await cursor.execute(statement, values or None)
+        return len(await cursor.fetchall()) if cursor.description else 0
