@@ -17,7 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"store", "rules", "receiver"}),
     frozenset({"pipeline"}),
     frozenset({"hookline", "app", "desk", "endpoints", "reports"})  # "hookline": the package's own __init__
-    | {"dead_letters", "policies", "restraint", "shapes", "waiting"},
+    | {"dead_letters", "keyring", "keys", "policies", "restraint", "shapes", "waiting"},
     frozenset({"api", "dashboard"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),

@@ -1,5 +1,6 @@
 """Values for tests: every field has a default, so that a test shows only what it is about."""
 
+from hashlib import sha256
 from random import Random
 from typing import Any
 
@@ -13,7 +14,9 @@ from hookline.model import (
     Endpoint,
     EndpointId,
     Event,
+    Key,
     Outcome,
+    Scope,
     State,
 )
 from hookline.store.contract import (
@@ -124,3 +127,16 @@ def a_job(**fields: Any) -> Job:
         "created_at": NOW + 10,
     }
     return Job(**(defaults | fields))
+
+
+def a_key(**fields: Any) -> Key:
+    id = ids.key()
+    defaults = {
+        "id": id,
+        "digest": sha256(id).digest(),
+        "hint": "hlk_abcd",
+        "name": "of a test",
+        "scopes": (Scope.ADMIN,),
+        "created_at": NOW,
+    }
+    return Key(**(defaults | fields))

@@ -11,7 +11,7 @@ from random import Random
 
 from hookline.clock import Clock
 from hookline.errors import NotFound
-from hookline.model import AttemptId, DeliveryId, EndpointId, EventId, JobId, WorkerId
+from hookline.model import AttemptId, DeliveryId, EndpointId, EventId, JobId, KeyId, WorkerId
 
 ORDINAL_BITS = 20
 MAX_FANOUT = 1 << ORDINAL_BITS
@@ -24,6 +24,7 @@ PREFIXES = {
     "worker": "wrk_",
     "replay": "rpl_",
     "discard": "dsc_",
+    "key": "key_",
 }
 
 _ORDINAL_MASK = MAX_FANOUT - 1
@@ -58,6 +59,9 @@ class Ids:
 
     def job(self) -> JobId:
         return JobId(self._next().to_bytes(16))
+
+    def key(self) -> KeyId:
+        return KeyId(self._next().to_bytes(16))
 
     def _next(self) -> int:
         ms = int(self._clock.wall() * 1000)

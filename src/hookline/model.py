@@ -15,6 +15,7 @@ DeliveryId = NewType("DeliveryId", bytes)
 AttemptId = NewType("AttemptId", bytes)
 WorkerId = NewType("WorkerId", bytes)
 JobId = NewType("JobId", bytes)
+KeyId = NewType("KeyId", bytes)
 
 DEFAULT_ACCOUNT = "default"
 FOREVER = float("inf")
@@ -99,6 +100,14 @@ class CircuitState(StrEnum):
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
+
+
+class Scope(StrEnum):
+    """What a key is good for; which of them includes which is decided by `rules.scopes`."""
+
+    PUBLISH = "publish"
+    READ = "read"
+    ADMIN = "admin"
 
 
 class RateLimit(msgspec.Struct, frozen=True):
@@ -249,3 +258,16 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     last_error_detail: str | None = None
     last_duration: float | None = None
     last_death: Death | None = None
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, as far as it is kept: the key itself is not."""
+
+    id: KeyId
+    digest: bytes  # what the key is recognised by
+    hint: str  # how it begins: enough to tell keys apart, of no use to a thief
+    name: str
+    scopes: tuple[Scope, ...]
+    account: str | None = None  # bound to this one; None: good for all
+    created_at: float
+    revoked_at: float | None = None

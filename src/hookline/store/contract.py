@@ -31,6 +31,7 @@ from hookline.model import (
     State,
     WorkerId,
 )
+from hookline.store.keys import KeyStore
 
 FREE_CHUNK = 1_000  # lanes freed from a dead worker in one transaction
 SWEEP_CHUNK = 2_000  # lanes looked at in one transaction of a sweep
@@ -244,12 +245,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     kind: JobKind
     filter: "DeliveryFilter"  # over dead letters that died before `created_at`
     ids: tuple[DeliveryId, ...] = ()  # instead of the filter, if not empty
+    account: str | None = None  # who asked: it is theirs alone, and does only what is theirs
     idempotency_key: str | None = None
     digest: bytes = b""
     state: JobState = JobState.RUNNING
     matched: int = 0
     done: int = 0
-    failed: int = 0  # of the ids: those that were not dead when their turn came
+    failed: int = 0  # of the ids: those that were not dead when their turn came, or not the account's
     created_at: float
     finished_at: float | None = None
 
@@ -277,7 +279,7 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # pending again after a death, instead of `state`
 
 
-class Store(Protocol):
+class Store(KeyStore, Protocol):
     """Everything durable."""
 
     exclusive: bool  # one process serves this database: every other worker's row is a dead one's
@@ -416,7 +418,7 @@ class Store(Protocol):
         """Ask the lane's owner to close its circuit; a free lane is made to be taken. False when there is none."""
 
     async def create_job(self, job: Job, *, now: float) -> Job:
-        """Start a job, its `matched` counted now; the first one's job if the idempotency key was used for its kind."""
+        """Start a job, its `matched` counted now; the first one's job if its account used the idempotency key for its kind."""
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """Do up to `limit` of a running job's dead letters, by id; in one transaction with its progress.
@@ -432,8 +434,10 @@ class Store(Protocol):
     async def job(self, job: JobId) -> Job | None:
         """One job."""
 
-    async def list_jobs(self, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
-        """Newest first, from below the id `after`."""
+    async def list_jobs(
+        self, kind: JobKind, *, account: str | None = None, after: JobId | None, limit: int
+    ) -> list[Job]:
+        """Newest first, from below the id `after`; with an account those that it asked for."""
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""

@@ -15,7 +15,8 @@ _ANY_TIME = float("inf")
 
 
 async def create(connection: Connection, job: Job) -> Job:
-    first = await connection.fetchrow(sql.FIRST_JOB, job.id, job.kind, job.idempotency_key)
+    key = (job.id, job.kind, job.idempotency_key, job.account or "")
+    first = await connection.fetchrow(sql.FIRST_JOB, *key)
     if first is None:
         matched = len(set(job.ids))
         if not job.ids:
@@ -23,7 +24,7 @@ async def create(connection: Connection, job: Job) -> Job:
             matched = await connection.fetchval(statement, *values)
         await connection.fetch(sql.CREATE_JOB, *rows.job_columns(job), matched, job.created_at)
         # Read again: another process may have been faster with the same key.
-        first = await connection.fetchrow(sql.FIRST_JOB, job.id, job.kind, job.idempotency_key)
+        first = await connection.fetchrow(sql.FIRST_JOB, *key)
     return rows.job(first)
 
 
@@ -39,7 +40,10 @@ async def advance(connection: Connection, id: JobId, *, limit: int, now: float) 
     else:
         picked, cursor, is_last = await _pick(connection, job, cursor, limit=limit)
     before = _ANY_TIME if job.ids else job.created_at
-    moved = await connection.fetch(_MOVES[job.kind], picked, now, before)
+    mine = picked
+    if job.ids and job.account is not None:
+        mine = [row["id"] for row in await connection.fetch(sql.OWN_OF_THESE, picked, job.account)]
+    moved = await connection.fetch(_MOVES[job.kind], mine, now, before)
     lanes = {row["endpoint_id"] for row in moved}
     failed = len(picked) - len(moved) if job.ids else 0
     await connection.fetch(sql.ADVANCE_JOB, id, cursor, len(moved), failed, is_last, now)

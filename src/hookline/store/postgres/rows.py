@@ -165,6 +165,7 @@ def job_columns(job: Job) -> list[Any]:
         job.kind,
         _json(job.filter),
         sorted(set(job.ids)),
+        job.account or "",
         job.idempotency_key,
         job.digest,
     ]
@@ -250,6 +251,7 @@ def job(row: Any) -> Job:
         kind=JobKind(row["kind"]),
         filter=_FILTER.decode(row["filter"]),
         ids=tuple(row["ids"]),
+        account=row["account"],
         idempotency_key=row["idempotency_key"],
         digest=row["digest"],
         state=JobState(row["state"]),

@@ -423,19 +423,24 @@ WHERE endpoint_id = $1 AND NOT deleted RETURNING endpoint_id
 # --- jobs ------------------------------------------------------------------------------------------------
 
 _JOB = """
-SELECT id, kind, filter, ids, idempotency_key, digest, state, matched, done, failed,
+SELECT id, kind, filter, ids, nullif(account, '') AS account, idempotency_key, digest, state, matched, done, failed,
   date_part('epoch', created_at) AS created_at, date_part('epoch', finished_at) AS finished_at, cursor
 FROM jobs"""
 
 CREATE_JOB = """
-INSERT INTO jobs (id, kind, filter, ids, idempotency_key, digest, matched, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, to_timestamp($8))
+INSERT INTO jobs (id, kind, filter, ids, account, idempotency_key, digest, matched, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9))
 ON CONFLICT DO NOTHING
 """
-FIRST_JOB = f"{_JOB} WHERE id = $1 OR (kind = $2 AND idempotency_key = $3) LIMIT 1"
+FIRST_JOB = f"{_JOB} WHERE id = $1 OR (account = $4 AND kind = $2 AND idempotency_key = $3) LIMIT 1"
 
 # Differs from sqlite: another process may be at this very job.
 LOCK_JOB = f"{_JOB} WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED"
+
+OWN_OF_THESE = """
+SELECT a.id FROM unnest($1::uuid[]) AS a (id) JOIN deliveries d ON d.id = a.id JOIN events e ON e.id = event_of(d.id)
+WHERE e.account = $2 ORDER BY a.id
+"""
 
 # Differs from sqlite: a letter may have been redriven and have died again since it was picked.
 _DEAD_OF_THESE = """mine AS MATERIALIZED (
@@ -454,7 +459,10 @@ WHERE id = $1
 """
 RUNNING_JOBS = "SELECT id FROM jobs WHERE state = 'running' ORDER BY id"
 READ_JOB = f"{_JOB} WHERE id = $1"
-LIST_JOBS = f"{_JOB} WHERE kind = $1 AND ($2::uuid IS NULL OR id < $2) ORDER BY id DESC LIMIT $3"
+LIST_JOBS = f"""{_JOB}
+WHERE kind = $1 AND ($2::uuid IS NULL OR id < $2) AND ($4::text IS NULL OR account = $4 AND account <> '')
+ORDER BY id DESC LIMIT $3
+"""
 
 # --- reading ---------------------------------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ from hookline.store.contract import (
 )
 from hookline.store.postgres import jobs, lists, operators, rows, session, sql
 from hookline.store.postgres.faults import translated
+from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links
 from hookline.store.postgres.schema import bring_up_to_date, refuse_unless_usable
 
@@ -55,7 +56,7 @@ LIST_SESSIONS = 2
 _BEFORE_ALL = EndpointId(bytes(16))
 
 
-class PostgresStore:
+class PostgresStore(PostgresKeys):
     """The contract's verbs, for any number of processes on one database.
 
     `unsafe` uses a server that does not flush its commits: for showing what is lost then, never for service.
@@ -392,9 +393,11 @@ class PostgresStore:
         found = await self._desk.fetch(sql.READ_JOB, job)
         return rows.job(found[0]) if found else None
 
-    async def list_jobs(self, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
+    async def list_jobs(
+        self, kind: JobKind, *, account: str | None = None, after: JobId | None, limit: int
+    ) -> list[Job]:
         """See the contract."""
-        return [rows.job(row) for row in await self._desk.fetch(sql.LIST_JOBS, kind, after, limit)]
+        return [rows.job(row) for row in await self._desk.fetch(sql.LIST_JOBS, kind, after, limit, account)]
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """See the contract."""

@@ -17,7 +17,7 @@ _AHEAD = 5_000  # dead letters looked at in one step: a filter that few of them 
 
 def create(connection: sqlite3.Connection, job: Job) -> Job:
     values = job_values(job)
-    key = {name: values[name] for name in ("id", "kind", "key")}
+    key = {name: values[name] for name in ("id", "account", "kind", "key")}
     first = connection.execute(sql.FIRST_JOB, key).fetchone()
     if first is None:
         matched = len(set(job.ids))
@@ -39,7 +39,11 @@ def advance(connection: sqlite3.Connection, id: JobId, *, limit: int, now: float
         cursor = picked[-1] if picked else cursor
     else:
         picked, cursor, is_last = _pick(connection, job, cursor, limit=limit)
-    moved = connection.execute(_MOVES[job.kind], {"ids": packed(picked), "now": now}).fetchall()
+    mine = picked
+    if job.ids and job.account is not None:
+        asked = {"ids": packed(picked), "account": job.account}
+        mine = [row[0] for row in connection.execute(sql.OWN_OF_THESE, asked)]
+    moved = connection.execute(_MOVES[job.kind], {"ids": packed(mine), "now": now}).fetchall()
     lanes = {row[0] for row in moved}
     progress = {
         "id": id,

@@ -77,9 +77,17 @@ def job(connection: sqlite3.Connection, job: JobId) -> Job | None:
     return None if row is None else read_job(row)
 
 
-def list_jobs(connection: sqlite3.Connection, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
-    values = {"kind": kind.value, "before": after or ABOVE_ALL_IDS, "limit": limit}
-    return [read_job(row) for row in connection.execute(sql.LIST_JOBS, values)]
+def list_jobs(
+    connection: sqlite3.Connection,
+    kind: JobKind,
+    *,
+    account: str | None,
+    after: JobId | None,
+    limit: int,
+) -> list[Job]:
+    statement = sql.LIST_JOBS if account is None else sql.LIST_JOBS_OF_ACCOUNT
+    values = {"kind": kind.value, "account": account, "before": after or ABOVE_ALL_IDS, "limit": limit}
+    return [read_job(row) for row in connection.execute(statement, values)]
 
 
 def running_jobs(connection: sqlite3.Connection) -> list[JobId]:

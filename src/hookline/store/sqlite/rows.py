@@ -218,6 +218,7 @@ def job_values(job: Job) -> dict[str, Any]:
         "kind": job.kind.value,
         "filter": _text(job.filter),
         "ids": packed(sorted(set(job.ids))),
+        "account": job.account or "",
         "key": job.idempotency_key,
         "digest": job.digest,
         "created_at": job.created_at,
@@ -225,12 +226,15 @@ def job_values(job: Job) -> dict[str, Any]:
 
 
 def read_job(row: Row) -> Job:
-    id, kind, filter, ids, key, digest, state, matched, done, failed, created_at, finished_at, _ = row
+    id, kind, filter, ids, account, key, digest, state, matched, done, failed, created_at, finished_at, _ = (
+        row
+    )
     return Job(
         id=id,
         kind=JobKind(kind),
         filter=_FILTER.decode(filter),
         ids=tuple(ids[start : start + 16] for start in range(0, len(ids), 16)),
+        account=account,
         idempotency_key=key,
         digest=digest,
         state=JobState(state),

@@ -349,15 +349,23 @@ UPDATE lanes SET wake_at = iif(owner IS NULL, min(wake_at, :now), wake_at) WHERE
 # --- jobs ------------------------------------------------------------------------------------------------
 
 JOB_COLUMNS = """
-SELECT id, kind, filter, ids, idempotency_key, digest, state, matched, done, failed, created_at, finished_at, cursor
+SELECT id, kind, filter, ids, nullif(account, ''), idempotency_key, digest, state, matched, done, failed,
+  created_at, finished_at, cursor
 FROM jobs
 """
 CREATE_JOB = """
-INSERT INTO jobs (id, kind, filter, ids, idempotency_key, digest, matched, created_at)
-VALUES (:id, :kind, :filter, :ids, :key, :digest, :matched, :created_at)
+INSERT INTO jobs (id, kind, filter, ids, account, idempotency_key, digest, matched, created_at)
+VALUES (:id, :kind, :filter, :ids, :account, :key, :digest, :matched, :created_at)
 """
-FIRST_JOB = f"{JOB_COLUMNS} WHERE id = :id OR (kind = :kind AND idempotency_key = :key) LIMIT 1"
+FIRST_JOB = f"""
+{JOB_COLUMNS} WHERE id = :id OR (account = :account AND kind = :kind AND idempotency_key = :key) LIMIT 1
+"""
 LOCK_JOB = f"{JOB_COLUMNS} WHERE id = :id AND state = 'running'"
+OWN_OF_THESE = f"""
+WITH RECURSIVE {PIECES} SELECT asked.id FROM asked CROSS JOIN deliveries d ON d.id = asked.id
+CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.id ORDER BY x.id DESC LIMIT 1)
+WHERE e.account = :account ORDER BY asked.id
+"""
 DEAD_OF_THESE = "WHERE id IN (SELECT id FROM asked) AND +state = 'dead' RETURNING endpoint_id"
 REDRIVE_THESE = f"WITH RECURSIVE {PIECES} UPDATE deliveries SET {REDRIVEN} {DEAD_OF_THESE}"
 DISCARD_THESE = f"WITH RECURSIVE {PIECES} UPDATE deliveries SET {DISCARDED} {DEAD_OF_THESE}"
@@ -369,6 +377,10 @@ WHERE id = :id
 RUNNING_JOBS = "SELECT id FROM jobs WHERE state = 'running' ORDER BY id"
 READ_JOB = f"{JOB_COLUMNS} WHERE id = :id"
 LIST_JOBS = f"{JOB_COLUMNS} WHERE kind = :kind AND id < :before ORDER BY id DESC LIMIT :limit"
+LIST_JOBS_OF_ACCOUNT = f"""
+{JOB_COLUMNS} WHERE account = :account AND account <> '' AND kind = :kind AND id < :before
+ORDER BY id DESC LIMIT :limit
+"""
 
 # --- reading ---------------------------------------------------------------------------------------------
 

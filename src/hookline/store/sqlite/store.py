@@ -49,6 +49,7 @@ from hookline.store.migrations import refuse_unless_current
 from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
 from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lock import ServingLock
 from hookline.store.sqlite.paired import Paired
 from hookline.store.sqlite.timekeeping import FileTime
@@ -57,7 +58,7 @@ from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_togeth
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(SqliteKeys):
     """The store in one file."""
 
     exclusive = True  # one process serves a file
@@ -303,9 +304,12 @@ class SqliteStore:
         """One job."""
         return await self._read(partial(reading.job, job=job))
 
-    async def list_jobs(self, kind: JobKind, *, after: JobId | None, limit: int) -> list[Job]:
-        """Newest first, from below the id `after`."""
-        return await self._read(partial(reading.list_jobs, kind=kind, after=after, limit=limit))
+    async def list_jobs(
+        self, kind: JobKind, *, account: str | None = None, after: JobId | None, limit: int
+    ) -> list[Job]:
+        """Newest first, from below the id `after`; with an account those that it asked for."""
+        work = partial(reading.list_jobs, kind=kind, account=account, after=after, limit=limit)
+        return await self._read(work)
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""

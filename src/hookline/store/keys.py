@@ -1,0 +1,41 @@
+"""What must a store be able to do with keys?
+
+A part of the store's contract, with the same rules for every verb.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from hookline.model import Key, KeyId
+
+CHANGED_KEYS = 1_000  # keys read at once by whoever keeps a copy of them
+
+
+class ChangedKey(msgspec.Struct, frozen=True):
+    """A key with the number of its last change; the numbers commit in order."""
+
+    n: int
+    key: Key
+
+
+class KeyStore(Protocol):
+    """The verbs about keys."""
+
+    async def create_key(self, key: Key) -> None:
+        """Add a key."""
+
+    async def create_first_key(self, key: Key) -> bool:
+        """Add a key if there is none and never was; False when there is one, revoked or not."""
+
+    async def revoke_key(self, key: KeyId, *, now: float) -> bool:
+        """Revoke a key for good; one that is revoked stays as it is. False when there is none."""
+
+    async def key(self, key: KeyId) -> Key | None:
+        """One key, revoked or not."""
+
+    async def list_keys(self, *, after: KeyId | None, limit: int) -> list[Key]:
+        """Newest first, from below the id `after`, revoked ones too."""
+
+    async def changed_keys(self, *, after: int) -> list[ChangedKey]:
+        """Keys created or revoked after the change numbered `after`, in that order, at most CHANGED_KEYS."""

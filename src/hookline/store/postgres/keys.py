@@ -1,0 +1,105 @@
+"""How are keys kept in PostgreSQL?"""
+
+from functools import partial
+from typing import Any
+
+from hookline.model import Key, KeyId, Scope
+from hookline.store.keys import CHANGED_KEYS, ChangedKey
+from hookline.store.postgres.links import Connection, Links
+
+_COLUMNS = """id, digest, hint, name, scopes, account,
+  date_part('epoch', created_at) AS created_at, date_part('epoch', revoked_at) AS revoked_at"""
+_NEXT = "(SELECT coalesce(max(n), 0) + 1 FROM keys)"
+
+# Differs from sqlite: one writer at a time only because of this, so that the numbers commit in order. Readers go on.
+LOCK_KEYS = "LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE"
+CREATE_KEY = f"""
+INSERT INTO keys (n, id, digest, hint, name, scopes, account, created_at, revoked_at)
+VALUES ({_NEXT}, $1, $2, $3, $4, $5, $6, to_timestamp($7), to_timestamp($8))
+ON CONFLICT DO NOTHING
+"""
+ANY_KEY = "SELECT EXISTS (SELECT FROM keys WHERE id <> $1)"
+REVOKE_KEY = (
+    f"UPDATE keys SET revoked_at = to_timestamp($2), n = {_NEXT} WHERE id = $1 AND revoked_at IS NULL"
+)
+READ_KEY = f"SELECT {_COLUMNS} FROM keys WHERE id = $1"
+LIST_KEYS = f"SELECT {_COLUMNS} FROM keys WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2"
+READ_CHANGED_KEYS = f"SELECT n, {_COLUMNS} FROM keys WHERE n > $1 ORDER BY n LIMIT $2"
+
+
+class PostgresKeys:
+    """The contract's verbs about keys."""
+
+    _desk: Links
+    _pulse: Links
+
+    async def create_key(self, key: Key) -> None:
+        """See the contract."""
+        await self._desk.transaction(partial(_create, key=key))
+
+    async def create_first_key(self, key: Key) -> bool:
+        """See the contract."""
+        return await self._desk.transaction(partial(_create_first, key=key))
+
+    async def revoke_key(self, key: KeyId, *, now: float) -> bool:
+        """See the contract."""
+        return await self._desk.transaction(partial(_revoke, key=key, now=now))
+
+    async def key(self, key: KeyId) -> Key | None:
+        """See the contract."""
+        found = await self._desk.fetch(READ_KEY, key)
+        return _read(found[0]) if found else None
+
+    async def list_keys(self, *, after: KeyId | None, limit: int) -> list[Key]:
+        """See the contract."""
+        return [_read(row) for row in await self._desk.fetch(LIST_KEYS, after, limit)]
+
+    async def changed_keys(self, *, after: int) -> list[ChangedKey]:
+        """See the contract. In the pulse's session, which nothing long goes through: who may call depends on this."""
+        found = await self._pulse.fetch(READ_CHANGED_KEYS, after, CHANGED_KEYS)
+        return [ChangedKey(row["n"], _read(row)) for row in found]
+
+
+async def _create(connection: Connection, key: Key) -> None:
+    await connection.execute(LOCK_KEYS)
+    await connection.fetch(CREATE_KEY, *_values(key))
+
+
+async def _create_first(connection: Connection, key: Key) -> bool:
+    await connection.execute(LOCK_KEYS)
+    if await connection.fetchval(ANY_KEY, key.id):
+        return False
+    await connection.fetch(CREATE_KEY, *_values(key))
+    return True
+
+
+async def _revoke(connection: Connection, key: KeyId, *, now: float) -> bool:
+    await connection.execute(LOCK_KEYS)
+    await connection.fetch(REVOKE_KEY, key, now)
+    return bool(await connection.fetch(READ_KEY, key))
+
+
+def _values(key: Key) -> list[Any]:
+    return [
+        key.id,
+        key.digest,
+        key.hint,
+        key.name,
+        list(key.scopes),
+        key.account,
+        key.created_at,
+        key.revoked_at,
+    ]
+
+
+def _read(row: Any) -> Key:
+    return Key(
+        id=row["id"],
+        digest=row["digest"],
+        hint=row["hint"],
+        name=row["name"],
+        scopes=tuple(map(Scope, row["scopes"])),
+        account=row["account"],
+        created_at=row["created_at"],
+        revoked_at=row["revoked_at"],
+    )
