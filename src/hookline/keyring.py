@@ -47,7 +47,8 @@ def caller(scopes: frozenset[Scope], *, account: str | None = None, key_id: KeyI
     return Caller(scopes, account, key_id, allows(scopes, Scope.PUBLISH))
 
 
-OPERATOR = caller(frozenset({Scope.ADMIN}))  # not a stored key's: the one in the settings, or nobody's in development
+# Without a stored key: whoever has the one in the settings, and in development everybody on this machine.
+OPERATOR = caller(frozenset({Scope.ADMIN}))
 
 
 class Keyring:
@@ -63,7 +64,8 @@ class Keyring:
         self._is_used = asyncio.Event()
         self._asked = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
-        self.on_change: Callable[[], None] = lambda: None  # what was found here before is not to be gone by any more
+        # What was found here before is not to be gone by any more.
+        self.on_change: Callable[[], None] = lambda: None
 
     def use(self) -> None:
         """Somebody asks for keys from now on; nothing is read before that."""
