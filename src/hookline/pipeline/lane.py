@@ -62,7 +62,7 @@ class Lane:
         "is_strict",
         "is_suspect",
         "known",
-        "loaded_at",
+        "look_at",
         "lost",
         "missed",
         "next_due",
@@ -109,7 +109,7 @@ class Lane:
         self.active_at = at
         self.alarm_at = FOREVER  # when the dispatcher looks at it again by itself
         self.polled_at = LONG_AGO  # or of the wish to be looked at now
-        self.loaded_at = LONG_AGO
+        self.look_at = FOREVER  # when the loader looks at it next, by the monotonic clock
         self.next_due = FOREVER  # store time of the earliest retry this owner knows of
         self._buffers = buffers
         self._seen_seq = 0

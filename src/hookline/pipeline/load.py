@@ -5,14 +5,17 @@ nudged only makes it sooner.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
 
 import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.failpoints import failpoint
-from hookline.model import FOREVER, DeliveryId
+from hookline.model import FOREVER, LONG_AGO, DeliveryId
 from hookline.pipeline.lane import Buffers, Lane
 from hookline.rules.slots import Health
 from hookline.store.contract import Loaded, Store, Want
@@ -25,37 +28,58 @@ log = structlog.get_logger()
 
 
 class Loader:
-    """Fills the lanes' buffers."""
+    """Fills the lanes' buffers.
+
+    Every owned lane has one next look: by time in the heap, or now in the line of its class, where it waits
+    for room. Nothing here walks over all lanes; a worker may own thousands.
+    """
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
         *,
-        lanes: Callable[[], Iterable[Lane]],
         buffers: Buffers,
         poll: float,
         on_loaded: Callable[[Lane], None],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._lanes = lanes
         self._buffers = buffers
         self._poll = poll
         self._on_loaded = on_loaded
         self._nudged = asyncio.Event()
         self._loading = False
         self._tombstones: set[DeliveryId] = set()
+        self._looks: list[
+            tuple[float, int, Lane]
+        ] = []  # by monotonic time; valid while it is the lane's `look_at`
+        self._order = count()
+        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in Health)
 
     def nudge(self, lane: Lane) -> None:
         """Look at this lane as soon as may be."""
-        lane.polled_at = float("-inf")
+        lane.polled_at = LONG_AGO
+        if lane.look_at > LONG_AGO:
+            self._look_at(lane, LONG_AGO)
         self._nudged.set()
+
+    def expect(self, lane: Lane, due_at: float) -> None:
+        """A delivery of the lane comes due then."""
+        if due_at < lane.next_due:
+            lane.next_due = due_at
+            at = self._clock.monotonic() + due_at - self._clock.now()
+            if at < lane.look_at:
+                self._look_at(lane, at)
+                if self._looks[0][2] is lane:
+                    self._nudged.set()
 
     def settled(self, id: DeliveryId) -> None:
         """A delivery left its lane: a load under way may still bring its row, from before."""
         if self._loading:
             self._tombstones.add(id)
+        if any(self._lines):
+            self._nudged.set()  # there may be room now
 
     async def run(self) -> None:
         """Load until cancelled."""
@@ -70,9 +94,10 @@ class Loader:
             self._nudged.clear()
 
     async def look(self) -> bool:
-        """Load once for every lane whose turn it is; says whether any of them has more."""
+        """Load once for every lane whose turn it is and that there is room for; says whether any has more."""
         at, now = self._clock.monotonic(), self._clock.now()
-        asked = self._ask(at, now)
+        self._line_up(at, now)
+        asked = self._ask(at)
         if not asked:
             return False
         known = [id for lane, _, _ in asked for id in lane.known]
@@ -84,35 +109,56 @@ class Loader:
         self._loading = True
         try:
             rows = await self._store.load([want for _, want, _ in asked], known=known, now=now)
-        except StoreUnavailable:
+        except BaseException:
             for lane, _, _ in asked:
                 lane.read_again()
+                self._look_at(lane, at + self._poll)
             raise
         finally:
             self._loading = False
             tombstones, self._tombstones = self._tombstones, set()
+        for lane, _, _ in asked:
+            if lane.polled_at == at:
+                self._look_again(lane, at, now)
+            else:
+                self._look_at(lane, LONG_AGO)  # nudged meanwhile
         failpoint("load.after")
         self._spread(asked, rows, tombstones)
-        return any(lane.behind and lane.room() >= lane.cap and not lane.awaits_head for lane, _, _ in asked)
+        more = [
+            lane for lane, _, _ in asked if lane.behind and lane.room() >= lane.cap and not lane.awaits_head
+        ]
+        for lane in more:
+            self.nudge(lane)
+        return bool(more)
 
-    def _ask(self, at: float, now: float) -> list[tuple[Lane, Want, int]]:
-        """What to load for which lanes: equal shares of the room that is left, those loaded longest ago first."""
-        turns: tuple[list[Lane], ...] = tuple([] for _ in Health)
-        for lane in self._lanes():
-            if lane.is_held and lane.room() > 0 and self._is_turn(lane, at, now) and not lane.is_careful:
-                turns[lane.health].append(lane)
+    def _line_up(self, at: float, now: float) -> None:
+        """Let the lanes whose time has come stand in the line of their class."""
+        while self._looks and self._looks[0][0] <= at:
+            due, _, lane = heappop(self._looks)
+            if due != lane.look_at or lane.lost:
+                continue
+            if self._is_turn(lane, now):
+                lane.look_at = LONG_AGO
+                self._lines[lane.health].append(lane)
+            else:
+                self._look_again(lane, at, now)
+
+    def _ask(self, at: float) -> list[tuple[Lane, Want, int]]:
+        """What to load for which lanes: equal shares of the room that is left, first come first served."""
         asked: list[tuple[Lane, Want, int]] = []
         for health in Health:
-            lanes = turns[health]
+            line = self._lines[health]
             left = self._buffers.room(health)
-            if not lanes or left <= 0:
-                continue
-            share = max(1, left // len(lanes))
-            if left < len(lanes):
-                lanes.sort(key=lambda lane: lane.loaded_at)
-            for lane in lanes[:left]:
+            share = max(1, left // max(1, len(line)))
+            while line and left > 0:
+                lane = line.popleft()
+                if lane.lost:
+                    continue
                 room = min(lane.room(), share)
-                lane.loaded_at = at
+                if room <= 0 or not lane.is_held or lane.is_careful:
+                    self._look_at(lane, at + self._poll)  # whatever changes that nudges too
+                    continue
+                left -= room
                 asked.append((lane, lane.want(room, at=at), lane.generation))
         return asked
 
@@ -139,21 +185,27 @@ class Loader:
             if lane.has_unsent or lane.is_suspect:
                 self._on_loaded(lane)
 
-    def _is_turn(self, lane: Lane, at: float, now: float) -> bool:
+    def _is_turn(self, lane: Lane, now: float) -> bool:
+        """May something be loaded for the lane, now that it is looked at?"""
+        if not lane.is_held or lane.is_careful or lane.room() <= 0:
+            return False  # whatever changes that nudges, or lets it be looked at again
         if lane.awaits_head:
-            return now >= lane.gate.hold_until and at - lane.polled_at >= _TICK
-        if lane.next_due <= now:
-            return True
-        if lane.behind and lane.room() < lane.cap:
-            return False  # refill at half: it is asked again when that many are settled
-        return at - lane.polled_at >= (_TICK if at - lane.active_at < _ACTIVE else self._poll)
+            return now >= lane.gate.hold_until
+        # Refill at half: a lane that is behind is asked again when that many are settled.
+        return not lane.behind or lane.room() >= lane.cap or lane.next_due <= now
+
+    def _look_again(self, lane: Lane, at: float, now: float) -> None:
+        """Look at the lane after a while, or when something of it comes due."""
+        pause = _TICK if at - lane.active_at < _ACTIVE else self._poll
+        for due in (lane.next_due, lane.gate.hold_until if lane.awaits_head else FOREVER):
+            if due > now:
+                pause = min(pause, due - now)
+        self._look_at(lane, at + pause)
+
+    def _look_at(self, lane: Lane, at: float) -> None:
+        lane.look_at = at
+        heappush(self._looks, (at, next(self._order), lane))
 
     def _pause(self) -> float:
-        at, now = self._clock.monotonic(), self._clock.now()
-        pause = self._poll
-        for lane in self._lanes():
-            if at - lane.active_at < _ACTIVE:
-                pause = min(pause, _TICK)
-            if lane.next_due < FOREVER and lane.is_held and lane.room() > 0:
-                pause = min(pause, lane.next_due - now)
-        return max(pause, _SHORTEST)
+        next_look = self._looks[0][0] - self._clock.monotonic() if self._looks else self._poll
+        return max(next_look, _SHORTEST)

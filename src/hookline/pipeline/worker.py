@@ -91,7 +91,6 @@ class Worker:
         self._loader = Loader(
             store,
             clock,
-            lanes=self.holdings.lanes.values,
             buffers=self.holdings.buffers,
             poll=poll,
             on_loaded=self._loaded,
@@ -195,7 +194,7 @@ class Worker:
         if lane is None or not lane.is_held or self._is_draining or not self._heart.is_fresh():
             self.wakes.add(endpoint, delivery)
         elif due_at is not None:
-            lane.next_due = min(lane.next_due, due_at)
+            self._loader.expect(lane, due_at)
         else:
             self._miss(lane)
 
@@ -336,7 +335,7 @@ class Worker:
         self._loader.settled(id)
         self._careful.settled(id)
         if settlement.state is State.PENDING and verdict is not Verdict.LATE:
-            lane.next_due = min(lane.next_due, settlement.due_at)
+            self._loader.expect(lane, settlement.due_at)
         if lane.behind and lane.room() >= lane.cap:
             self._loader.nudge(lane)
         if lane.is_strict:
