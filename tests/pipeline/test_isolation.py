@@ -7,7 +7,7 @@ and a generous ceiling.
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import msgspec
@@ -55,6 +55,18 @@ async def bad_receiver(kind: str) -> AsyncIterator[int]:
     await asyncio.sleep(0)
 
 
+@contextlib.contextmanager
+def silent_port() -> Iterator[int]:
+    """A port whose queue is full: whoever dials it hears nothing, as behind a firewall that drops."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            dialled = stack.enter_context(socket.socket())
+            dialled.setblocking(False)
+            dialled.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
 class Measured(msgspec.Struct):
     """How long a healthy endpoint's events waited for their first attempt, and what the others got."""
 
@@ -69,6 +81,7 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
         ports = {
             kind: await stack.enter_async_context(bad_receiver(kind)) for kind in ("hang", "drip", "slow")
         }
+        ports["silent"] = stack.enter_context(silent_port())
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             ports["refused"] = closed.getsockname()[1]
@@ -80,11 +93,15 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
         urls = [(kind, f"http://127.0.0.1:{port}/{n}") for kind, port in ports.items() for n in range(each)]
         urls += [("dns", f"http://h{n}.does-not-resolve.invalid/") for n in range(each)]
         bad = [
-            (kind, await hooks.create_endpoint(url=url, events=["bad"], timeout_ms=1_000, retry=QUICK))
+            (
+                kind,
+                await hooks.create_endpoint(url=url, events=[f"bad.{kind}"], timeout_ms=1_000, retry=QUICK),
+            )
             for kind, url in urls
         ]
         for _ in range(EVENTS):
-            await hooks.publish_draft(Draft("bad", b"{}"))
+            for kind in (*ports, "dns"):
+                await hooks.publish_draft(Draft(f"bad.{kind}", b"{}"))
         during = await waits(hooks, healthy)
         attempts: dict[str, list[int]] = {}
         for kind, endpoint in bad:
@@ -130,7 +147,7 @@ async def test_dead_slow_and_dripping_endpoints_do_not_delay_a_healthy_one(
     print(f"healthy p99 before {before * 1e3:.1f} ms, during {during * 1e3:.1f} ms")
     assert during <= FIGURE * min(1.0, max(2 * before, before + 0.25))
     assert measured.during[-1] <= FIGURE * 2.0
-    for kind in ("hang", "drip", "refused", "dns"):
+    for kind in ("hang", "drip", "silent", "refused", "dns"):
         assert max(measured.attempts[kind]) <= 5 + 5, f"{kind}: threshold and cap of attempts at most"
-    for kind in ("hang", "drip", "slow", "refused"):
+    for kind in ("hang", "drip", "slow", "silent", "refused"):
         assert sum(measured.attempts[kind]) > 0, f"{kind}: they had their turn too"

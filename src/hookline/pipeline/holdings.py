@@ -1,6 +1,7 @@
 """Which lanes does this worker own, and how does it come by them and let them go?"""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 import structlog
 
@@ -11,10 +12,15 @@ from hookline.model import EndpointId
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.lane import Buffers, Lane
+from hookline.rules.slots import Health
 from hookline.store.contract import Release, Store, Taken
 
 _TAKE = 200  # lanes taken in one statement: 2.3 ms on PostgreSQL
 _MOST = 5_000  # lanes a worker holds
+_FOR_PROVEN = (
+    1_000  # of these for endpoints that are known to answer: a crowd of others must not keep them out
+)
+_SHED = 500  # lanes of a crowd that are let go in one round, so that others have their turn
 _QUIET = 15.0  # seconds without work after which a lane is released
 
 log = structlog.get_logger()
@@ -46,7 +52,7 @@ class Holdings:
 
     async def take(self) -> bool:
         """Take free lanes that are awake; says whether there may be more."""
-        limit = min(_TAKE, _MOST - len(self.lanes))
+        limit = min(_TAKE, _MOST - _FOR_PROVEN - len(self.lanes))
         if limit <= 0:
             return False
         taken = await self._guarded_take(None, limit)
@@ -54,8 +60,9 @@ class Holdings:
         return len(taken) == limit
 
     async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
-        """Take those of the lanes that are free."""
-        lanes = lanes[: max(0, _MOST - len(self.lanes))]
+        """Take those of the lanes that are free and that there is room for."""
+        if len(self.lanes) + len(lanes) > _MOST - _FOR_PROVEN:
+            lanes = self._let_in(lanes)
         if not lanes:
             return {}
         taken = await self._guarded_take(lanes, len(lanes))
@@ -80,9 +87,36 @@ class Holdings:
             )
         ]
         await self.release(quiet)
+        if len(self.lanes) >= _MOST - _FOR_PROVEN:
+            await self.release(self._crowd(), woken=True)
 
-    async def release(self, lanes: Iterable[Lane]) -> None:
-        """Let lanes go that have nothing under way: RELEASE, then RECHECK, then forget."""
+    def _crowd(self) -> list[Lane]:
+        """Lanes that had their turn and are not known to answer well, while more wait than can be held."""
+        crowd = (
+            lane
+            for lane in self.lanes.values()
+            if lane.health is not Health.PROVEN
+            and lane.sends
+            and not (lane.in_flight or lane.unsettled or lane.releasing or lane.is_careful or lane.is_suspect)
+        )
+        return list(islice(crowd, _SHED))
+
+    def _let_in(self, lanes: Sequence[EndpointId]) -> list[EndpointId]:
+        """Those of the lanes that there is room for."""
+        proven: list[EndpointId] = []
+        others: list[EndpointId] = []
+        for id in lanes:
+            outlet = self._catalogue.outlet(id)
+            (proven if outlet is not None and outlet.health is Health.PROVEN else others).append(id)
+        del proven[max(0, _MOST - len(self.lanes)) :]
+        del others[max(0, _MOST - _FOR_PROVEN - len(self.lanes) - len(proven)) :]
+        return sorted(proven + others)
+
+    async def release(self, lanes: Iterable[Lane], *, woken: bool = False) -> None:
+        """Let lanes go that have nothing under way: RELEASE, then RECHECK, then forget.
+
+        `woken` ones have more to send: they join the free lanes that wait for an owner, as the last of them.
+        """
         going = [lane for lane in lanes if not lane.in_flight and not lane.unsettled and not lane.lost]
         if not going:
             return
@@ -92,10 +126,11 @@ class Holdings:
         failpoint("release.before")
         try:
             await self.write_notes(going)
+            now = self._clock.now()
             await self._store.release(
                 self._heart.id,
-                [_release(lane) for lane in going],
-                now=self._clock.now(),
+                [_release(lane, wake_at=now if woken else lane.next_due) for lane in going],
+                now=now,
             )
             failpoint("release.after")
             await self._store.wake(sorted(lane.endpoint_id for lane in going), now=self._clock.now())
@@ -188,12 +223,12 @@ class Holdings:
             self._on_adopted(lane)
 
 
-def _release(lane: Lane) -> Release:
+def _release(lane: Lane, *, wake_at: float) -> Release:
     bucket = lane.gate.bucket
     return Release(
         lane.endpoint_id,
         lane.epoch,
-        lane.next_due,
+        wake_at,
         None if bucket is None else bucket.tokens,
         None if bucket is None else bucket.at,
     )

@@ -219,11 +219,13 @@ asks (endpoint_id, due) AS MATERIALIZED (
 # A reset, or a head that is no longer waited for: whatever holds the lane back, its next owner must look at it now.
 HEAD_IS_GONE = """(lanes.head IS NOT NULL AND (lanes.strict = 0 OR NOT EXISTS (
   SELECT 1 FROM deliveries h WHERE h.id = lanes.head AND h.state = 'pending')))"""
+# A lane that is awake stays where it stands among those that wait for an owner.
 WAKES_AT = f"iif({IS_RESET} OR {HEAD_IS_GONE}, :now, max(asks.due, lanes.hold_until))"
 LOWER = f"""
 UPDATE lanes SET wake_at = {WAKES_AT}
 FROM asks
-WHERE lanes.endpoint_id = asks.endpoint_id AND lanes.owner IS NULL AND lanes.wake_at > {WAKES_AT}
+WHERE lanes.endpoint_id = asks.endpoint_id AND lanes.owner IS NULL
+  AND lanes.wake_at > :now AND lanes.wake_at > {WAKES_AT}
 """
 WAKE = f"WITH RECURSIVE {PIECES}, {ASKS} {LOWER}"
 
