@@ -7,7 +7,7 @@ PYTHON = $(VENV)/bin/python
 READY = $(VENV)/.ready
 PORT = 8080
 
-.PHONY: help setup run test check bench clean nginx
+.PHONY: help setup run test check bench clean nginx languages
 .DEFAULT_GOAL = help
 
 help:
@@ -60,7 +60,19 @@ nginx:
 	    >/dev/null || echo "nginx could not be installed; what needs it is skipped" >&2; \
 	else echo "nginx is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
 
-test: setup nginx
+# The guides' code is run in the languages it is printed in; likewise.
+languages:
+	@for pair in php:php-cli node:nodejs; do \
+	  program=$${pair%%:*} package=$${pair##*:}; \
+	  if command -v $$program >/dev/null 2>&1; then :; \
+	  elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    echo "installing $$package"; \
+	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$package; } \
+	      >/dev/null || echo "$$package could not be installed; what needs it is skipped" >&2; \
+	  else echo "$$program is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi; \
+	done
+
+test: setup nginx languages
 	@$(PYTHON) tests/run_parts.py
 
 check: setup
