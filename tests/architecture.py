@@ -15,7 +15,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"clock", "config", "failpoints", "ids", "net", "signing", "version"})
     | {"headers", "metadata", "names", "payload", "ranges", "rfc3339"},
     frozenset({"store", "rules", "receiver"}),
-    frozenset({"pipeline"}),
+    frozenset({"pipeline", "client"}),
     frozenset({"hookline", "app", "desk", "endpoints", "reports"})  # "hookline": the package's own __init__
     | {"dead_letters", "keyring", "keys", "policies", "restraint", "shapes", "waiting"},
     frozenset({"api", "dashboard"}),
@@ -51,7 +51,7 @@ CLOCK_READS = frozenset(
     | {"asyncio.sleep", "anyio.sleep"}
 )
 CLOCKS = frozenset({"hookline.clock", "hookline.testing.clock"})
-BUILDING = frozenset({"app", "testing"})
+BUILDING = frozenset({"app", "client", "testing"})  # a client is built by whoever calls a server: by no app
 CHANCE = frozenset({"os.urandom", "uuid.uuid1", "uuid.uuid4"})
 SOCKET_NAMES_OF_NO_EFFECT = frozenset({"gaierror", "gethostname", "herror", "timeout"})
 BINDING = frozenset({"api", "cli", "testing"})  # these open the sockets they listen on
@@ -59,9 +59,17 @@ DIALLING = frozenset(
     {"create_connection", "create_datagram_endpoint", "create_unix_connection", "open_connection"}
     | {"open_unix_connection", "getaddrinfo", "gethostbyname", "getnameinfo", "sock_connect"}
 )
-# Client commands speak to a server that the operator names: no endpoint's URL ever gets there, and nothing of
-# what guards the sender is needed. The standard library's is enough, and in one module only.
-COMMANDS_CLIENT = ("hookline.cli.client", "http.client")
+# Client commands and clients speak to a server that their user names: no endpoint's URL ever gets there, and
+# nothing of what guards the sender is needed. Each has one module that does, with one library.
+API_CLIENTS = {
+    "hookline.cli.client": "http.client",
+    "hookline.client.aio.client": "aiohttp",
+    "hookline.client.blocking.client": "http.client",
+}
+# A client runs in other people's programs: it knows values and rules of ours, and nothing that serves or stores.
+CLIENT_UNITS = frozenset(
+    {"client", "clock", "config", "errors", "names", "payload", "rfc3339", "rules", "version"}
+)
 HTTP_CLIENTS = frozenset(
     {"aiohttp", "httpx", "requests", "urllib3", "pyreqwest", "http.client", "urllib.request", "xmlrpc.client"}
 )
@@ -86,6 +94,7 @@ class Rule(StrEnum):
     CHANCE = "chance is handed in as a random.Random built by app.py"
     NETWORK = "only net.py resolves names and opens connections"
     CLIENT = "the sender is the only HTTP client"
+    SERVER = "a client of the API knows nothing of the server"
     DRIVER = "a database driver is known to its own store only"
     UNSAFE = "data never becomes code"
 
@@ -141,7 +150,7 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
             yield from _own_import(module, unit, line, target)
         elif unit == "rules" and target not in PURE_MODULES and target.rpartition(".")[0] not in PURE_MODULES:
             yield Violation(Rule.PURE, line, target)
-        allowed = module == COMMANDS_CLIENT[0] and _is(target, frozenset({COMMANDS_CLIENT[1]}))
+        allowed = module in API_CLIENTS and _is(target, frozenset({API_CLIENTS[module]}))
         if _is(target, HTTP_CLIENTS) and unit != "testing" and not allowed:
             yield Violation(Rule.CLIENT, line, target)
         if _is(target, CODE_FROM_DATA):
@@ -160,6 +169,8 @@ def _own_import(module: str, unit: str, line: int, target: str) -> Iterator[Viol
         other = "hookline"
     if unit == "rules" and other not in PURE_UNITS:
         yield Violation(Rule.PURE, line, target)
+    if unit == "client" and other not in CLIENT_UNITS:
+        yield Violation(Rule.SERVER, line, target)
     if unit == "pipeline" and other == "store" and not _within(target, "hookline.store.contract"):
         yield Violation(Rule.CONTRACT, line, target)
     for one, another in (("sqlite", "postgres"), ("postgres", "sqlite")):

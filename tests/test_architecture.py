@@ -98,6 +98,14 @@ PLANTED = [
     (Rule.CLIENT, "hookline.app", "from urllib import request"),
     (Rule.CLIENT, "hookline.cli.client", "import httpx"),
     (Rule.CLIENT, "hookline.app", "def f():\n    import httpx"),
+    (Rule.CLIENT, "hookline.client.call", "import http.client"),
+    (Rule.CLIENT, "hookline.client.blocking.client", "import aiohttp"),
+    (Rule.CLIENT, "hookline.client.aio.client", "import httpx"),
+    (Rule.SERVER, "hookline.client.call", "from hookline.store.contract import Store"),
+    (Rule.SERVER, "hookline.client.aio.client", "from hookline.signing import new_secret"),
+    (Rule.DIRECTION, "hookline.client.call", "from hookline.api.problem import Problem"),
+    (Rule.DIRECTION, "hookline.pipeline.worker", "from hookline.client import HooklineClient"),
+    (Rule.CLOCK, "hookline.client.blocking.client", "import time\ntime.sleep(1)"),
     (Rule.DRIVER, "hookline.app", "import asyncpg"),
     (Rule.DRIVER, "hookline.store.sqlite.store", "from asyncpg import exceptions"),
     (Rule.DRIVER, "hookline.store.postgres.store", "import sqlite3"),
@@ -154,6 +162,8 @@ def test_every_rule_has_a_planted_violation():
         ),
         ("hookline.testing.client", "import httpx"),
         ("hookline.cli.client", "from http.client import HTTPConnection"),
+        ("hookline.client.aio.client", "def f():\n    import aiohttp"),
+        ("hookline.client.blocking.client", "from http.client import HTTPConnection"),
     ],
 )
 def test_what_is_meant_to_be_used_is_not_refused(module, source):

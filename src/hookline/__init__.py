@@ -6,11 +6,18 @@ from hookline.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from hookline.app import Hookline, PublishedEvent
+    from hookline.client import HooklineClient, SyncHooklineClient
     from hookline.config import Settings
 
-__all__ = ["Hookline", "PublishedEvent", "Settings", "__version__"]
+__all__ = ["Hookline", "HooklineClient", "PublishedEvent", "Settings", "SyncHooklineClient", "__version__"]
 
-_HOMES = {"Hookline": "hookline.app", "PublishedEvent": "hookline.app", "Settings": "hookline.config"}
+_HOMES = {
+    "Hookline": "hookline.app",
+    "HooklineClient": "hookline.client",
+    "PublishedEvent": "hookline.app",
+    "Settings": "hookline.config",
+    "SyncHooklineClient": "hookline.client",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -67,3 +67,19 @@ class SystemClock:
 
     def follow(self, store_now: float, *, at: float) -> None:
         self._offset = store_now - at
+
+
+class ThreadClock:
+    """The real clocks for code that holds its thread up instead of awaiting."""
+
+    def wall(self) -> float:
+        """The machine's idea of the time, in seconds since 1970; may jump."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never jumps."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)

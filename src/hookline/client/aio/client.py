@@ -1,0 +1,138 @@
+"""How does a program on an event loop call the server?
+
+With aiohttp, which is loaded when the first call is made: `pip install 'hookline[client]'`.
+"""
+
+import io
+import ssl
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from hookline.client.aio.dead_letters import DeadLetterCalls
+from hookline.client.aio.deliveries import DeliveryCalls
+from hookline.client.aio.endpoints import EndpointCalls
+from hookline.client.aio.events import EventCalls
+from hookline.client.aio.installation import InstallationCalls
+from hookline.client.call import Call
+from hookline.client.errors import ClientError, Unreachable
+from hookline.client.exchange import Answer, Exchange, Wait
+from hookline.client.server import KEEP_IDLE_S, server
+from hookline.clock import Clock, SystemClock
+from hookline.errors import ConfigError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+T = TypeVar("T")
+
+_IN_ONE_PIECE_BYTES = 1 << 20  # above this aiohttp wants to be given a file
+
+
+class HooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, InstallationCalls):
+    """A server's API. Use it in `async with`, or close it; one client serves any number of tasks of one loop."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = 30.0,
+        retry_for: float = 30.0,
+        connections: int = 100,
+        ssl_context: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        """Without `url` and `api_key`: HOOKLINE_URL and HOOKLINE_API_KEY.
+
+        `timeout` is for one try, `retry_for` for how long after the first another may begin; 0 is one try.
+        """
+        self._server = server(url, api_key, timeout=timeout, retry_for=retry_for)
+        self._connections = connections
+        self._ssl_context = ssl_context
+        self._clock = clock or SystemClock()
+        self._rng = rng or Random()
+        self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"HooklineClient({self._server.url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; calls from now on are refused."""
+        self._is_closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def send(self, call: Call[T]) -> T:
+        """Carry out any call, tried again where that is safe."""
+        clock = self._clock
+        exchange = Exchange(call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng)
+        while True:
+            try:
+                answer = await self._try(call)
+            except Unreachable as error:
+                result: T | Wait = exchange.failed(error, now=clock.monotonic())
+            else:
+                result = exchange.answered(answer, now=clock.monotonic(), wall=clock.wall())
+            if not isinstance(result, Wait):
+                return result
+            await clock.sleep(result.seconds)
+
+    async def _try(self, call: Call[T]) -> Answer:
+        session = self._session or self._open()
+        import aiohttp
+        from yarl import URL
+
+        body = call.body
+        try:
+            async with session.request(
+                call.method,
+                URL(self._server.url + call.target, encoded=True),  # as it stands: "..", too, is only an id
+                data=body if body is None or len(body) < _IN_ONE_PIECE_BYTES else io.BytesIO(body),
+                headers=self._server.headers(call),
+                allow_redirects=False,  # the key is for this server only
+            ) as answer:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return Answer(answer.status, headers, await answer.read())
+        except aiohttp.ClientConnectorCertificateError as error:
+            why = f"its certificate will not do ({error.certificate_error})"
+            raise Unreachable(self._server.url, why, may_be_done=False, may_pass=False) from None
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise Unreachable(self._server.url, _why(error), may_be_done=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreachable(self._server.url, _why(error), may_be_done=True) from None
+
+    def _open(self) -> "aiohttp.ClientSession":
+        if self._is_closed:
+            raise ClientError("This client is closed.")
+        try:
+            import aiohttp
+        except ImportError:
+            raise ConfigError(
+                "HooklineClient needs aiohttp: pip install 'hookline[client]'. SyncHooklineClient does not."
+            ) from None
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=self._connections, keepalive_timeout=KEEP_IDLE_S, ssl=self._ssl_context or True
+            ),
+            timeout=aiohttp.ClientTimeout(total=self._server.timeout),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self._session
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return str(error).rstrip(".") or type(error).__name__

@@ -1,0 +1,87 @@
+"""Which calls are about deliveries that were given up?"""
+
+from datetime import datetime
+from typing import Unpack
+
+from hookline.client import call as calls
+from hookline.client.aio.listing import AsyncListing, Sends
+from hookline.client.answers import Analysis, Delivery, Job
+from hookline.client.call import step
+from hookline.client.fields import DeadLetterFilter
+
+
+class DeadLetterCalls(Sends):
+    """Look, replay, discard; one by one or in bulk."""
+
+    def dead_letters(
+        self,
+        *,
+        account: str | None = None,
+        endpoint_id: str | None = None,
+        event_type: str | None = None,
+        reason: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        replayed: bool | None = None,
+    ) -> AsyncListing[Delivery]:
+        """Deliveries that were given up; `since` and `until` are about when."""
+        return AsyncListing(
+            self,
+            "/v1/dead-letters",
+            Delivery,
+            account=account,
+            endpoint_id=endpoint_id,
+            event_type=event_type,
+            reason=reason,
+            since=since,
+            until=until,
+            replayed=replayed,
+        )
+
+    async def analyse_dead_letters(self, *, window: str | None = None) -> Analysis:
+        """Why deliveries died."""
+        return await self.send(calls.get("/v1/dead-letters/analysis", Analysis, window=window))
+
+    async def replay_dead_letter(self, delivery_id: str) -> Delivery:
+        """Bring a dead letter once more, from the beginning of its schedule."""
+        return await self.send(calls.post(f"/v1/dead-letters/{step(delivery_id)}/replay", Delivery))
+
+    async def discard_dead_letter(self, delivery_id: str) -> Delivery:
+        """Give up a dead letter for good."""
+        return await self.send(calls.post(f"/v1/dead-letters/{step(delivery_id)}/discard", Delivery))
+
+    async def replay_dead_letters(
+        self,
+        *,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+        **filter: Unpack[DeadLetterFilter],
+    ) -> Job:
+        """Bring all dead letters that match once more, as a job that goes on when this returns."""
+        return await self.send(calls.job("/v1/replays", Job, filter, dry_run=dry_run, key=idempotency_key))
+
+    async def replay_job(self, id: str) -> Job:
+        """How far a bulk replay is."""
+        return await self.send(calls.get(f"/v1/replays/{step(id)}", Job))
+
+    def replay_jobs(self) -> AsyncListing[Job]:
+        """Bulk replays."""
+        return AsyncListing(self, "/v1/replays", Job)
+
+    async def discard_dead_letters(
+        self,
+        *,
+        dry_run: bool = False,
+        idempotency_key: str | None = None,
+        **filter: Unpack[DeadLetterFilter],
+    ) -> Job:
+        """Give up all dead letters that match, as a job that goes on when this returns."""
+        return await self.send(calls.job("/v1/discards", Job, filter, dry_run=dry_run, key=idempotency_key))
+
+    async def discard_job(self, id: str) -> Job:
+        """How far a bulk discard is."""
+        return await self.send(calls.get(f"/v1/discards/{step(id)}", Job))
+
+    def discard_jobs(self) -> AsyncListing[Job]:
+        """Bulk discards."""
+        return AsyncListing(self, "/v1/discards", Job)

@@ -1,0 +1,303 @@
+"""What do the server's answers look like to a program?
+
+Fields that the server may gain are ignored, and those it may lack have a default: a client and a server of
+different versions understand each other.
+"""
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+_Item = TypeVar("_Item")
+
+MASK = "***"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """Anything the server shows."""
+
+
+class Page(Answer, Generic[_Item], frozen=True, kw_only=True):
+    """A part of a list, newest first."""
+
+    data: list[_Item]
+    next_cursor: str | None = None  # None: this is the last one
+
+
+class Published(Answer, frozen=True, kw_only=True):
+    """An event that is durable now."""
+
+    id: str  # the receivers' idempotency key
+    type: str
+    account: str
+    created_at: datetime
+    deliveries: int  # how many endpoints it goes to
+    duplicate: bool = False  # the idempotency key was used before: this is the first one's event
+
+
+class Event(Answer, frozen=True, kw_only=True):
+    """An event, and how many of its deliveries are in each state."""
+
+    id: str
+    type: str
+    account: str
+    created_at: datetime
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    idempotency_key: str | None = None
+    deliver_at: datetime | None = None
+    deliveries: dict[str, int] = {}
+
+    @property
+    def body(self) -> bytes:
+        """The payload, byte for byte as it was published."""
+        return bytes(self.payload)
+
+    def json(self) -> Any:
+        """The payload, decoded."""
+        return msgspec.json.decode(self.payload)
+
+
+class Replayed(Answer, frozen=True, kw_only=True):
+    """The deliveries of an event that are pending again."""
+
+    replayed: int
+    deliveries: list[str]
+
+
+class Circuit(Answer, frozen=True, kw_only=True):
+    """An endpoint's health gate."""
+
+    state: str
+    consecutive_failures: int = 0
+    opened_at: datetime | None = None
+    cooldown_s: float | None = None
+    next_probe_at: datetime | None = None
+    last_success_at: datetime | None = None
+    last_failure_at: datetime | None = None
+    reason: str | None = None
+
+
+class Endpoint(Answer, frozen=True, kw_only=True):
+    """An endpoint; `secret` is only in the answer to its creation."""
+
+    id: str
+    account: str
+    url: str
+    events: list[str]
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+    filter: str | None = None
+    description: str = ""
+    disabled_reason: str | None = None
+    paused: bool = False
+    headers: dict[str, str] = {}
+    metadata: dict[str, Any] = {}
+    signing: str = "standard"
+    timeout_ms: int | None = None
+    max_redirects: int = 0
+    max_in_flight: int | None = None
+    rate_limit: dict[str, float] | None = None
+    ordering: str = "parallel"
+    retry: dict[str, Any] = {}
+    retry_statuses: list[str | int] = []
+    circuit: dict[str, float] | None = None
+    circuit_state: Circuit | None = None
+    slow: bool = False
+    secret: str | None = None
+
+    def __repr__(self) -> str:
+        return _without_secrets(self, "secret")
+
+
+class Secret(Answer, frozen=True, kw_only=True):
+    """What an endpoint's requests are signed with."""
+
+    secret: str
+
+    def __repr__(self) -> str:
+        return _without_secrets(self, "secret")
+
+
+class Stats(Answer, frozen=True, kw_only=True):
+    """How an endpoint has been answering; figures of no samples are None."""
+
+    samples: int
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    mean_ms: float | None = None
+    success_rate: float | None = None
+    slow: bool = False
+    by_status: dict[str, int] = {}
+    pending: int = 0
+    dead: int = 0
+    series: list[dict[str, Any]] = []
+
+
+class Failure(Answer, frozen=True, kw_only=True):
+    """What kept an attempt from being accepted."""
+
+    kind: str
+    detail: str | None = None
+
+
+class Death(Answer, frozen=True, kw_only=True):
+    """How a delivery died before it was replayed."""
+
+    reason: str
+    at: datetime | None = None
+    attempts: int = 0
+
+
+class Delivery(Answer, frozen=True, kw_only=True):
+    """A delivery and what it is waiting for; one in state `dead` is a dead letter."""
+
+    id: str
+    event_id: str
+    endpoint_id: str
+    account: str
+    event_type: str
+    state: str
+    attempts: int = 0
+    max_attempts: int | None = None
+    due_at: datetime | None = None
+    in_flight: bool = False
+    waiting_for: str | None = None
+    last_status: int | None = None
+    last_duration_ms: float | None = None
+    last_error: Failure | None = None
+    reason: str | None = None
+    created_at: datetime | None = None
+    delivered_at: datetime | None = None
+    dead_at: datetime | None = None
+    replays: int = 0
+    last_death: Death | None = None
+
+
+class Phases(Answer, frozen=True, kw_only=True):
+    """Milliseconds of each phase; None is a phase that did not happen."""
+
+    dns: float | None = None
+    connect: float | None = None
+    tls: float | None = None
+    first_byte: float | None = None
+
+
+class Sent(Answer, frozen=True, kw_only=True):
+    """What was sent; headers only of an attempt that was not accepted, secrets masked."""
+
+    url: str | None = None
+    headers: dict[str, str] | None = None
+
+
+class Attempt(Answer, frozen=True, kw_only=True):
+    """One request made for a delivery, and its answer."""
+
+    id: str
+    number: int
+    at: datetime | None = None
+    status: int | None = None
+    duration_ms: float | None = None
+    phases_ms: Phases | None = None
+    error: Failure | None = None
+    request: Sent | None = None
+    response_headers: dict[str, str] | None = None
+    response_body: str = ""
+    response_truncated: bool = False
+    final_url: str | None = None
+    late: bool = False
+
+
+class Job(Answer, frozen=True, kw_only=True):
+    """A bulk replay or discard; one that was only tried out has no id."""
+
+    state: str
+    matched: int
+    id: str | None = None
+    done: int = 0
+    failed: int = 0
+    dry_run: bool = False
+    filter: dict[str, Any] = {}
+    created_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class Pattern(Answer, frozen=True, kw_only=True):
+    """What an endpoint's dead letters have in common."""
+
+    endpoint_id: str
+    count: int
+    url: str | None = None
+    error: str | None = None
+    status: int | None = None
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    mean_attempts: float | None = None
+    pattern: str = "mixed"
+    advice: str = ""
+
+
+class Analysis(Answer, frozen=True, kw_only=True):
+    """Why deliveries died in a window."""
+
+    window: str
+    data: list[Pattern]
+
+
+class Health(Answer, frozen=True, kw_only=True):
+    """How the whole installation is doing; counts may be 5 seconds old (`as_of`)."""
+
+    pending: int
+    awaiting_retry: int = 0
+    in_flight: int = 0
+    dead: int = 0
+    delivered_last_hour: int = 0
+    failed_last_hour: int = 0
+    oldest_pending_age_s: float | None = None
+    oldest_due_age_s: float | None = None
+    mean_response_ms_last_hour: float | None = None
+    delivery_rate: float | None = None
+    end_to_end_ms: dict[str, float | None] = {}
+    circuits_open: int = 0
+    workers: int = 0
+    as_of: datetime | None = None
+
+
+class Alert(Answer, frozen=True, kw_only=True):
+    """Something an operator should look at."""
+
+    id: str
+    kind: str
+    state: str
+    account: str | None = None
+    endpoint_id: str | None = None
+    since: datetime | None = None
+    resolved_at: datetime | None = None
+    value: float | None = None
+    threshold: float | None = None
+    message: str = ""
+
+
+class Worker(Answer, frozen=True, kw_only=True):
+    """A process that delivers."""
+
+    id: str
+    state: str
+    host: str | None = None
+    pid: int | None = None
+    version: str | None = None
+    started_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+    lanes: int = 0
+    in_flight: int = 0
+    delivered_per_s: float | None = None
+
+
+def _without_secrets(answer: Answer, *hidden: str) -> str:
+    shown = (
+        f"{name}={MASK if name in hidden and value is not None else repr(value)}"
+        for name, value in ((name, getattr(answer, name)) for name in answer.__struct_fields__)
+    )
+    return f"{type(answer).__name__}({', '.join(shown)})"

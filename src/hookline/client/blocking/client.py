@@ -1,0 +1,154 @@
+"""How does a program without an event loop call the server?
+
+With the standard library, over connections that are kept for the next call.
+"""
+
+import os
+import ssl
+from collections import deque
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from random import Random
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+from hookline.client.blocking.dead_letters import DeadLetterCalls
+from hookline.client.blocking.deliveries import DeliveryCalls
+from hookline.client.blocking.endpoints import EndpointCalls
+from hookline.client.blocking.events import EventCalls
+from hookline.client.blocking.installation import InstallationCalls
+from hookline.client.call import Call
+from hookline.client.errors import ClientError, Unreachable
+from hookline.client.exchange import Answer, Exchange, Wait
+from hookline.client.server import KEEP_IDLE_S, server
+from hookline.clock import ThreadClock
+
+T = TypeVar("T")
+
+
+class SyncHooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, InstallationCalls):
+    """A server's API. Use it in `with`, or close it; threads may share one, each call has a connection of its own."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = 30.0,
+        retry_for: float = 30.0,
+        ssl_context: ssl.SSLContext | None = None,
+        clock: ThreadClock | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        """Without `url` and `api_key`: HOOKLINE_URL and HOOKLINE_API_KEY.
+
+        `timeout` is for each step of a try (connecting, waiting for bytes), `retry_for` for how long after the
+        first another may begin; 0 is one try.
+        """
+        self._server = server(url, api_key, timeout=timeout, retry_for=retry_for)
+        self._place = urlsplit(self._server.url)
+        self._ssl_context = ssl_context
+        self._clock = clock or ThreadClock()
+        self._rng = rng or Random()
+        # A deque's ends may be changed by several threads at once: no lock is needed.
+        self._idle: deque[tuple[HTTPConnection, float]] = deque()
+        self._process = os.getpid()
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"SyncHooklineClient({self._server.url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; calls from now on are refused."""
+        self._is_closed = True
+        self._drop_idle()
+
+    def send(self, call: Call[T]) -> T:
+        """Carry out any call, tried again where that is safe."""
+        clock = self._clock
+        exchange = Exchange(call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng)
+        while True:
+            try:
+                answer = self._try(call)
+            except Unreachable as error:
+                result: T | Wait = exchange.failed(error, now=clock.monotonic())
+            else:
+                result = exchange.answered(answer, now=clock.monotonic(), wall=clock.wall())
+            if not isinstance(result, Wait):
+                return result
+            clock.sleep(result.seconds)
+
+    def _try(self, call: Call[T]) -> Answer:
+        if self._is_closed:
+            raise ClientError("This client is closed.")
+        connection = self._connection()
+        try:
+            target = self._place.path + call.target
+            body = b"" if call.body is None and call.method == "POST" else call.body
+            connection.request(call.method, target, body, self._server.headers(call))
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, HTTPException) as error:
+            connection.close()
+            raise Unreachable(self._server.url, _why(error), may_be_done=True) from None
+        except BaseException:
+            connection.close()
+            raise
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        if answer.will_close or self._is_closed:
+            connection.close()
+        else:
+            self._idle.append((connection, self._clock.monotonic()))
+        return Answer(answer.status, headers, content)
+
+    def _connection(self) -> HTTPConnection:
+        """One that was used a moment ago, else a new one."""
+        if self._process != os.getpid():
+            self._drop_idle()  # after a fork both processes would read from the same connections
+            self._process = os.getpid()
+        while True:
+            try:
+                connection, since = self._idle.pop()
+            except IndexError:
+                return self._dial()
+            if self._clock.monotonic() - since < KEEP_IDLE_S:
+                return connection
+            connection.close()
+
+    def _dial(self) -> HTTPConnection:
+        host, port, timeout = self._place.hostname or "", self._place.port, self._server.timeout
+        connection = (
+            HTTPSConnection(host, port, timeout=timeout, context=self._ssl_context)
+            if self._place.scheme == "https"
+            else HTTPConnection(host, port, timeout=timeout)
+        )
+        try:
+            connection.connect()
+        except ssl.SSLCertVerificationError as error:
+            why = f"its certificate will not do ({error.verify_message})"
+            raise Unreachable(self._server.url, why, may_be_done=False, may_pass=False) from None
+        except (OSError, UnicodeError) as error:
+            raise Unreachable(self._server.url, _why(error), may_be_done=False) from None
+        return connection
+
+    def _drop_idle(self) -> None:
+        while True:
+            try:
+                connection, _ = self._idle.pop()
+            except IndexError:
+                return
+            connection.close()
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    return (getattr(error, "strerror", None) or str(error)).rstrip(".") or type(error).__name__

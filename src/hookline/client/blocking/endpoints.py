@@ -1,0 +1,113 @@
+"""Which calls are about endpoints?"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Unpack
+
+from hookline.client import call as calls
+from hookline.client.answers import Delivery, Endpoint, Secret, Stats
+from hookline.client.blocking.listing import Listing, Sends
+from hookline.client.call import step
+from hookline.client.fields import EndpointChanges, EndpointFields
+
+
+class EndpointCalls(Sends):
+    """Add, look, change, hold back."""
+
+    def create_endpoint(self, url: str, events: Sequence[str], **fields: Unpack[EndpointFields]) -> Endpoint:
+        """Add an endpoint. The answer, and no later one, holds its secret."""
+        said = {"url": url, "events": events, **fields}
+        return self.send(calls.post("/v1/endpoints", Endpoint, said))
+
+    def endpoint(self, id: str) -> Endpoint:
+        """One endpoint."""
+        return self.send(calls.get(f"/v1/endpoints/{step(id)}", Endpoint))
+
+    def endpoints(
+        self,
+        *,
+        account: str | None = None,
+        enabled: bool | None = None,
+        circuit: str | None = None,
+        slow: bool | None = None,
+        event_type: str | None = None,
+    ) -> Listing[Endpoint]:
+        """Endpoints."""
+        return Listing(
+            self,
+            "/v1/endpoints",
+            Endpoint,
+            account=account,
+            enabled=enabled,
+            circuit=circuit,
+            slow=slow,
+            event_type=event_type,
+        )
+
+    def update_endpoint(self, id: str, **fields: Unpack[EndpointChanges]) -> Endpoint:
+        """Change the named fields of an endpoint."""
+        return self.send(calls.patch(f"/v1/endpoints/{step(id)}", Endpoint, fields))
+
+    def delete_endpoint(self, id: str) -> None:
+        """Delete an endpoint; its pending deliveries are cancelled."""
+        self.send(calls.delete(f"/v1/endpoints/{step(id)}"))
+
+    def enable_endpoint(self, id: str) -> Endpoint:
+        """Deliver to it again."""
+        return self._set_endpoint(id, "enable")
+
+    def disable_endpoint(self, id: str) -> Endpoint:
+        """Deliver nothing to it; its pending deliveries wait."""
+        return self._set_endpoint(id, "disable")
+
+    def pause_endpoint(self, id: str) -> Endpoint:
+        """Hold its deliveries back."""
+        return self._set_endpoint(id, "pause")
+
+    def resume_endpoint(self, id: str) -> Endpoint:
+        """Let its deliveries go."""
+        return self._set_endpoint(id, "resume")
+
+    def reset_circuit(self, id: str) -> Endpoint:
+        """Close its circuit: it is sent to again, beginning with one request."""
+        return self._set_endpoint(id, "circuit/reset")
+
+    def test_endpoint(self, id: str) -> dict[str, Any]:
+        """Send it a test event."""
+        return self.send(calls.post(f"/v1/endpoints/{step(id)}/test", dict[str, Any]))
+
+    def endpoint_secret(self, id: str) -> Secret:
+        """What its requests are signed with."""
+        return self.send(calls.get(f"/v1/endpoints/{step(id)}/secret", Secret))
+
+    def rotate_secret(self, id: str, *, overlap_s: float | None = None) -> Secret:
+        """Sign with a new secret; for the overlap with the old one too."""
+        fields = calls.said(overlap_s=overlap_s)
+        return self.send(calls.post(f"/v1/endpoints/{step(id)}/secret/rotate", Secret, fields))
+
+    def endpoint_stats(self, id: str, *, window: str | None = None) -> Stats:
+        """How it has been answering."""
+        return self.send(calls.get(f"/v1/endpoints/{step(id)}/stats", Stats, window=window))
+
+    def endpoint_deliveries(
+        self,
+        id: str,
+        *,
+        state: str | None = None,
+        event_type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Listing[Delivery]:
+        """The deliveries to one endpoint."""
+        return Listing(
+            self,
+            f"/v1/endpoints/{step(id)}/deliveries",
+            Delivery,
+            state=state,
+            event_type=event_type,
+            since=since,
+            until=until,
+        )
+
+    def _set_endpoint(self, id: str, how: str) -> Endpoint:
+        return self.send(calls.post(f"/v1/endpoints/{step(id)}/{how}", Endpoint, may_repeat=True))

@@ -1,0 +1,79 @@
+"""Which calls are about events?"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from hookline.client import call as calls
+from hookline.client.answers import Attempt, Delivery, Event, Published, Replayed
+from hookline.client.blocking.listing import Listing, Sends
+from hookline.client.call import step
+from hookline.client.errors import ApiError
+from hookline.client.publishing import NewEvent, publish, publish_batch
+
+
+class EventCalls(Sends):
+    """Publish, look, replay."""
+
+    def publish(
+        self,
+        type: str,
+        payload: Any,
+        *,
+        account: str | None = None,
+        idempotency_key: str | None = None,
+        deliver_at: datetime | None = None,
+    ) -> Published:
+        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are."""
+        event = NewEvent(
+            type=type,
+            payload=payload,
+            account=account,
+            idempotency_key=idempotency_key,
+            deliver_at=deliver_at,
+        )
+        return self.send(publish(event))
+
+    def publish_batch(self, events: Iterable[NewEvent]) -> list[Published | ApiError]:
+        """Publish up to 1,000 events; what was refused is an error in its place and does not stop the others."""
+        return self.send(publish_batch(events))
+
+    def event(self, id: str) -> Event:
+        """One event with its payload."""
+        return self.send(calls.get(f"/v1/events/{step(id)}", Event))
+
+    def events(
+        self,
+        *,
+        type: str | None = None,
+        account: str | None = None,
+        idempotency_key: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Listing[Event]:
+        """Events that were published."""
+        return Listing(
+            self,
+            "/v1/events",
+            Event,
+            type=type,
+            account=account,
+            idempotency_key=idempotency_key,
+            since=since,
+            until=until,
+        )
+
+    def event_deliveries(self, id: str, *, state: str | None = None) -> Listing[Delivery]:
+        """The deliveries of one event."""
+        return Listing(self, f"/v1/events/{step(id)}/deliveries", Delivery, state=state)
+
+    def event_attempts(self, id: str) -> Listing[Attempt]:
+        """Every request made for one event."""
+        return Listing(self, f"/v1/events/{step(id)}/attempts", Attempt)
+
+    def replay_event(
+        self, id: str, *, endpoint_id: str | None = None, states: Sequence[str] | None = None
+    ) -> Replayed:
+        """Bring an event's deliveries once more: those in these states, else all that are not pending."""
+        fields = calls.said(endpoint_id=endpoint_id, states=states)
+        return self.send(calls.post(f"/v1/events/{step(id)}/replay", Replayed, fields))

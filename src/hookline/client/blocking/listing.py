@@ -1,0 +1,47 @@
+"""How is a list on the server read?"""
+
+from collections.abc import Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+from hookline.client import call as calls
+from hookline.client.answers import Page
+from hookline.client.call import Call
+
+PAGE = 100
+
+T = TypeVar("T")
+
+
+class Sends(Protocol):
+    """Whatever carries calls out."""
+
+    def send(self, call: Call[T]) -> T:
+        """What the server answers, tried again where that is safe."""
+
+
+class Listing(Generic[T]):
+    """A list on the server, newest first: iterate over all of it, or ask for one page."""
+
+    def __init__(self, client: Sends, path: str, item: type[T], **query: Any) -> None:
+        self._client = client
+        self._path = path
+        self._item = item
+        self._query = query
+
+    def page(self, *, limit: int | None = None, cursor: str | None = None) -> Page[T]:
+        """One page: the first, or the one that a `next_cursor` stands for."""
+        return self._client.send(
+            calls.page(self._path, self._item, limit=limit, cursor=cursor, **self._query)
+        )
+
+    def pages(self, *, limit: int = PAGE) -> Iterator[Page[T]]:
+        """Page after page, fetched when it is asked for."""
+        page = self.page(limit=limit)
+        yield page
+        while page.next_cursor is not None:
+            page = self.page(limit=limit, cursor=page.next_cursor)
+            yield page
+
+    def __iter__(self) -> Iterator[T]:
+        for page in self.pages():
+            yield from page.data

@@ -1,0 +1,132 @@
+"""What is asked of the server, and may it be asked twice?
+
+A call is a value: it can be sent again as it stands, byte for byte, under the same idempotency key.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from hookline import rfc3339
+from hookline.client.answers import Page
+from hookline.errors import Invalid
+from hookline.names import check_idempotency_key
+
+T = TypeVar("T")
+_decoders: dict[
+    Any, msgspec.json.Decoder[Any]
+] = {}  # made once: making one costs more than reading an answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """One request to the API and how its answer is read."""
+
+    method: str
+    target: str  # path and query
+    read: Callable[[bytes], T]
+    body: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    may_repeat: bool  # done twice it is as if done once
+
+
+def get(path: str, answer: type[T], **query: Any) -> Call[T]:
+    """Look at something; parameters that are None are not given."""
+    given = {name: _parameter(name, value) for name, value in said(**query).items()}
+    target = f"{path}?{urlencode(given)}" if given else path
+    return Call(method="GET", target=target, read=reader(answer), may_repeat=True)
+
+
+def page(path: str, item: type[T], **query: Any) -> Call[Page[T]]:
+    """Look at one page of a list."""
+    return get(path, Page[item], **query)  # type: ignore[valid-type]
+
+
+def post(
+    path: str,
+    answer: type[T],
+    fields: Mapping[str, Any] | None = None,
+    *,
+    may_repeat: bool = False,
+    key: str | None = None,
+) -> Call[T]:
+    """Ask for something to be done; an idempotency key makes it safe to ask again."""
+    return Call(
+        method="POST",
+        target=path,
+        read=reader(answer),
+        body=None if fields is None else msgspec.json.encode(fields),
+        headers={} if key is None else {"idempotency-key": check_idempotency_key(key, pointer="")},
+        may_repeat=may_repeat or key is not None,
+    )
+
+
+def job(path: str, answer: type[T], filter: Mapping[str, Any], *, dry_run: bool, key: str | None) -> Call[T]:
+    """Have something done to many. Without a key it gets one, so that it can be asked for again."""
+    fields = {"filter": filter, "dry_run": dry_run}
+    return post(path, answer, fields, key=key if key is not None else new_key())
+
+
+def patch(path: str, answer: type[T], fields: Mapping[str, Any]) -> Call[T]:
+    """Change some fields. A merge patch: applied twice it is as if applied once."""
+    return Call(
+        method="PATCH", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
+    )
+
+
+def put(path: str, answer: type[T], fields: Mapping[str, Any]) -> Call[T]:
+    """Set something as a whole."""
+    return Call(
+        method="PUT", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
+    )
+
+
+def delete(path: str) -> Call[None]:
+    """Delete something."""
+    return Call(method="DELETE", target=path, read=_nothing, may_repeat=True)
+
+
+def step(id: str) -> str:
+    """An id as one step of a path, whatever it holds."""
+    return quote(id, safe="")
+
+
+def said(**fields: Any) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def new_key() -> str:
+    """An idempotency key that nobody else has."""
+    return f"auto-{secrets.token_hex(16)}"
+
+
+def moment(name: str, value: datetime) -> str:
+    """A time as the API writes it."""
+    if value.tzinfo is None:
+        raise Invalid(f"{name} needs a zone.", pointer=f"/{name}")
+    return rfc3339.show(value.timestamp())
+
+
+def reader(answer: type[T]) -> Callable[[bytes], T]:
+    """What reads an answer of this type."""
+    found = _decoders.get(answer)
+    if found is None:
+        found = _decoders[answer] = msgspec.json.Decoder(answer)
+    decode: Callable[[bytes], T] = found.decode
+    return decode
+
+
+def _nothing(body: bytes) -> None:
+    return None
+
+
+def _parameter(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return moment(name, value) if isinstance(value, datetime) else str(value)

@@ -1,0 +1,52 @@
+"""What may be said about an endpoint, or about which dead letters are meant?
+
+For type checkers and editors: the server reads the values, and refuses those that will not do by name.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+
+
+class _Settings(TypedDict, total=False):
+    description: str | None
+    enabled: bool
+    paused: bool
+    filter: str | None
+    headers: Mapping[str, str | None]  # None removes one
+    metadata: Mapping[str, Any]
+    signing: Literal["standard", "classic"]
+    timeout_ms: int | None
+    max_redirects: int | None
+    max_in_flight: int | None
+    rate_limit: Mapping[str, float] | None
+    ordering: Literal["parallel", "strict"]
+    retry: Mapping[str, Any] | None
+    retry_statuses: Sequence[str | int] | None
+    circuit: Mapping[str, float] | None  # None: no circuit
+
+
+class EndpointFields(_Settings, total=False):
+    """Of a new endpoint, beside its URL and its events."""
+
+    account: str
+    secret: str
+
+
+class EndpointChanges(_Settings, total=False):
+    """Of an endpoint that exists; None puts a field back to its default."""
+
+    url: str
+    events: Sequence[str]
+
+
+class DeadLetterFilter(TypedDict, total=False):
+    """Which dead letters are meant: those that match, or those with these ids. It names at least one field."""
+
+    account: str
+    endpoint_id: str
+    event_type: str
+    reason: str
+    since: datetime  # when they died
+    until: datetime
+    ids: Sequence[str]

@@ -1,0 +1,114 @@
+"""How is an event put on the wire without a byte of its payload changing, and without being published twice?
+
+The payload is placed into the envelope as it stands. It is read through first: bytes that are more than one
+JSON value would otherwise become fields of the envelope.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from hookline.client.answers import Published
+from hookline.client.call import Call, moment, new_key, reader, said
+from hookline.client.errors import ApiError, Problem
+from hookline.errors import Invalid
+from hookline.payload import check_text, not_json, too_deep
+
+_value = msgspec.json.Decoder(msgspec.Raw)
+
+
+class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event to be published; a payload in bytes is one JSON value and is sent as it is."""
+
+    type: str
+    payload: Any
+    account: str | None = None
+    idempotency_key: str | None = None
+    deliver_at: datetime | None = None
+
+
+class _Result(msgspec.Struct):
+    error: Problem | None = None
+
+
+class _Results(msgspec.Struct):
+    results: list[msgspec.Raw]
+
+
+_result = msgspec.json.Decoder(_Result)
+
+
+def publish(event: NewEvent) -> Call[Published]:
+    """Publish one event. Without a key of its own it gets one, so that it can be sent again."""
+    own = event.idempotency_key
+    return Call(
+        method="POST",
+        target="/v1/events",
+        read=partial(_published, is_key_ours=own is None),
+        body=_envelope(event, own if own is not None else new_key()),
+        may_repeat=True,
+    )
+
+
+def publish_batch(events: Iterable[NewEvent]) -> Call[list[Published | ApiError]]:
+    """Publish many events, each with a key."""
+    keyed = [
+        (event, event.idempotency_key if event.idempotency_key is not None else new_key()) for event in events
+    ]
+    body = b",".join([_envelope(event, key) for event, key in keyed])
+    return Call(
+        method="POST",
+        target="/v1/events/batch",
+        read=partial(_read_batch, are_keys_ours=[event.idempotency_key is None for event, _ in keyed]),
+        body=b'{"events":[%b]}' % body,
+        may_repeat=True,
+    )
+
+
+def _envelope(event: NewEvent, key: str) -> bytes:
+    fields = said(
+        type=event.type,
+        account=event.account,
+        idempotency_key=key,
+        deliver_at=None if event.deliver_at is None else moment("deliver_at", event.deliver_at),
+    )
+    return b'%b,"payload":%b}' % (msgspec.json.encode(fields)[:-1], _payload(event.payload))
+
+
+def _payload(payload: Any) -> bytes:
+    if not isinstance(payload, bytes | bytearray | memoryview | msgspec.Raw):
+        try:
+            return msgspec.json.encode(payload)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Invalid(f"The payload is not JSON: {error}", pointer="/payload") from None
+    body = bytes(payload)
+    check_text(body)
+    try:
+        _value.decode(body)
+    except RecursionError:
+        raise too_deep() from None
+    except msgspec.DecodeError as error:
+        raise not_json(error) from None
+    return body
+
+
+def _published(body: bytes, *, is_key_ours: bool) -> Published:
+    published = reader(Published)(body)
+    # Nobody else has a key that was made for this call: a duplicate is what an earlier try of ours published.
+    return msgspec.structs.replace(published, duplicate=False) if is_key_ours else published
+
+
+def _read_batch(body: bytes, *, are_keys_ours: list[bool]) -> list[Published | ApiError]:
+    results = reader(_Results)(body).results
+    if len(results) != len(are_keys_ours):
+        raise msgspec.ValidationError(f"{len(results)} results for {len(are_keys_ours)} events")
+    read: list[Published | ApiError] = []
+    for result, is_key_ours in zip(results, are_keys_ours, strict=True):
+        problem = _result.decode(result).error
+        read.append(
+            _published(bytes(result), is_key_ours=is_key_ours) if problem is None else problem.error()
+        )
+    return read

@@ -1,0 +1,52 @@
+"""Which server is called, and how does it know us?"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hookline.client.call import Call
+from hookline.config import load
+from hookline.errors import ConfigError
+from hookline.version import VERSION
+
+URL, KEY = "HOOKLINE_URL", "HOOKLINE_API_KEY"
+USER_AGENT = f"hookline-client/{VERSION}"
+LONGEST_S = 86_400.0
+
+# Shorter than any server or load balancer keeps an idle connection: a request that is written into one that is
+# being closed is lost, and a call that may not be repeated is lost with it.
+KEEP_IDLE_S = 15.0
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """A server and how long to be patient with it."""
+
+    url: str  # without a slash at its end
+    key: str | None
+    timeout: float  # seconds, of one try
+    retry_for: float  # seconds after a call's first try in which another may begin
+
+    def __repr__(self) -> str:
+        return f"Server({self.url!r})"
+
+    def headers(self, call: Call[Any]) -> Mapping[str, str]:
+        """What a call is sent with."""
+        headers = {"user-agent": USER_AGENT, "accept": "application/json", "accept-encoding": "identity"}
+        if self.key is not None:
+            headers["authorization"] = f"Bearer {self.key}"
+        if call.body is not None:
+            headers["content-type"] = "application/json"
+        return {**headers, **call.headers}
+
+
+def server(url: str | None, key: str | None, *, timeout: float, retry_for: float) -> Server:
+    """The server that the arguments name, else the environment; raises ConfigError for one that will not do."""
+    for name, seconds in (("timeout", timeout), ("retry_for", retry_for)):
+        if not (name == "retry_for" and seconds == 0) and not 0 < seconds <= LONGEST_S:
+            raise ConfigError(f"{name}: {seconds!r} will not do; allowed: seconds up to {LONGEST_S:,g}.")
+    given = {URL: url if url is not None else os.environ.get(URL)}
+    given[KEY] = key if key is not None else os.environ.get(KEY)
+    settings = load(environ={name: value for name, value in given.items() if value})
+    return Server(url=settings.url, key=settings.api_key, timeout=timeout, retry_for=retry_for)
