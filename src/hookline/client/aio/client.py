@@ -129,6 +129,8 @@ class HooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, 
             timeout=aiohttp.ClientTimeout(total=self._server.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+        # It would send a DELETE again by itself and show us the second answer only: "not found".
+        self._session._retry_connection = False
         return self._session
 
 
