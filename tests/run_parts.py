@@ -21,6 +21,7 @@ PARTS = {
     "pipeline": ["pipeline"],
     "api, cli": ["api", "cli"],
     "receivers": ["receiver_kit"],
+    "clients, testing kit": ["client", "testing"],
 }
 FAST = ("architecture, rules", "contract", "pipeline")
 NOTHING_COLLECTED = 5

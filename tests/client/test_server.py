@@ -74,7 +74,7 @@ def test_a_client_loads_neither_the_server_nor_what_it_does_not_use():
 
 def test_the_server_loads_no_client():
     loaded = loaded_by("import hookline.cli.serve, hookline.api.app, hookline.app")
-    assert not loaded & {"aiohttp", "http.client", "hookline.client", "urllib.request"}
+    assert not loaded & {"aiohttp", "httpx", "requests", "hookline.client"}
 
 
 WITHOUT_AIOHTTP = """
