@@ -84,6 +84,11 @@ def event_of(delivery: DeliveryId | bytes) -> EventId:
     return EventId((int.from_bytes(delivery) & ~_ORDINAL_MASK).to_bytes(16))
 
 
+def first_at(moment: float) -> bytes:
+    """The smallest id that can be made at this moment."""
+    return (min(max(int(moment * 1_000), 0), (1 << 48) - 1) << 80).to_bytes(16)
+
+
 @lru_cache(maxsize=8_192)  # an event's is shown to its producer, and to each receiver soon after
 def show(noun: str, id: bytes) -> str:
     """The id as people and programs outside see it: prefix and 26 characters."""

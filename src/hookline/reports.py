@@ -30,6 +30,7 @@ from hookline.shapes import (
     AttemptReport,
     CircuitReport,
     DeathReport,
+    DeliveryCounts,
     DeliveryReport,
     ErrorReport,
     EventReport,
@@ -38,10 +39,9 @@ from hookline.shapes import (
     RequestReport,
 )
 from hookline.shapes import EndpointReport as EndpointReport
-from hookline.store.contract import DeliveryFilter, Job, JobKind, Lane, Store
+from hookline.store.contract import Job, JobKind, Lane, Store
+from hookline.store.events import ListedEvent
 from hookline.waiting import waiting_for
-
-_COUNTING_PAGE = 1_000
 
 
 class Owner(Protocol):
@@ -161,25 +161,27 @@ async def job(store: Store, id: JobId, kind: JobKind) -> Job:
 async def event_report(store: Store, id: EventId) -> EventReport:
     """An event and the number of its deliveries in each state."""
     found = await event(store, id)
-    counts = dict.fromkeys((state.value for state in State), 0)
-    after: DeliveryId | None = None
-    while True:
-        page = await store.list_deliveries(DeliveryFilter(event_id=id), after=after, limit=_COUNTING_PAGE)
-        for each in page:
-            counts[each.state.value] += 1
-        if len(page) < _COUNTING_PAGE:
-            break
-        after = page[-1].id
-    return EventReport(
-        id=ids.show("event", found.id),
-        type=found.type,
-        account=found.account,
-        payload=msgspec.Raw(found.payload),
-        idempotency_key=found.idempotency_key,
-        deliver_at=_time(found.deliver_at),
-        created_at=rfc3339.show(found.created_at),
-        deliveries=counts,
-    )
+    (report,) = await event_reports(store, [found])
+    return report
+
+
+async def event_reports(store: Store, events: Sequence[Event | ListedEvent]) -> list[EventReport]:
+    """Events and the number of their deliveries in each state."""
+    counts = await store.count_by_state([each.id for each in events]) if events else {}
+    return [
+        EventReport(
+            id=ids.show("event", each.id),
+            type=each.type,
+            account=each.account,
+            payload=msgspec.Raw(b"null" if each.payload is None else each.payload),
+            payload_bytes=each.payload_bytes if isinstance(each, ListedEvent) else len(each.payload),
+            idempotency_key=each.idempotency_key,
+            deliver_at=_time(each.deliver_at),
+            created_at=rfc3339.show(each.created_at),
+            deliveries=DeliveryCounts(**{state.value: n for state, n in counts[each.id].items()}),
+        )
+        for each in events
+    ]
 
 
 def endpoint_report(
@@ -223,6 +225,7 @@ def attempt_report(attempt: Attempt) -> AttemptReport:
     """One attempt; the response's body as text, whatever its bytes."""
     return AttemptReport(
         id=ids.show("attempt", attempt.id),
+        delivery_id=ids.show("delivery", attempt.delivery_id),
         number=attempt.number,
         at=_time(attempt.at),
         status=attempt.status,

@@ -52,17 +52,27 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class DeliveryCounts(msgspec.Struct):
+    """How many of an event's deliveries are in each state."""
+
+    pending: int
+    delivered: int
+    dead: int
+    cancelled: int
+
+
 class EventReport(msgspec.Struct, kw_only=True):
     """An event with its payload as it came, and how its deliveries stand."""
 
     id: str
     type: str
     account: str
-    payload: msgspec.Raw
+    payload: msgspec.Raw  # in lists null if it is large: `payload_bytes` tells, and the event itself has it
+    payload_bytes: int
     idempotency_key: str | None
     deliver_at: str | None
     created_at: str
-    deliveries: dict[str, int]
+    deliveries: DeliveryCounts
 
 
 class ErrorReport(msgspec.Struct):
@@ -125,6 +135,7 @@ class AttemptReport(msgspec.Struct, kw_only=True):
     """One request and its answer."""
 
     id: str
+    delivery_id: str
     number: int
     at: str | None
     status: int | None

@@ -355,7 +355,7 @@ def test_changing_what_is_not_there_is_not_found(service):
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [
-        ("/v1/events", "POST"),
+        ("/v1/events", "GET, HEAD, POST"),
         ("/v1/events/batch", "POST"),
         ("/v1/endpoints", "GET, HEAD, POST"),
         ("/v1/deliveries", "GET, HEAD"),

@@ -98,6 +98,7 @@ def test_a_delivered_delivery_and_its_attempt(service, receiver):
     assert page["next_cursor"] is None
     assert attempt == {
         "id": attempt["id"],
+        "delivery_id": delivery["id"],
         "number": 1,
         "at": attempt["at"],
         "status": 200,

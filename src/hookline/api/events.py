@@ -6,15 +6,28 @@ from typing import Annotated, Any
 import msgspec
 
 from hookline import ids, reports
+from hookline.api.calls import Pages
 from hookline.api.deliveries import DeliveryCalls
-from hookline.api.parameters import ACCOUNT_SCHEMA, KEY_SCHEMA, MOMENT_SCHEMA, TYPE_SCHEMA, id_schema, null_or
+from hookline.api.parameters import (
+    ACCOUNT_SCHEMA,
+    KEY_SCHEMA,
+    MOMENT_SCHEMA,
+    TYPE_SCHEMA,
+    Account,
+    EventType,
+    IdempotencyKey,
+    Moment,
+    id_schema,
+    null_or,
+)
 from hookline.api.table import Asked, Call, Nothing, Page, Paged, Scope
 from hookline.app import Hookline
 from hookline.desk import REPLAYED_BY_DEFAULT
 from hookline.errors import Invalid, NotFound
-from hookline.model import EndpointId, State
-from hookline.shapes import DeliveryReport, EventReport, PublishedReport, ReplayedReport
+from hookline.model import AttemptId, EndpointId, EventId, State
+from hookline.shapes import AttemptReport, DeliveryReport, EventReport, PublishedReport, ReplayedReport
 from hookline.store.contract import DeliveryFilter
+from hookline.store.events import EventFilter
 
 _NAMES = [state.value for state in REPLAYED_BY_DEFAULT]
 
@@ -43,6 +56,16 @@ class BatchReport(msgspec.Struct):
     results: list[Any]
 
 
+class Events(Paged, frozen=True, kw_only=True):
+    """Which events? `since` and `until` are of their creation."""
+
+    type: EventType | None = None
+    account: Account | None = None
+    idempotency_key: IdempotencyKey | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+
+
 class OfEvent(Paged, frozen=True, kw_only=True):
     """Which of an event's deliveries?"""
 
@@ -62,9 +85,10 @@ class ReplayOfEvent(msgspec.Struct, frozen=True):
 class EventCalls:
     """The calls under `/v1/events`."""
 
-    def __init__(self, hookline: Hookline, deliveries: DeliveryCalls) -> None:
+    def __init__(self, hookline: Hookline, pages: Pages, deliveries: DeliveryCalls) -> None:
         self._desk = hookline.desk
         self._store = hookline.store
+        self._pages = pages
         self._deliveries = deliveries
 
     def table(self) -> list[Call]:
@@ -95,6 +119,15 @@ class EventCalls:
             ),
             Call(
                 method="GET",
+                path="/v1/events",
+                summary="Events; payloads above 16 KiB are left out",
+                scope=Scope.READ,
+                handler=self.list_events,
+                query=Events,
+                answer=Page[EventReport],
+            ),
+            Call(
+                method="GET",
                 path="/v1/events/{event_id}",
                 summary="An event with its payload",
                 scope=Scope.READ,
@@ -111,6 +144,15 @@ class EventCalls:
                 answer=Page[DeliveryReport],
             ),
             Call(
+                method="GET",
+                path="/v1/events/{event_id}/attempts",
+                summary="All attempts of an event's deliveries",
+                scope=Scope.READ,
+                handler=self.list_attempts,
+                query=Paged,
+                answer=Page[AttemptReport],
+            ),
+            Call(
                 method="POST",
                 path="/v1/events/{event_id}/replay",
                 summary="Bring an event's deliveries once more",
@@ -122,6 +164,21 @@ class EventCalls:
             ),
         ]
 
+    async def list_events(self, asked: Asked[Events, None]) -> Page[EventReport]:
+        query, after = asked.query, self._pages.after(asked)
+        chosen = EventFilter(
+            type=query.type,
+            account=query.account,
+            idempotency_key=query.idempotency_key,
+            since=query.since,
+            until=query.until,
+        )
+        found = await self._store.list_events(
+            chosen, after=None if after is None else EventId(after), limit=query.limit + 1
+        )
+        shown = await reports.event_reports(self._store, found[: query.limit])
+        return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
+
     async def show(self, asked: Asked[Nothing, None]) -> EventReport:
         return await reports.event_report(self._store, asked.event_id)
 
@@ -129,6 +186,15 @@ class EventCalls:
         event_id = asked.event_id
         await reports.event(self._store, event_id)
         return await self._deliveries.page(asked, DeliveryFilter(event_id=event_id, state=asked.query.state))
+
+    async def list_attempts(self, asked: Asked[Paged, None]) -> Page[AttemptReport]:
+        event_id, limit, after = asked.event_id, asked.query.limit, self._pages.after(asked)
+        await reports.event(self._store, event_id)
+        found = await self._store.list_attempts(
+            event_id, after=None if after is None else AttemptId(after), limit=limit + 1
+        )
+        shown = [reports.attempt_report(attempt) for attempt in found[:limit]]
+        return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
 
     async def replay(self, asked: Asked[Nothing, ReplayOfEvent]) -> ReplayedReport:
         endpoint, states = _endpoint(asked.body.endpoint_id), _states(asked.body.states)

@@ -21,7 +21,7 @@ def table(hookline: Hookline) -> list[Call]:
     deliveries = DeliveryCalls(hookline, shown, pages)
     nouns = (
         ProbeCalls(hookline),
-        EventCalls(hookline, deliveries),
+        EventCalls(hookline, pages, deliveries),
         EndpointCalls(hookline, shown, pages),
         deliveries,
         DeadLetterCalls(hookline, deliveries),

@@ -31,6 +31,7 @@ from hookline.model import (
     State,
     WorkerId,
 )
+from hookline.store.events import EventStore
 from hookline.store.keys import KeyStore
 
 FREE_CHUNK = 1_000  # lanes freed from a dead worker in one transaction
@@ -279,7 +280,7 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # pending again after a death, instead of `state`
 
 
-class Store(KeyStore, Protocol):
+class Store(EventStore, KeyStore, Protocol):
     """Everything durable."""
 
     exclusive: bool  # one process serves this database: every other worker's row is a dead one's

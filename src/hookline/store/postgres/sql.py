@@ -531,10 +531,11 @@ FROM (SELECT d.id FROM deliveries d WHERE {conditions} ORDER BY d.id LIMIT {limi
 """
 PICK_DEAD = "SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT {limit}"
 
-READ_ATTEMPTS = """
-SELECT id, delivery_id, number, replays, date_part('epoch', at) AS at, outcome, duration, status, error, error_detail,
-  dns, connect, tls, first_byte, request_url, request_headers, response_headers, response_body, response_truncated,
-  final_url, late
+ATTEMPT_COLUMNS = """id, delivery_id, number, replays, date_part('epoch', at) AS at, outcome, duration, status, error,
+  error_detail, dns, connect, tls, first_byte, request_url, request_headers, response_headers, response_body,
+  response_truncated, final_url, late"""
+READ_ATTEMPTS = f"""
+SELECT {ATTEMPT_COLUMNS}
 FROM attempts WHERE delivery_id = $1 ORDER BY at, id
 """
 

@@ -470,10 +470,11 @@ LOOK_AT_DEAD = """
 SELECT count(*), max(id) FROM (SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT :limit)
 """
 PICK_DEAD = "SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT :limit"
-READ_ATTEMPTS = """
-SELECT id, delivery_id, number, replays, at, outcome, duration, status, error, error_detail,
+ATTEMPT_COLUMNS = """id, delivery_id, number, replays, at, outcome, duration, status, error, error_detail,
        dns, connect, tls, first_byte, request_url, request_headers, response_headers,
-       response_body, response_truncated, final_url, late
+       response_body, response_truncated, final_url, late"""
+READ_ATTEMPTS = f"""
+SELECT {ATTEMPT_COLUMNS}
 FROM attempts WHERE delivery_id = :delivery ORDER BY at, id
 """
 # Counted from the small partial indexes; only the number of all rows needs a walk, over the narrowest index.

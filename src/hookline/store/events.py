@@ -1,0 +1,65 @@
+"""What must a store be able to tell about events?
+
+A part of the contract: see `store.contract` for what holds for every verb.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from hookline import ids
+from hookline.model import Attempt, AttemptId, EventId, State
+
+SHOWN_PAYLOAD_BYTES = 16_384  # larger ones are left out of lists: a page of 200 stays below 4 MiB
+CLOCKS_APART_S = (
+    86_400.0  # an id is of the publisher's clock, `created_at` of the store's; never further apart
+)
+
+
+class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events a list is about; None is any. `since` and `until` are of their creation."""
+
+    account: str | None = None
+    type: str | None = None
+    idempotency_key: str | None = None  # as long as it stands for an event
+    since: float | None = None
+    until: float | None = None
+
+    @property
+    def first_id(self) -> bytes | None:
+        """No event that is asked for has a smaller id: a list of the last hour does not walk back for years."""
+        return None if self.since is None else ids.first_at(self.since - CLOCKS_APART_S)
+
+    @property
+    def beyond_id(self) -> bytes | None:
+        """Every event that is asked for has a smaller id."""
+        return None if self.until is None else ids.first_at(self.until + CLOCKS_APART_S)
+
+
+class ListedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event as a list shows it."""
+
+    id: EventId
+    account: str
+    type: str
+    payload: bytes | None  # None: larger than SHOWN_PAYLOAD_BYTES
+    payload_bytes: int
+    idempotency_key: str | None
+    deliver_at: float | None
+    created_at: float
+
+
+class EventStore(Protocol):
+    """What can be asked about events."""
+
+    async def list_events(
+        self, filter: EventFilter, *, after: EventId | None, limit: int
+    ) -> list[ListedEvent]:
+        """Newest first, from below the id `after`."""
+
+    async def count_by_state(self, events: Sequence[EventId]) -> dict[EventId, dict[State, int]]:
+        """How many of each event's deliveries are in each state; every event and every state is there."""
+
+    async def list_attempts(self, event: EventId, *, after: AttemptId | None, limit: int) -> list[Attempt]:
+        """All attempts of an event's deliveries, newest first by id, from below the id `after`."""
