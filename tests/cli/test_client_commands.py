@@ -1,15 +1,10 @@
 """What do the commands that speak to a server print, do, and end with?"""
 
 import json
-import os
-import pty
 import re
-import select
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +13,7 @@ import pytest
 
 from answering import Receiver, eventually, receiving
 from server_process import CEILING_S, COMMAND, ServerProcess, environment, run
+from terminal import Terminal
 
 UNKNOWN = "0" * 26
 KEY = "hlk_the_key_of_these_tests"
@@ -315,28 +311,11 @@ def test_which_dead_letters_must_be_said_in_one_way(shell, verb, arguments):
 
 def on_a_terminal(shell: Shell, *arguments: str, answer: bytes = b"") -> tuple[int, str]:
     """The exit code, and what a person would have seen; the answer is typed once something is asked."""
-    ours, theirs = pty.openpty()
-    with closing(os.fdopen(ours, "r+b", buffering=0)) as screen:
-        env = environment({**shell.env, "TERM": "xterm", "COLUMNS": "100"})
-        process = subprocess.Popen(
-            [*COMMAND, *arguments], cwd=shell.folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
-        )
-        os.close(theirs)
-        seen = b""
-        deadline = time.monotonic() + CEILING_S
-        while time.monotonic() < deadline:
-            if select.select([screen], [], [], 0.1)[0]:
-                try:
-                    part = screen.read(65_536)
-                except OSError:  # the other side is closed
-                    break
-                if not part:
-                    break
-                seen += part
-            if answer and b"[y/N]" in seen:
-                screen.write(answer)
-                answer = b""
-        return process.wait(CEILING_S), seen.decode(errors="replace")
+    with Terminal(*arguments, cwd=shell.folder, env=shell.env) as terminal:
+        if answer:
+            terminal.wait_for("[y/N]")
+            terminal.type(answer)
+        return terminal.end(), terminal.seen
 
 
 def test_a_person_sees_a_bar_and_is_asked_before_anything_is_given_up(shell):

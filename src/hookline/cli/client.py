@@ -8,15 +8,16 @@ import json
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 import click
 
-from hookline.cli.exits import FAILED, NOT_FOUND, REFUSED, UNREACHABLE, CommandError
+from hookline.cli.exits import FAILED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE, CommandError
 from hookline.version import USER_AGENT
 
 TIMEOUT_S = 60.0
 PAGE = 200
+LARGEST_ANSWER_BYTES = 1 << 20  # of a receiver that requests are passed on to
 
 _REFUSALS = frozenset({401, 403, 409, 413, 422})
 _SETTING = "(HOOKLINE_URL, --url)"
@@ -27,10 +28,9 @@ class Client:
 
     def __init__(self, url: str, key: str | None) -> None:
         parts = urlsplit(url)
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._url = url
         self._prefix = parts.path
-        self._connection = kind(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
+        self._connection = _connection(parts, TIMEOUT_S)
         self._headers = {"user-agent": USER_AGENT, "accept": "application/json"}
         self._has_key = key is not None
         if key is not None:
@@ -48,6 +48,10 @@ class Client:
     def patch(self, path: str, body: Any) -> Any:
         """Change something."""
         return self._call("PATCH", path, body)
+
+    def put(self, path: str, body: Any) -> Any:
+        """Say what something is from now on."""
+        return self._call("PUT", path, body)
 
     def delete(self, path: str) -> None:
         """Delete something."""
@@ -115,6 +119,41 @@ class Client:
 
     def _stranger(self, more: str = "") -> CommandError:
         return CommandError(f"what answers at {self._url} {_SETTING} is not hookline{more}.", UNREACHABLE)
+
+
+def address_of(url: str, *, option: str) -> SplitResult:
+    """The parts of a URL that an operator names; a usage error if it is none."""
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole or not url.isascii() or not url.isprintable() or " " in url or "@" in parts.netloc:
+        raise CommandError(f"{option}: {url[:100]!r} is no URL such as http://localhost:3000/hook.", USAGE)
+    return parts
+
+
+def exchange(
+    url: str, method: str, headers: Mapping[str, str], body: bytes, *, timeout: float
+) -> tuple[int, str | None, bytes]:
+    """One request to a receiver that the operator names: its status, media type and body."""
+    parts = address_of(url, option="URL")
+    connection = _connection(parts, timeout)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    try:
+        connection.request(method, target, body, dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("content-type"), answer.read(LARGEST_ANSWER_BYTES)
+    except (OSError, HTTPException, UnicodeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise CommandError(f"cannot reach {parts.netloc}: {why}.", UNREACHABLE) from None
+    finally:
+        connection.close()
+
+
+def _connection(parts: SplitResult, timeout: float) -> HTTPConnection:
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    return kind(parts.hostname or "", parts.port, timeout=timeout)
 
 
 def _parameter(value: Any) -> str:

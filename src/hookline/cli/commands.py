@@ -18,11 +18,17 @@ SECTIONS = {
     ),
     "Publish, and see what became of it": (
         ("send", "send", "Publish an event."),
+        ("events", "events", "Events: what was published, and what became of it."),
         ("replay", "events", "Bring an event's deliveries once more, whatever became of them."),
         ("deliveries", "deliveries", "Deliveries: an event on its way to one endpoint."),
         ("dead", "dead", "Dead letters: deliveries that were given up."),
     ),
     "Manage": (("endpoints", "endpoints", "Endpoints: who gets which events."),),
+    "Receive": (
+        ("listen", "listen", "Receive webhooks here: show them, check them, pass them on."),
+        ("sign", "signatures", "Print the headers that sign a body."),
+        ("verify", "signatures", "Check a request that was captured: headers and body."),
+    ),
 }
 COMMANDS = {name: module for section in SECTIONS.values() for name, module, _ in section}
 

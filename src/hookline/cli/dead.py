@@ -1,20 +1,21 @@
 """What can be done about dead letters from a shell?"""
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hookline.cli.asking import must_agree
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import (
     connect,
     dead_letter_filter,
     json_option,
     limit_option,
+    path_step,
     url_option,
     yes_option,
 )
-from hookline.cli.showing import print_fields, print_json, print_rows, printable, say
+from hookline.cli.showing import counted, print_fields, print_json, print_rows, printable, say
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
@@ -49,7 +50,7 @@ def show(delivery_id: str, url: str | None, as_json: bool) -> None:
     """Print a dead letter with its payload and all its attempts."""
     with Errors():
         client = connect(url)
-        delivery = client.get(f"/v1/deliveries/{_id(delivery_id)}")
+        delivery = client.get(f"/v1/deliveries/{path_step(delivery_id)}")
         payload = client.get(f"/v1/events/{delivery['event_id']}")["payload"]
         attempts = list(client.pages(f"/v1/deliveries/{delivery['id']}/attempts", limit=None))
         if as_json:
@@ -115,10 +116,11 @@ def _carry_out(
         if dry_run:
             say(f"{tried['matched']:,} would be {done}.", tried, as_json=as_json)
             return
-        _ask(verb, tried["matched"])
+        letters = counted(tried["matched"], "dead letter", "dead letters")
+        must_agree(f"{verb.capitalize()} {letters}?", to=verb)
     if len(delivery_ids) == 1:
         # One by one the server says what is wrong with it: not there, not dead.
-        delivery = client.post(f"/v1/dead-letters/{_id(delivery_ids[0])}/{verb}")
+        delivery = client.post(f"/v1/dead-letters/{path_step(delivery_ids[0])}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)
         return
     job = _run(client, path, chosen)
@@ -152,18 +154,3 @@ def _chosen(ids: tuple[str, ...], everything: bool, filter: dict[str, Any]) -> d
         # A moment ahead: the server's clock may be behind ours, and it leaves out what dies after the start anyway.
         return {"until": rfc3339.show(SystemClock().wall() + 86_400)}
     return said
-
-
-def _ask(verb: str, matched: int) -> None:
-    if not sys.stdin.isatty():
-        raise CommandError(f"to {verb} without being asked, add --yes.", USAGE)
-    noun = "dead letter" if matched == 1 else "dead letters"
-    if not click.confirm(f"{verb.capitalize()} {matched:,} {noun}?", err=True):
-        raise CommandError("nothing was done.", FAILED)
-
-
-def _id(text: str) -> str:
-    """As one step of a path; what is no id at all is the server's to refuse."""
-    from urllib.parse import quote
-
-    return quote(text, safe="")

@@ -1,15 +1,24 @@
 """What can be seen of deliveries and done about them from a shell?"""
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from hookline.cli.exits import Errors
-from hookline.cli.options import connect, json_option, limit_option, read_past, url_option
+from hookline.cli.options import connect, json_option, limit_option, path_step, read_past, url_option
 from hookline.cli.showing import print_fields, print_rows, say
 
-COLUMNS = ("id", "endpoint_id", "event_type", "state", "attempts", "waiting_for", "last_status", "due_at")
+DELIVERY_COLUMNS = (
+    "id",
+    "endpoint_id",
+    "event_type",
+    "state",
+    "attempts",
+    "waiting_for",
+    "last_status",
+    "due_at",
+)
+ATTEMPT_COLUMNS = ("number", "at", "status", "error.kind", "duration_ms", "request.url")
 
 
 @click.group()
@@ -31,7 +40,9 @@ def deliveries() -> None:
 def list_deliveries(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
     """Print deliveries, newest first."""
     with Errors():
-        print_rows(connect(url).pages("/v1/deliveries", limit=limit, **filter), COLUMNS, as_json=as_json)
+        print_rows(
+            connect(url).pages("/v1/deliveries", limit=limit, **filter), DELIVERY_COLUMNS, as_json=as_json
+        )
 
 
 @deliveries.command()
@@ -43,11 +54,23 @@ def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> No
     """Print a delivery."""
     with Errors():
         client = connect(url)
-        path = f"/v1/deliveries/{quote(delivery_id, safe='')}"
+        path = f"/v1/deliveries/{path_step(delivery_id)}"
         delivery = client.get(path)
         if attempts:
             delivery["attempt_log"] = list(client.pages(f"{path}/attempts", limit=None))
         print_fields(delivery, as_json=as_json)
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@limit_option
+@url_option
+@json_option
+def attempts(delivery_id: str, limit: int, url: str | None, as_json: bool) -> None:
+    """Print the requests that were made for a delivery, newest first."""
+    with Errors():
+        found = connect(url).pages(f"/v1/deliveries/{path_step(delivery_id)}/attempts", limit=limit)
+        print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
 
 
 @deliveries.command()
@@ -70,5 +93,5 @@ def retry(delivery_id: str, url: str | None, as_json: bool) -> None:
 
 def _do(verb: str, delivery_id: str, url: str | None, as_json: bool) -> None:
     with Errors():
-        delivery = connect(url).post(f"/v1/deliveries/{quote(delivery_id, safe='')}/{verb}")
+        delivery = connect(url).post(f"/v1/deliveries/{path_step(delivery_id)}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)

@@ -1,15 +1,22 @@
 """How are endpoints managed from a shell?"""
 
 import json
-import sys
 from typing import Any
-from urllib.parse import quote
 
 import click
 
-from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
-from hookline.cli.options import connect, json_option, limit_option, url_option, yes_option
-from hookline.cli.showing import print_fields, print_rows, say
+from hookline.cli.asking import must_agree
+from hookline.cli.exits import USAGE, CommandError, Errors
+from hookline.cli.options import (
+    connect,
+    dry_run_option,
+    json_option,
+    limit_option,
+    path_step,
+    url_option,
+    yes_option,
+)
+from hookline.cli.showing import print_fields, print_rows, printable, say
 
 COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit_state.state")
 
@@ -91,19 +98,20 @@ def show(endpoint_id: str, url: str | None, as_json: bool) -> None:
 
 @endpoints.command()
 @click.argument("endpoint_id")
+@dry_run_option
 @yes_option
 @url_option
-def delete(endpoint_id: str, yes: bool, url: str | None) -> None:
+def delete(endpoint_id: str, dry_run: bool, yes: bool, url: str | None) -> None:
     """Delete an endpoint; its pending deliveries are cancelled."""
     with Errors():
         client = connect(url)
-        if not yes:
+        if dry_run or not yes:
             endpoint = client.get(_path(endpoint_id))
-            if not sys.stdin.isatty():
-                raise CommandError("to delete without being asked, add --yes.", USAGE)
-            question = f"Delete {endpoint['id']} ({endpoint['url']}) and cancel what waits for it?"
-            if not click.confirm(question, err=True):
-                raise CommandError("nothing was done.", FAILED)
+            named = f"{endpoint['id']} ({printable(endpoint['url'])})"
+            if dry_run:
+                click.echo(f"{named} would be deleted, and what waits for it cancelled.")
+                return
+            must_agree(f"Delete {named} and cancel what waits for it?", to="delete")
         client.delete(_path(endpoint_id))
 
 
@@ -177,4 +185,4 @@ def _split(text: str, mark: str, option: str) -> tuple[str, str]:
 
 
 def _path(endpoint_id: str) -> str:
-    return f"/v1/endpoints/{quote(endpoint_id, safe='')}"
+    return f"/v1/endpoints/{path_step(endpoint_id)}"

@@ -1,13 +1,41 @@
 """What can be seen of events, and how are they brought once more, from a shell?"""
 
 from typing import Any
-from urllib.parse import quote
 
 import click
 
+from hookline.cli.deliveries import DELIVERY_COLUMNS
 from hookline.cli.exits import Errors
-from hookline.cli.options import connect, json_option, url_option
-from hookline.cli.showing import print_json
+from hookline.cli.options import connect, json_option, limit_option, path_step, url_option
+from hookline.cli.showing import print_fields, print_json, print_rows
+
+
+@click.group()
+def events() -> None:
+    """Events: what was published, and what became of it."""
+
+
+@events.command()
+@click.argument("event_id")
+@url_option
+@json_option
+def show(event_id: str, url: str | None, as_json: bool) -> None:
+    """Print an event with its payload."""
+    with Errors():
+        print_fields(connect(url).get(f"/v1/events/{path_step(event_id)}"), as_json=as_json)
+
+
+@events.command()
+@click.argument("event_id")
+@click.option("--state", help="pending, delivered, dead or cancelled.")
+@limit_option
+@url_option
+@json_option
+def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as_json: bool) -> None:
+    """Print an event's deliveries, one for each endpoint that asked for it."""
+    with Errors():
+        found = connect(url).pages(f"/v1/events/{path_step(event_id)}/deliveries", limit=limit, state=state)
+        print_rows(found, DELIVERY_COLUMNS, as_json=as_json)
 
 
 @click.command()
@@ -24,7 +52,7 @@ def replay(
         body: dict[str, Any] = {} if endpoint_id is None else {"endpoint_id": endpoint_id}
         if states:
             body["states"] = list(states)
-        answer = connect(url).post(f"/v1/events/{quote(event_id, safe='')}/replay", body)
+        answer = connect(url).post(f"/v1/events/{path_step(event_id)}/replay", body)
         if as_json:
             print_json(answer)
             return

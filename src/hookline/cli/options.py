@@ -22,6 +22,7 @@ url_option = click.option(
 limit_option = click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Print at most this many."
 )
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -33,6 +34,16 @@ def read_past(context: click.Context, option: click.Parameter, value: str | None
 def read_future(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """A time with a zone, or in how long."""
     return _moment(value, sign=1)
+
+
+def read_span(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+    """How long, in seconds."""
+    if value is None:
+        return None
+    found = seconds(value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is no span such as 500ms, 90s, 15m, 2h or 7d")
+    return found
 
 
 def _moment(value: str | None, *, sign: int) -> str | None:
@@ -68,6 +79,13 @@ def dead_letter_filter(command: _Command) -> _Command:
     ):
         command = option(command)
     return command
+
+
+def path_step(text: str) -> str:
+    """An id as one step of a path; what is no id at all is the server's to refuse."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")
 
 
 def connect(url: str | None) -> "Client":

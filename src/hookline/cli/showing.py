@@ -27,7 +27,10 @@ def say(text: str, value: Any, *, as_json: bool) -> None:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
-    """A list: the named fields of each, `a.b` being a field of a field; as JSON with everything."""
+    """A list: the named fields of each, `a.b` being a field of a field and `name=a.b` another name for it.
+
+    As JSON with everything.
+    """
     found = list(rows)
     if as_json:
         print_json(found)
@@ -35,9 +38,10 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     if not found:
         click.echo("Nothing.", err=True)
         return
-    table = [[_cell(_field(row, column)) for column in columns] for row in found]
-    widths = [max(len(row[place]) for row in [columns, *table]) for place in range(len(columns))]
-    click.echo(_line([column.upper() for column in columns], widths))
+    table = [[_cell(_field(row, column.rpartition("=")[2])) for column in columns] for row in found]
+    names = [column.partition("=")[0].upper() for column in columns]
+    widths = [max(len(row[place]) for row in [names, *table]) for place in range(len(columns))]
+    click.echo(_line(names, widths))
     for row in table:
         click.echo(_line(row, widths))
 

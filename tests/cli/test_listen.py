@@ -1,0 +1,206 @@
+"""What does the local receiver show, answer and pass on?"""
+
+import signal
+import socket
+import time
+
+import httpx
+import pytest
+
+from answering import eventually, receiving
+from hookline.model import Signing
+from hookline.signing import Mac, key_of, sign_classic, sign_standard
+from listener_process import ListenerProcess
+from server_process import CEILING_S, ServerProcess, run
+from terminal import Terminal
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+BODY = b'{"id":  42}'
+
+
+def standard(event: str = "evt_1", body: bytes = BODY, secret: str = SECRET) -> dict[str, str]:
+    now = int(time.time())
+    return {
+        "webhook-id": event,
+        "webhook-timestamp": str(now),
+        "webhook-signature": sign_standard(Mac(key_of(secret, Signing.STANDARD)), event, now, body),
+        "webhook-event": "order.paid",
+        "webhook-attempt": "1",
+    }
+
+
+def classic(event: str = "evt_1", body: bytes = BODY, secret: str = SECRET) -> dict[str, str]:
+    signature = sign_classic(Mac(key_of(secret, Signing.CLASSIC)), body)
+    return {"x-event-id": event, "x-webhook-signature": signature, "x-webhook-event": "order.paid"}
+
+
+def post(url: str, headers: dict[str, str], body: bytes = BODY) -> httpx.Response:
+    return httpx.post(url, content=body, headers=headers, trust_env=False, timeout=CEILING_S)
+
+
+def port_of(ear: ListenerProcess) -> int:
+    return int(ear.url.rstrip("/").rpartition(":")[2])
+
+
+def test_it_registers_itself_shows_what_arrives_and_leaves_nothing_behind(tmp_path):
+    with ServerProcess("--dev", cwd=tmp_path) as server:
+        env = {"HOOKLINE_URL": server.url}
+        with (
+            ListenerProcess(
+                "--register", "--event", "order.*", "--account", "acme", cwd=tmp_path, env=env
+            ) as ear,
+            httpx.Client(base_url=server.url, trust_env=False) as client,
+        ):
+            (endpoint,) = client.get("/v1/endpoints").json()["data"]
+            assert (endpoint["url"], endpoint["events"], endpoint["account"]) == (
+                ear.url,
+                ["order.*"],
+                "acme",
+            )
+            event = run(
+                "send", "order.paid", '{"id":  42}', "--account", "acme", cwd=tmp_path, env=env
+            ).stdout.strip()
+            shown = ear.shown()
+            assert (shown["event_id"], shown["event_type"], shown["attempt"]) == (event, "order.paid", "1")
+            assert shown["signature"] == {"is_good": True, "detail": ""}
+            assert (shown["method"], shown["path"], shown["body"]) == ("POST", "/", '{"id":  42}')
+            assert shown["status"] == 200
+            states = {"pending": 0, "delivered": 1, "dead": 0, "cancelled": 0}
+            eventually(lambda: client.get(f"/v1/events/{event}").json()["deliveries"] == states or None)
+            assert ear.end() == 0
+            assert client.get("/v1/endpoints").json()["data"] == []
+            assert ear.said.splitlines()[-2:] == [f"{endpoint['id']} is deleted.", "1 request."]
+        assert server.stop() == 0
+
+
+def test_both_styles_are_checked_and_what_is_not_signed_is_refused(tmp_path):
+    (tmp_path / "secret").write_text(SECRET)
+    with ListenerProcess("--secret-file", "secret", cwd=tmp_path) as ear:
+        for headers in (standard(), classic()):
+            assert post(ear.url, headers).status_code == 200
+            assert ear.shown()["signature"]["is_good"]
+        assert post(ear.url, standard(body=b"{}")).status_code == 401
+        assert "does not fit" in ear.shown()["signature"]["detail"]
+        assert post(ear.url, {}).status_code == 401
+        assert "no header webhook-id" in ear.shown()["signature"]["detail"]
+        twice = [*standard().items(), ("webhook-id", "evt_2")]
+        assert httpx.post(ear.url, content=BODY, headers=twice, trust_env=False).status_code == 401
+        assert "more than once" in ear.shown()["signature"]["detail"]
+        assert ear.end(signal.SIGTERM) == 0
+
+
+def test_without_a_secret_nothing_is_checked_and_that_is_said(tmp_path):
+    with ListenerProcess(cwd=tmp_path) as ear:
+        assert "signatures are not checked" in ear.said
+        assert post(ear.url + "any/path?x=1", {}, b"\xff\x00").status_code == 200
+        shown = ear.shown()
+        assert (shown["signature"], shown["path"], shown["body_base64"]) == (None, "/any/path?x=1", "/wA=")
+        assert httpx.head(ear.url, trust_env=False).status_code == 200
+        assert ear.end() == 0
+
+
+def test_the_first_requests_of_each_event_can_fail(tmp_path):
+    with ListenerProcess("--fail-first", "2", cwd=tmp_path) as ear:
+        answers = [post(ear.url, standard(event)).status_code for event in ("a", "b", "a", "a", "b", "b")]
+        assert answers == [503, 503, 503, 200, 503, 200]
+
+
+@pytest.mark.parametrize("status", [204, 301, 503])
+def test_it_answers_with_the_status_it_was_told(tmp_path, status):
+    with ListenerProcess("--secret", SECRET, "--status", str(status), cwd=tmp_path) as ear:
+        assert [post(ear.url, headers).status_code for headers in (standard(), {})] == [status, status]
+
+
+def test_it_answers_as_late_as_it_was_told(tmp_path):
+    with ListenerProcess("--delay", "700ms", cwd=tmp_path) as ear:
+        began = time.monotonic()
+        assert post(ear.url, {}).status_code == 200
+        assert time.monotonic() - began >= 0.7
+
+
+def test_a_delay_does_not_hold_up_the_end(tmp_path):
+    with ListenerProcess("--delay", "10m", cwd=tmp_path) as ear, socket.socket() as connection:
+        connection.connect(("127.0.0.1", port_of(ear)))
+        connection.sendall(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
+        assert ear.end() == 0
+
+
+def test_requests_are_passed_on_with_their_bytes_and_the_answer_comes_back(tmp_path):
+    with (
+        receiving() as receiver,
+        ListenerProcess("--forward", f"{receiver.url}/418/x", "--secret", SECRET, cwd=tmp_path) as ear,
+    ):
+        assert post(ear.url, standard()).status_code == 418
+        (passed,) = receiver.at("/418/x")
+        assert (passed.body, passed.event_id) == (BODY, "evt_1")
+        shown = ear.shown()
+        assert (shown["status"], shown["forwarded"]["status"]) == (418, 418)
+        # What is not signed is not passed on.
+        assert post(ear.url, {}).status_code == 401
+        assert len(receiver.requests) == 1
+
+
+def test_a_receiver_that_does_not_answer_is_a_bad_gateway(tmp_path):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{closed.getsockname()[1]}"
+        with ListenerProcess("--forward", f"http://{place}/", cwd=tmp_path) as ear:
+            assert post(ear.url, {}).status_code == 502
+            shown = ear.shown()
+            assert (shown["status"], shown["forwarded"]["status"]) == (502, None)
+            assert place in shown["forwarded"]["detail"]
+
+
+def test_it_ends_by_itself_after_so_many(tmp_path):
+    with ListenerProcess("--count", "2", cwd=tmp_path) as ear:
+        assert [post(ear.url, {}).status_code for _ in range(2)] == [200, 200]
+        assert ear.wait() == 0
+        assert ear.said.endswith("2 requests.\n")
+
+
+def test_what_it_cannot_read_is_refused(tmp_path):
+    with ListenerProcess(cwd=tmp_path) as ear:
+        chunked = httpx.post(ear.url, content=iter([b"{}"]), trust_env=False)
+        assert chunked.status_code == 411
+        with socket.create_connection(("127.0.0.1", port_of(ear)), timeout=CEILING_S) as connection:
+            connection.sendall(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\n")
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--forward", "localhost:3000"], 2, "--forward"),
+        (["--forward", "http://user:canary@localhost/"], 2, "--forward"),
+        (["--event", "*"], 2, "--register"),
+        (["--secret-file", "nowhere"], 2, "nowhere"),
+        (["--host", "192.0.2.1"], 1, "cannot listen"),
+    ],
+)
+def test_what_will_not_do_is_said_at_once(tmp_path, arguments, code, words):
+    result = run("listen", "--port", "0", *arguments, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert result.stderr.startswith("hookline: ")
+    assert words in result.stderr
+
+
+def test_a_port_in_use_is_a_failure(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("listen", "--port", str(taken.getsockname()[1]), cwd=tmp_path)
+    assert (result.returncode, "cannot listen" in result.stderr) == (1, True)
+
+
+def test_a_person_sees_colours_and_no_control_characters_and_ends_it_with_ctrl_c(tmp_path):
+    arguments = ("listen", "--port", "0", "--headers", "--secret", SECRET)
+    with Terminal(*arguments, cwd=tmp_path) as terminal:
+        terminal.wait_for("/\r\n")
+        url = terminal.seen.partition("listening on ")[2].split()[0]
+        assert post(url, standard(body=b'"\x1b[2J"'), b'"\x1b[2J"').status_code == 200
+        terminal.wait_for("[2J")
+        assert "\x1b[32msignature ok\x1b[0m" in terminal.seen
+        assert "  webhook-event: order.paid" in terminal.seen
+        assert "\x1b[2J" not in terminal.seen
+        terminal.type(b"\x03")
+        assert terminal.end() == 0
+        assert terminal.seen.endswith("1 request.\r\n")
+        assert "Traceback" not in terminal.seen
