@@ -182,6 +182,45 @@ def test_an_event_is_replayed(shell):
     assert_ends(shell("replay", "../endpoints?x=1"), 4)
 
 
+def test_events_are_listed_and_shown_with_their_deliveries_and_attempts(shell):
+    endpoint = shell.endpoint("/404/seen", account="seen")
+    before = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    older = shell.json("send", "order.paid", '{"n": 1}', "--account", "seen", "--idempotency-key", "seen-1")[
+        "id"
+    ]
+    newer = shell.json("send", "order.refunded", "{}", "--account", "seen")["id"]
+    eventually(lambda: len(shell.json("dead", "list", "--account", "seen")) == 2 or None)
+    table = shell("events", "list", "--account", "seen").stdout.splitlines()
+    assert table[0].split() == [
+        *("ID", "TYPE", "ACCOUNT", "CREATED_AT", "PENDING", "DELIVERED", "DEAD", "CANCELLED"),
+    ]
+    assert [line.split()[0] for line in table[1:]] == [newer, older]
+    assert table[2].split()[-4:] == ["0", "0", "1", "0"]
+    for filter, expected in (
+        (["--type", "order.paid"], [older]),
+        (["--idempotency-key", "seen-1"], [older]),
+        (["--since", "1h"], [newer, older]),
+        (["--until", before], []),
+        (["--limit", "1"], [newer]),
+    ):
+        found = shell.json("events", "list", "--account", "seen", *filter)
+        assert [each["id"] for each in found] == expected, filter
+    assert shell.json("events", "show", older)["payload"] == {"n": 1}
+    assert f"id               {older}" in shell("events", "show", older).stdout
+    (delivery,) = shell.json("events", "deliveries", older, "--state", "dead")
+    assert delivery["endpoint_id"] == endpoint
+    for command in (["events", "attempts", older], ["deliveries", "attempts", delivery["id"]]):
+        (attempt,) = shell.json(*command)
+        assert (attempt["number"], attempt["status"]) == (1, 404)
+        rows = shell(*command).stdout.splitlines()
+        assert rows[0].split() == ["NUMBER", "AT", "STATUS", "ERROR.KIND", "DURATION_MS", "REQUEST.URL"]
+        assert rows[1].split()[2:4] == ["404", "http_4xx"]
+    for command in (["show"], ["deliveries"], ["attempts"]):
+        assert_ends(shell("events", *command, f"evt_{UNKNOWN}"), 4, "No event")
+    bad = shell("events", "list", "--since", "yesterday")
+    assert (bad.returncode, "neither a span" in bad.stderr) == (2, True)
+
+
 # --- endpoints ---
 
 
@@ -224,6 +263,12 @@ def test_endpoints_are_managed(shell):
     assert (empty.returncode, empty.stdout, empty.stderr) == (0, "", "Nothing.\n")
     assert "https://other.example.com/" in shell("endpoints", "show", id).stdout
     assert_ends(shell("endpoints", "delete", id), 2, "--yes")
+    dry = shell("endpoints", "delete", id, "--dry-run")
+    assert (
+        dry.stdout
+        == f"{id} (https://other.example.com/) would be deleted, and what waits for it cancelled.\n"
+    )
+    assert shell.json("endpoints", "show", id)["id"] == id
     assert shell("endpoints", "delete", id, "--yes").returncode == 0
     assert_ends(shell("endpoints", "show", id), 4, id)
 

@@ -26,11 +26,11 @@ _SETTING = "(HOOKLINE_URL, --url)"
 class Client:
     """A server's API."""
 
-    def __init__(self, url: str, key: str | None) -> None:
+    def __init__(self, url: str, key: str | None, *, timeout: float = TIMEOUT_S) -> None:
         parts = urlsplit(url)
         self._url = url
         self._prefix = parts.path
-        self._connection = _connection(parts, TIMEOUT_S)
+        self._connection = _connection(parts, timeout)
         self._headers = {"user-agent": USER_AGENT, "accept": "application/json"}
         self._has_key = key is not None
         if key is not None:
@@ -89,19 +89,19 @@ class Client:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise CommandError(f"cannot reach {self._url} {_SETTING}: {why}.", UNREACHABLE) from None
         if answer.status < 300:
-            return self._read(text) if text else None
+            return self._read(text, answer.status) if text else None
         raise self._refusal(answer.status, answer.getheader("content-type"), text)
 
-    def _read(self, text: bytes) -> Any:
+    def _read(self, text: bytes, status: int) -> Any:
         try:
             return json.loads(text)
         except ValueError:
-            raise self._stranger() from None
+            raise self._stranger(status) from None
 
     def _refusal(self, status: int, media: str | None, text: bytes) -> CommandError:
         if media != "application/problem+json":
-            return self._stranger(f", it said {status}")
-        problem = self._read(text)
+            return self._stranger(status)
+        problem = self._read(text, status)
         where = {each["pointer"] for each in problem["errors"]} - {""}
         detail = f"{problem['detail']}{f' ({chr(44).join(sorted(where))})' if where else ''}"
         if status == 401:
@@ -110,15 +110,19 @@ class Client:
                 if self._has_key
                 else "needs an API key: set HOOKLINE_API_KEY"
             )
-            return CommandError(f"{self._url} {said}.", REFUSED)
+            return CommandError(f"{self._url} {said}.", REFUSED, status=status)
         if status == 404:
-            return CommandError(detail, NOT_FOUND)
+            return CommandError(detail, NOT_FOUND, status=status)
         if status in _REFUSALS:
-            return CommandError(detail, REFUSED)
-        return CommandError(detail, UNREACHABLE if status == 503 else FAILED)
+            return CommandError(detail, REFUSED, status=status)
+        return CommandError(detail, UNREACHABLE if status == 503 else FAILED, status=status)
 
-    def _stranger(self, more: str = "") -> CommandError:
-        return CommandError(f"what answers at {self._url} {_SETTING} is not hookline{more}.", UNREACHABLE)
+    def _stranger(self, status: int) -> CommandError:
+        return CommandError(
+            f"what answers at {self._url} {_SETTING} is not hookline: it said {status}.",
+            UNREACHABLE,
+            status=status,
+        )
 
 
 def address_of(url: str, *, option: str) -> SplitResult:

@@ -12,6 +12,7 @@ SECTIONS = {
     "Run it": (
         ("serve", "operating", "Run the API and deliver."),
         ("migrate", "operating", "Bring the database's schema up to date."),
+        ("doctor", "doctor", "Say what is wrong here, and what to do about it."),
         ("config", "settings", "Settings: what is in force, and where it comes from."),
         ("version", "operating", "Print the version."),
         ("completion", "completion", "Print what makes a shell complete commands."),

@@ -4,15 +4,33 @@ from typing import Any
 
 import click
 
-from hookline.cli.deliveries import DELIVERY_COLUMNS
+from hookline.cli.deliveries import ATTEMPT_COLUMNS, DELIVERY_COLUMNS
 from hookline.cli.exits import Errors
-from hookline.cli.options import connect, json_option, limit_option, path_step, url_option
+from hookline.cli.options import connect, json_option, limit_option, path_step, read_past, url_option
 from hookline.cli.showing import print_fields, print_json, print_rows
+
+STATES = ("pending", "delivered", "dead", "cancelled")
+COLUMNS = ("id", "type", "account", "created_at", *(f"{each}=deliveries.{each}" for each in STATES))
 
 
 @click.group()
 def events() -> None:
     """Events: what was published, and what became of it."""
+
+
+@events.command("list")
+@click.option("--type", help="Of this type.")
+@click.option("--account", help="Of this account.")
+@click.option("--idempotency-key", metavar="KEY", help="Published under this key.")
+@click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
+@click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
+@limit_option
+@url_option
+@json_option
+def list_events(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+    """Print events, newest first."""
+    with Errors():
+        print_rows(connect(url).pages("/v1/events", limit=limit, **filter), COLUMNS, as_json=as_json)
 
 
 @events.command()
@@ -36,6 +54,18 @@ def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as
     with Errors():
         found = connect(url).pages(f"/v1/events/{path_step(event_id)}/deliveries", limit=limit, state=state)
         print_rows(found, DELIVERY_COLUMNS, as_json=as_json)
+
+
+@events.command()
+@click.argument("event_id")
+@limit_option
+@url_option
+@json_option
+def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
+    """Print the requests that were made for an event, newest first."""
+    with Errors():
+        found = connect(url).pages(f"/v1/events/{path_step(event_id)}/attempts", limit=limit)
+        print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
 
 
 @click.command()

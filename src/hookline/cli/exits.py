@@ -14,11 +14,12 @@ FAILED, USAGE, UNREACHABLE, NOT_FOUND, REFUSED = 1, 2, 3, 4, 5
 
 
 class CommandError(HooklineError):
-    """A command cannot go on; `code` is what it exits with."""
+    """A command cannot go on; `code` is what it exits with, `status` what the server answered."""
 
-    def __init__(self, text: str, code: int = FAILED) -> None:
+    def __init__(self, text: str, code: int = FAILED, *, status: int | None = None) -> None:
         super().__init__(text)
         self.code = code
+        self.status = status
 
 
 class Errors:

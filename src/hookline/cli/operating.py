@@ -1,25 +1,14 @@
 """Which commands run hookline itself?"""
 
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from hookline.cli.exits import Errors
-from hookline.cli.options import json_option, settings
+from hookline.cli.options import database_option, json_option, settings
 from hookline.cli.showing import print_json
 from hookline.version import VERSION
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def _database_option(command: _Command) -> _Command:
-    return click.option(
-        "--database",
-        metavar="URL",
-        help="sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
-    )(command)
 
 
 @click.command()
@@ -30,7 +19,7 @@ def _database_option(command: _Command) -> _Command:
 @click.option(
     "--port", metavar="N", help="Port to listen on, 0 for a free one.  [HOOKLINE_PORT; default 8080]"
 )
-@_database_option
+@database_option
 def serve(**flags: Any) -> None:
     """Run the API and deliver."""
     with Errors():
@@ -41,7 +30,7 @@ def serve(**flags: Any) -> None:
 
 
 @click.command()
-@_database_option
+@database_option
 @json_option
 def migrate(as_json: bool, **flags: Any) -> None:
     """Bring the database's schema up to date."""

@@ -23,6 +23,11 @@ limit_option = click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Print at most this many."
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    help="sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
+)
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 

@@ -76,14 +76,15 @@ async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool
         await connection.set_type_codec(
             "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
         )
-        _judge(await connection.fetchrow(CHECK_SESSION), unsafe=unsafe)
+        judge(await connection.fetchrow(CHECK_SESSION), unsafe=unsafe)
     except BaseException:
         connection.terminate()
         raise
     return connection
 
 
-def _judge(found: Any, *, unsafe: bool) -> None:
+def judge(found: Any, *, unsafe: bool) -> None:
+    """Refuse a server, by what it says of itself, that is too old or would lose what it acknowledged."""
     if found["major"] < OLDEST:
         raise StoreRefused(f"PostgreSQL {found['major']} is too old: upgrade it to {OLDEST} or later.")
     if found["major"] > NEWEST:

@@ -1,0 +1,154 @@
+"""Is the database there, safe to use, and at the schema of this version?"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from hookline.cli.checks.findings import Finding, bad, ok, warn
+from hookline.config import without_password
+from hookline.errors import HooklineError, StoreUnavailable
+from hookline.store.checkup import Examined
+
+LITTLE_BYTES, TOO_LITTLE_BYTES = 1 << 30, 100 << 20  # of free disk space
+SKEW_S, LARGE_SKEW_S = 2.0, 60.0  # webhooks are signed with the time, and refused when it is 300 s off
+# Locks and shared memory do not work across these: two machines would write one file.
+REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nfs4", "smb3", "smbfs"})
+
+
+def check_database(url: str, *, wall: float) -> Iterator[Finding]:
+    """Everything about the database behind the URL."""
+    shown = without_password(url)
+    if url.startswith("sqlite:"):
+        yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall)
+        return
+    import asyncio
+
+    from hookline.store.postgres.checkup import examine
+
+    try:
+        found = asyncio.run(examine(url))
+    except StoreUnavailable as error:
+        yield bad("database", f"{shown}: {error}", "start PostgreSQL, or correct HOOKLINE_DATABASE")
+        return
+    except HooklineError as error:
+        yield bad("database", f"{shown}: {error}", "do what it says, or correct HOOKLINE_DATABASE")
+        return
+    yield ok("database", f"{shown}: {found.server} answers")
+    yield from judge(found, wall=wall)
+
+
+def judge(found: Examined, *, wall: float) -> Iterator[Finding]:
+    """What the facts mean; `wall` is this machine's time."""
+    settings = ", ".join(f"{name}={value}" for name, value in found.settings.items())
+    if found.unsafe is not None:
+        yield bad("durability", found.unsafe, "change it before anything is accepted")
+    else:
+        yield ok("durability", settings)
+    if found.schema is not None:
+        detail, _, step = found.schema.rpartition(": ")  # an error's text ends with what to do
+        yield bad("schema", detail, step.rstrip("."))
+    else:
+        yield ok("schema", "is the one of this version")
+    if found.missing_rights:
+        more = f" and {len(found.missing_rights) - 3} more" if len(found.missing_rights) > 3 else ""
+        named = ", ".join(found.missing_rights[:3]) + more
+        yield bad("rights", f"the user lacks {named}", "GRANT them on all tables of the schema hookline")
+    if found.now:
+        yield from _check_clock(found, wall=wall)
+
+
+def _check_clock(found: Examined, *, wall: float) -> Iterator[Finding]:
+    is_file = found.server.startswith("SQLite")
+    ahead = found.now - wall
+    if is_file:  # what it holds is in the past, unless this machine's clock was set back
+        ahead = max(ahead, 0.0)
+    if abs(ahead) < SKEW_S:
+        yield ok("clock", "agrees with the database's")
+        return
+    where = "ahead of" if ahead < 0 else "behind"
+    detail = f"this machine's clock is {abs(ahead):,.0f} s {where} the database's"
+    make = bad if abs(ahead) >= LARGE_SKEW_S else warn
+    yield make("clock", detail, "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time")
+
+
+def _check_file(path: Path, shown: str, *, wall: float) -> Iterator[Finding]:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        yield bad("database", f"{shown}: there is no directory {folder}", f"mkdir -p {folder}")
+        return
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield bad("database", f"{shown}: the directory {folder} is not writable", f"chown or chmod {folder}")
+        return
+    if path.is_dir():
+        yield bad("database", f"{shown}: it is a directory", "name a file")
+        return
+    if not path.exists():
+        yield warn(
+            "database",
+            f"{shown}: there is no such file yet",
+            "`hookline serve` or `hookline migrate` makes it",
+        )
+    else:
+        yield from _check_present(path, shown, wall=wall)
+    yield from _check_disk(folder)
+
+
+def _check_present(path: Path, shown: str, *, wall: float) -> Iterator[Finding]:
+    from hookline.store.sqlite.checkup import examine
+
+    if not os.access(path, os.R_OK | os.W_OK):
+        yield bad("database", f"{shown}: the file is not writable", f"chown or chmod {path}")
+        return
+    try:
+        found = examine(str(path))
+    except HooklineError as error:
+        yield bad("database", f"{shown}: {error}", "restore it from a backup, or name another file")
+        return
+    server = _serving(path)
+    yield ok("database", f"{shown}: {found.server}, {server}")
+    yield from judge(found, wall=wall)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o007:
+        yield warn(
+            "permissions", f"everybody may read {path} ({mode:o})", f"chmod o= {path}*: it holds secrets"
+        )
+
+
+def _serving(path: Path) -> str:
+    """The process that the lock's file names, if it is alive. Not by trying the lock: a server could be starting."""
+    try:
+        pid = int(Path(f"{path}.lock").read_text("ascii"))
+        os.kill(pid, 0)
+    except (OSError, ValueError):
+        return "no server uses it"
+    return f"served by process {pid}"
+
+
+def _check_disk(folder: Path) -> Iterator[Finding]:
+    kind = _file_system(folder)
+    if kind in REMOTE:
+        yield bad(
+            "disk",
+            f"{folder} is on {kind}, which SQLite's locks do not work on",
+            "use a local disk, or PostgreSQL",
+        )
+    free = shutil.disk_usage(folder).free
+    shown = f"{free / (1 << 30):,.1f} GiB free in {folder}"
+    if free < TOO_LITTLE_BYTES:
+        yield bad("disk", shown, "make room: without it publishes are refused")
+    elif free < LITTLE_BYTES:
+        yield warn("disk", shown, "make room soon: without it publishes are refused")
+    else:
+        yield ok("disk", shown)
+
+
+def _file_system(folder: Path) -> str:
+    """The kind of file system a folder is on; nothing where the system does not tell."""
+    try:
+        mounts = [line.split(" ") for line in Path("/proc/mounts").read_text().splitlines()]
+    except OSError:
+        return ""
+    place = str(folder.resolve())
+    holding = [each for each in mounts if (place + "/").startswith(each[1].rstrip("/") + "/")]
+    return max(holding, key=lambda each: len(each[1]), default=["", "", ""])[2]

@@ -1,0 +1,48 @@
+"""Does a server answer, and does it take the key?"""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from hookline.cli.checks.findings import Finding, bad, ok, warn
+from hookline.cli.checks.machine import check_port
+from hookline.cli.client import Client
+from hookline.cli.exits import CommandError
+from hookline.config import Settings
+
+WITHIN_S = 5.0
+
+
+def check_server(settings: Settings) -> Iterator[Finding]:
+    """The server that client commands speak to, and where one would listen."""
+    client = Client(settings.url, settings.api_key, timeout=WITHIN_S)
+    try:
+        client.get("/readyz")
+    except CommandError as error:
+        if error.status is None:
+            yield warn("server", str(error), "start it with `hookline serve`, or correct HOOKLINE_URL")
+        else:
+            yield bad("server", str(error), "see its log, or correct HOOKLINE_URL")
+        yield from check_port(settings.host, settings.port)
+        return
+    yield ok("server", f"hookline answers at {settings.url}")
+    yield from _check_key(client, settings)
+    if not _is_here(settings):
+        yield from check_port(settings.host, settings.port)
+
+
+def _check_key(client: Client, settings: Settings) -> Iterator[Finding]:
+    try:
+        client.get("/v1/endpoints", limit=1)
+    except CommandError as error:
+        if error.status == 403:
+            yield ok("key", "the server knows it; it may not read")
+            return
+        step = "set HOOKLINE_API_KEY to a key of this server (`hookline keys`)"
+        yield bad("key", str(error), step)
+        return
+    yield ok("key", "the server takes it" if settings.api_key else "none is needed here")
+
+
+def _is_here(settings: Settings) -> bool:
+    """Is the server that commands speak to the one that `serve` would be?"""
+    return urlsplit(settings.url).port == settings.port

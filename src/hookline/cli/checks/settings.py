@@ -1,0 +1,73 @@
+"""Are the settings what an operator would want?"""
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
+from pathlib import Path
+
+from hookline.cli.checks.findings import Finding, ok, warn
+from hookline.config import FILE, PREFIX, SECRET, Network, Settings, without_password
+
+# Where clouds hand out credentials to whoever asks from inside.
+_METADATA = (ip_network("169.254.169.254/32"), ip_network("fd00:ec2::254/128"))
+
+
+def check_settings(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
+    """What the settings themselves give away."""
+    places = sorted({each.partition(":")[0] for each in sources.values()})
+    yield ok("configuration", f"read from {', '.join(places)}" if places else "all defaults")
+    if settings.dev and not sources.get("dev", "").startswith("--"):
+        yield warn(
+            "dev",
+            f"development mode is on for every command ({sources.get('dev')})",
+            f"remove {sources.get('dev')} where others can reach this machine",
+        )
+    yield from check_networks(settings.allow_networks)
+
+
+def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
+    """Where may webhooks go beside public addresses?"""
+    if not allowed:
+        yield ok("allow_networks", "webhooks go to public addresses only")
+        return
+    named = ", ".join(map(str, allowed))
+    for network in allowed:
+        if network.prefixlen == 0:
+            yield warn(
+                "allow_networks", f"{network} opens every private address", "name the networks you mean"
+            )
+            return
+        if any(network.version == each.version and each.subnet_of(network) for each in _METADATA):  # type: ignore[arg-type]
+            yield warn(
+                "allow_networks",
+                f"{network} holds the address where clouds hand out credentials",
+                "leave 169.254.0.0/16 and fd00:ec2::/32 out",
+            )
+            return
+    yield ok("allow_networks", f"webhooks also go to {named}")
+
+
+def check_secret_key(settings: Settings) -> Iterator[Finding]:
+    """Are endpoints' secrets sealed at rest?"""
+    if "secret_key" not in settings.__struct_fields__:
+        return
+    if getattr(settings, "secret_key", None) is None:
+        yield warn(
+            "secret_key",
+            "endpoints' secrets are stored as they are",
+            f"set {PREFIX}SECRET_KEY before endpoints are created, and keep it apart from the database",
+        )
+    else:
+        yield ok("secret_key", "endpoints' secrets are sealed")
+
+
+def check_file(sources: Mapping[str, str], database: str) -> Iterator[Finding]:
+    """May others read the secrets in the file?"""
+    in_file = {name for name, source in sources.items() if source.startswith(FILE)}
+    holds_secrets = in_file & SECRET or ("database" in in_file and without_password(database) != database)
+    if not holds_secrets:
+        return
+    mode = Path(FILE).stat().st_mode & 0o777
+    if mode & 0o077:
+        yield warn(FILE, f"it holds secrets and others may read it ({mode:o})", f"chmod 600 {FILE}")
+    else:
+        yield ok(FILE, "only you may read it")

@@ -1,0 +1,269 @@
+"""Does the doctor name what is wrong, and the next step?"""
+
+import json
+import os
+import resource
+import socket
+from collections.abc import Mapping
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from answering import receiving
+from hookline.cli.checks.database import judge
+from hookline.cli.checks.findings import Finding, Level
+from hookline.cli.checks.machine import check_open_files
+from hookline.cli.checks.settings import check_networks
+from hookline.store.checkup import Examined
+from server_process import ServerProcess, run
+from terminal import Terminal
+
+KEY = "hlk_the_key_of_these_tests"
+NOW = 1_800_000_000.0
+HEALTHY = Examined(
+    server="PostgreSQL 15.4", now=NOW, settings={"fsync": "on"}, unsafe=None, schema=None, missing_rights=()
+)
+
+
+def nobody() -> str:
+    """A URL where nobody listens."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+
+def examined(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, tuple[str, str, str | None]]]:
+    """The exit code, and the level, detail and next step of each check."""
+    result = run(
+        "doctor",
+        "--json",
+        "--port",
+        "0",
+        *arguments,
+        cwd=folder,
+        env={"HOOKLINE_URL": nobody(), **(env or {})},
+    )
+    assert result.stderr == ""
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return result.returncode, {each["check"]: (each["level"], each["detail"], each["step"]) for each in found}
+
+
+# --- judgement ---
+
+
+def test_a_healthy_database_is_found_healthy():
+    assert [each.level for each in judge(HEALTHY, wall=NOW + 1)] == ["ok", "ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "wall", "expected"),
+    [
+        (
+            {"unsafe": "it loses commits"},
+            NOW,
+            Finding("durability", Level.BAD, "it loses commits", "change it before anything is accepted"),
+        ),
+        (
+            {"schema": "It is behind (missing: 0002): run `hookline migrate`."},
+            NOW,
+            Finding("schema", Level.BAD, "It is behind (missing: 0002)", "run `hookline migrate`"),
+        ),
+        (
+            {"missing_rights": ("INSERT on events",)},
+            NOW,
+            Finding(
+                "rights",
+                Level.BAD,
+                "the user lacks INSERT on events",
+                "GRANT them on all tables of the schema hookline",
+            ),
+        ),
+        (
+            {},
+            NOW + 3,
+            Finding(
+                "clock",
+                Level.WARN,
+                "this machine's clock is 3 s ahead of the database's",
+                "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time",
+            ),
+        ),
+        (
+            {"server": "SQLite 3.40.0"},
+            NOW - 60,
+            Finding(
+                "clock",
+                Level.BAD,
+                "this machine's clock is 60 s behind the database's",
+                "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time",
+            ),
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_database_is_named(changes, wall, expected):
+    facts = Examined(**{each: getattr(HEALTHY, each) for each in HEALTHY.__struct_fields__} | changes)
+    assert [each for each in judge(facts, wall=wall) if each.level is not Level.OK] == [expected]
+
+
+def test_a_file_that_nothing_was_written_to_for_long_says_nothing_about_the_clock():
+    file = Examined(server="SQLite 3.40.0", now=NOW - 86_400, settings={}, unsafe=None, schema=None)
+    assert {each.check: each.level for each in judge(file, wall=NOW)}["clock"] is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("networks", "level"),
+    [
+        ([], "ok"),
+        (["10.0.0.0/8", "fd12::/16"], "ok"),
+        (["0.0.0.0/0"], "warn"),
+        (["169.254.0.0/16"], "warn"),
+        (["10.0.0.0/8", "::/0"], "warn"),
+        (["fd00::/8"], "warn"),
+    ],
+)
+def test_networks_that_open_more_than_was_meant_are_named(networks, level):
+    (finding,) = check_networks(tuple(map(ip_network, networks)))
+    assert finding.level == level
+
+
+def test_too_few_open_files_are_named():
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert [each.level for each in check_open_files(1)] == ["ok"]
+    assert [each.level for each in check_open_files(limit)] == ["warn"]
+
+
+# --- in a folder ---
+
+
+def test_an_empty_folder_is_fine_and_the_next_steps_are_said(tmp_path):
+    code, found = examined(tmp_path)
+    assert code == 0
+    assert found["database"][0] == "warn"
+    assert found["database"][2] == "`hookline serve` or `hookline migrate` makes it"
+    assert (found["server"][0], "hookline serve" in (found["server"][2] or "")) == ("warn", True)
+    assert {found[check][0] for check in ("configuration", "allow_networks", "disk", "port")} == {"ok"}
+    assert list(tmp_path.iterdir()) == []  # looking changes nothing
+
+
+def test_a_migrated_file_is_fine(tmp_path):
+    assert run("migrate", cwd=tmp_path).returncode == 0
+    (tmp_path / "hookline.db").chmod(0o600)
+    code, found = examined(tmp_path)
+    assert (code, found["schema"][0], found["clock"][0]) == (0, "ok", "ok")
+    assert "no server uses it" in found["database"][1]
+    assert "permissions" not in found
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("sqlite:///missing/x.db", "no directory"),
+        ("sqlite:///noise.db", "cannot use the database"),
+        ("sqlite:///folder", "is a directory"),
+        ("postgresql://me:canary@127.0.0.1:1/x", "cannot be reached"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_bad(tmp_path, url, words):
+    (tmp_path / "noise.db").write_bytes(os.urandom(8_192))
+    (tmp_path / "folder").mkdir()
+    code, found = examined(tmp_path, "--database", url)
+    assert (code, found["database"][0]) == (1, "bad")
+    assert words in found["database"][1]
+    assert "canary" not in str(found)
+
+
+def test_a_bad_setting_is_the_first_thing_to_mend(tmp_path):
+    code, found = examined(tmp_path, env={"HOOKLINE_POLL_S": "never"})
+    assert (code, list(found)) == (1, ["configuration"])
+    assert "HOOKLINE_POLL_S" in found["configuration"][1]
+
+
+def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path):
+    file = tmp_path / "hookline.toml"
+    file.write_text(f'api_key = "{KEY}"\n')
+    file.chmod(0o644)
+    assert examined(tmp_path)[1]["hookline.toml"] == (
+        "warn",
+        "it holds secrets and others may read it (644)",
+        "chmod 600 hookline.toml",
+    )
+    file.chmod(0o600)
+    assert examined(tmp_path)[1]["hookline.toml"][0] == "ok"
+
+
+# --- servers ---
+
+
+def test_a_running_server_and_its_key_are_checked(tmp_path):
+    with ServerProcess(cwd=tmp_path, env={"HOOKLINE_API_KEY": KEY}) as server:
+        where = {"HOOKLINE_URL": server.url, "HOOKLINE_PORT": str(server.port)}
+        arguments = ("--port", str(server.port))
+        code, found = examined(tmp_path, *arguments, env={**where, "HOOKLINE_API_KEY": KEY})
+        assert (code, found["server"][0], found["key"][0]) == (0, "ok", "ok")
+        assert f"served by process {server.process.pid}" in found["database"][1]
+        assert "port" not in found
+        for key in ({}, {"HOOKLINE_API_KEY": "hlk_wrong"}):
+            code, found = examined(tmp_path, *arguments, env={**where, **key})
+            assert (code, found["key"][0]) == (1, "bad")
+            assert "HOOKLINE_API_KEY" in (found["key"][2] or "")
+        assert server.stop() == 0
+
+
+def test_a_stranger_on_the_port_is_told_apart(tmp_path):
+    with receiving() as stranger:
+        code, found = examined(
+            tmp_path, "--port", str(stranger.server_port), env={"HOOKLINE_URL": stranger.url}
+        )
+    assert (code, found["server"][0], found["port"][0]) == (1, "bad", "bad")
+    assert "is not hookline" in found["server"][1]
+    assert "Address already in use" in found["port"][1]
+
+
+def test_postgresql_is_examined(postgres_url, tmp_path):
+    code, found = examined(tmp_path, "--database", postgres_url)
+    assert (code, found["database"][0], found["schema"][0], found["clock"][0]) == (0, "ok", "ok", "ok")
+    assert "synchronous_commit=on" in found["durability"][1]
+    assert "rights" not in found
+
+
+def test_what_is_wrong_with_a_postgresql_is_named(postgres_server, tmp_path):
+    with postgres_server.fresh_database() as url:
+        with psycopg.connect(url, autocommit=True) as session:
+            (name,) = session.execute("SELECT current_database()").fetchone()
+            session.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+            session.execute("DELETE FROM hookline.schema_migrations WHERE number = 2")
+            session.execute("CREATE ROLE looker LOGIN")
+            session.execute("GRANT USAGE ON SCHEMA hookline TO looker")
+            session.execute("GRANT SELECT ON ALL TABLES IN SCHEMA hookline TO looker")
+        try:
+            code, found = examined(tmp_path, "--database", url.replace("postgres@", "looker@"))
+        finally:
+            with psycopg.connect(url, autocommit=True) as session:
+                session.execute("DROP OWNED BY looker")
+                session.execute("DROP ROLE looker")
+    assert code == 1
+    assert (found["durability"][0], found["schema"][0], found["rights"][0]) == ("bad", "bad", "bad")
+    assert "synchronous_commit=off" in found["durability"][1]
+    assert found["schema"][2] == "run `hookline migrate`"
+    assert "DELETE on attempts" in found["rights"][1]
+
+
+def test_a_database_that_is_not_there_is_bad(postgres_server, tmp_path):
+    code, found = examined(tmp_path, "--database", postgres_server.url("nowhere"))
+    assert (code, found["database"][0]) == (1, "bad")
+    assert "create the database" in found["database"][1]
+
+
+def test_a_person_reads_one_line_for_each_check(tmp_path):
+    env = {"HOOKLINE_URL": nobody()}
+    plain = run("doctor", "--port", "0", cwd=tmp_path, env=env)
+    assert plain.stdout.splitlines()[0] == "ok    configuration: read from --port, HOOKLINE_URL"
+    assert "\x1b" not in plain.stdout
+    with Terminal("doctor", "--port", "0", cwd=tmp_path, env=env) as terminal:
+        assert terminal.end() == 0
+        assert "\x1b[32mok  \x1b[0m  configuration" in terminal.seen
