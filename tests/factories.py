@@ -14,6 +14,7 @@ from hookline.model import (
     Endpoint,
     EndpointId,
     Event,
+    EventType,
     Key,
     Outcome,
     Scope,
@@ -56,6 +57,10 @@ def an_endpoint(**fields: Any) -> Endpoint:
         "updated_at": NOW,
     }
     return Endpoint(**(defaults | fields))
+
+
+def an_event_type(**fields: Any) -> EventType:
+    return EventType(**({"name": "order.paid", "created_at": NOW, "updated_at": NOW} | fields))
 
 
 def a_publication(*endpoints: EndpointId, digest: bytes = b"", **fields: Any) -> Publication:

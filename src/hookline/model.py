@@ -173,7 +173,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     url: str  # canonical
     events: tuple[str, ...]  # patterns
-    secret: str  # as shown to the receiver
+    secret: str  # as it is stored: sealed where the server has a key for that (`sealing`)
+    old_secret: str | None = None  # signs as well, until `old_secret_until`
+    old_secret_until: float | None = None
     signing: Signing = Signing.STANDARD
     description: str = ""
     enabled: bool = True
@@ -186,11 +188,38 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     rate_limit: RateLimit | None = None
     ordering: Ordering = Ordering.PARALLEL
     paused: bool = False
+    filter: str | None = None  # JMESPath over the payload; None: everything passes
     retry: dict[str, Any] | None = None  # as it was given; None: the server's default
     retry_statuses: tuple[str | int, ...] = DEFAULT_RETRY_STATUSES
     circuit: CircuitPolicy | None = CircuitPolicy()  # None: never trips
     created_at: float
     updated_at: float
+
+
+class EventType(msgspec.Struct, frozen=True, kw_only=True):
+    """An event type that was described; others may be published all the same."""
+
+    name: str
+    description: str = ""
+    schema: str | None = None  # a JSON Schema, as JSON: payloads that do not fit are refused
+    created_at: float
+    updated_at: float
+
+
+class Notify(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an account wants to be told about trouble."""
+
+    email: str | None = None
+    webhook: str | None = None
+    slack: str | None = None
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose events and endpoints these are; one that nothing was said about exists all the same."""
+
+    id: str
+    notify: Notify = Notify()
+    updated_at: float | None = None  # None: nothing was ever said about it
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):

@@ -31,6 +31,7 @@ from hookline.model import (
     State,
     WorkerId,
 )
+from hookline.store.described import Described
 from hookline.store.events import EventStore
 from hookline.store.keys import KeyStore
 
@@ -195,7 +196,9 @@ class Change(msgspec.Struct, frozen=True):
 
     n: int
     endpoint_id: EndpointId
-    kind: str  # "endpoint" (created, changed, deleted), "deliveries" (rows redriven, cancelled …), "reset" (circuit)
+    # "endpoint" (created, changed, deleted), "deliveries" (rows redriven, cancelled …), "reset" (circuit),
+    # "event_type" (described, forgotten: of no endpoint)
+    kind: str
 
 
 class Pulse(msgspec.Struct, frozen=True):
@@ -280,7 +283,7 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # pending again after a death, instead of `state`
 
 
-class Store(EventStore, KeyStore, Protocol):
+class Store(Described, EventStore, KeyStore, Protocol):
     """Everything durable."""
 
     exclusive: bool  # one process serves this database: every other worker's row is a dead one's

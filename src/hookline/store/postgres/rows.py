@@ -196,6 +196,9 @@ def endpoint_columns(endpoint: Endpoint) -> list[Any]:
         _maybe(_json, endpoint.retry),
         _json(endpoint.retry_statuses),
         _maybe(_json, endpoint.circuit),
+        endpoint.old_secret,
+        endpoint.old_secret_until,
+        endpoint.filter,
     ]
 
 
@@ -290,6 +293,9 @@ def endpoint(row: Any) -> Endpoint:
         url=row["url"],
         events=tuple(row["events"]),
         secret=row["secret"],
+        old_secret=row["old_secret"],
+        old_secret_until=row["old_secret_until"],
+        filter=row["filter"],
         signing=Signing(row["signing"]),
         description=row["description"],
         enabled=row["enabled"],

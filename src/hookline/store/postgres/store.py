@@ -43,6 +43,7 @@ from hookline.store.contract import (
     Worker,
 )
 from hookline.store.postgres import jobs, lists, operators, rows, session, sql
+from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.keys import PostgresKeys
@@ -57,7 +58,7 @@ LIST_SESSIONS = 2
 _BEFORE_ALL = EndpointId(bytes(16))
 
 
-class PostgresStore(PostgresEvents, PostgresKeys):
+class PostgresStore(PostgresDescribed, PostgresEvents, PostgresKeys):
     """The contract's verbs, for any number of processes on one database.
 
     `unsafe` uses a server that does not flush its commits: for showing what is lost then, never for service.

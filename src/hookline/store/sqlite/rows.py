@@ -125,6 +125,9 @@ def endpoint_values(endpoint: Endpoint) -> dict[str, Any]:
         "retry": _maybe(_text, endpoint.retry),
         "retry_statuses": _text(endpoint.retry_statuses),
         "circuit": _maybe(_text, endpoint.circuit),
+        "old_secret": endpoint.old_secret,
+        "old_secret_until": endpoint.old_secret_until,
+        "filter": endpoint.filter,
     }
 
 
@@ -161,6 +164,9 @@ def read_endpoint(row: Row) -> Endpoint:
         retry,
         retry_statuses,
         circuit,
+        old_secret,
+        old_secret_until,
+        filter,
     ) = row
     return Endpoint(
         id=id,
@@ -168,6 +174,8 @@ def read_endpoint(row: Row) -> Endpoint:
         url=url,
         events=tuple(msgspec.json.decode(events)),
         secret=secret,
+        old_secret=old_secret,
+        old_secret_until=old_secret_until,
         signing=Signing(signing),
         description=description,
         enabled=bool(enabled),
@@ -180,6 +188,7 @@ def read_endpoint(row: Row) -> Endpoint:
         rate_limit=_maybe(_RATE_LIMIT.decode, rate_limit),
         ordering=Ordering(ordering),
         paused=bool(paused),
+        filter=filter,
         retry=_maybe(msgspec.json.decode, retry),
         retry_statuses=_RETRY_STATUSES.decode(retry_statuses),
         circuit=_maybe(_CIRCUIT_POLICY.decode, circuit),

@@ -276,16 +276,18 @@ DELETE FROM workers WHERE id = :worker AND NOT EXISTS (SELECT 1 FROM lanes WHERE
 # --- operators -------------------------------------------------------------------------------------------
 
 COUNT_CHANGE = """
-UPDATE change_counter SET n = n + 1, catalogue = iif(:kind = 'endpoint', n + 1, catalogue) RETURNING n
+UPDATE change_counter SET n = n + 1, catalogue = iif(:kind IN ('endpoint', 'event_type'), n + 1, catalogue) RETURNING n
 """
 WRITE_CHANGE = "INSERT INTO changes (n, endpoint_id, kind, at) VALUES (:n, :endpoint, :kind, :now)"
 CREATE_ENDPOINT = """
 INSERT OR IGNORE INTO endpoints (id, account, url, events, secret, signing, description, enabled,
                                  disabled_reason, headers, metadata, timeout, max_in_flight, created_at, updated_at,
-                                 max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit)
+                                 max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
+                                 old_secret, old_secret_until, filter)
 VALUES (:id, :account, :url, :events, :secret, :signing, :description, :enabled,
         :disabled_reason, :headers, :metadata, :timeout, :max_in_flight, :created_at, :updated_at,
-        :max_redirects, :paused, :ordering, :rate_limit, :retry, :retry_statuses, :circuit)
+        :max_redirects, :paused, :ordering, :rate_limit, :retry, :retry_statuses, :circuit,
+        :old_secret, :old_secret_until, :filter)
 """
 CREATE_LANE = "INSERT OR IGNORE INTO lanes (endpoint_id, paused, strict) VALUES (:id, :paused, :strict)"
 UPDATE_ENDPOINT = """
@@ -294,7 +296,8 @@ UPDATE endpoints SET
   description = :description, enabled = :enabled, disabled_reason = :disabled_reason, headers = :headers,
   metadata = :metadata, timeout = :timeout, max_in_flight = :max_in_flight,
   created_at = :created_at, updated_at = :updated_at, max_redirects = :max_redirects, paused = :paused,
-  ordering = :ordering, rate_limit = :rate_limit, retry = :retry, retry_statuses = :retry_statuses, circuit = :circuit
+  ordering = :ordering, rate_limit = :rate_limit, retry = :retry, retry_statuses = :retry_statuses, circuit = :circuit,
+  old_secret = :old_secret, old_secret_until = :old_secret_until, filter = :filter
 WHERE id = :id AND updated_at = :was
 """
 # A free lane that need not keep its order any longer is taken at once: what it waits for may be hours away.
@@ -395,7 +398,8 @@ CATALOGUE_NUMBER = "SELECT n FROM change_counter"
 ENDPOINT_COLUMNS = """
 SELECT id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
        timeout, max_in_flight, created_at, updated_at,
-       max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit
+       max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
+       old_secret, old_secret_until, filter
 FROM endpoints
 """
 CATALOGUE_ENDPOINTS = f"{ENDPOINT_COLUMNS} ORDER BY id"

@@ -48,6 +48,7 @@ from hookline.store.contract import (
 from hookline.store.migrations import refuse_unless_current
 from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
 from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite.described import SqliteDescribed
 from hookline.store.sqlite.events import SqliteEvents
 from hookline.store.sqlite.faults import translated
 from hookline.store.sqlite.keys import SqliteKeys
@@ -59,7 +60,7 @@ from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_togeth
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteEvents, SqliteKeys):
+class SqliteStore(SqliteDescribed, SqliteEvents, SqliteKeys):
     """The store in one file."""
 
     exclusive = True  # one process serves a file
