@@ -12,12 +12,14 @@ from typing import NamedTuple
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"model"}),
-    frozenset({"clock", "config", "failpoints", "ids", "net", "signing", "version"})
+    frozenset({"clock", "config", "failpoints", "ids", "net", "sealing", "signing", "version"})
     | {"headers", "metadata", "names", "payload", "ranges", "rfc3339"},
     frozenset({"store", "rules", "receiver"}),
+    frozenset({"filters", "schemas"}),
     frozenset({"pipeline", "client"}),
     frozenset({"hookline", "app", "desk", "endpoints", "reports"})  # "hookline": the package's own __init__
-    | {"dead_letters", "keyring", "keys", "policies", "restraint", "shapes", "waiting"},
+    | {"accounts", "dead_letters", "event_types", "keyring", "keys", "policies", "restraint", "rotation"}
+    | {"shapes", "trial", "waiting"},
     frozenset({"api", "dashboard"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),

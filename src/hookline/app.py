@@ -11,11 +11,13 @@ from typing import Any, Self
 import msgspec
 
 from hookline import payload as payloads
+from hookline.accounts import Accounts
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
 from hookline.desk import Desk
 from hookline.endpoints import EndpointPatch, read_fields
 from hookline.errors import ConfigError, Invalid
+from hookline.event_types import EventTypes
 from hookline.ids import Ids, read, show
 from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.names import check_account, check_idempotency_key, check_type
@@ -27,10 +29,13 @@ from hookline.pipeline.jobs import Jobs
 from hookline.pipeline.sender.http import HttpSender
 from hookline.pipeline.worker import Worker
 from hookline.reports import EndpointReport, Reports
+from hookline.rotation import Rotation
 from hookline.rules.address import may_dial
 from hookline.rules.destination import canonical
 from hookline.rules.retry import PRESETS
+from hookline.sealing import Sealer
 from hookline.store.contract import Store
+from hookline.trial import Trial
 
 
 class Hookline:
@@ -55,7 +60,8 @@ class Hookline:
         rng = rng or Random()
         self.ids = Ids(self.clock, rng)
         self.store = store_for(settings.database, self.clock)
-        self._catalogue = Catalogue(self.store, default=PRESETS[settings.retry])
+        self.sealer = Sealer(settings.secret_key)
+        self._catalogue = Catalogue(self.store, default=PRESETS[settings.retry], sealer=self.sealer)
         self._heart = Heart(
             self.store,
             self._catalogue,
@@ -98,7 +104,12 @@ class Hookline:
             self.ids,
             settings,
             on_job=self._jobs.nudge,
+            sealer=self.sealer,
         )
+        self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
+        self.trial = Trial(self.store, self._catalogue, self.worker, self.clock, self.ids)
+        self.event_types = EventTypes(self.store, self._catalogue, self.clock)
+        self.accounts = Accounts(self.store, self._catalogue, self.clock, canonical=self._canonical)
         self.reports = Reports(self.store, self.worker, default_retry=settings.retry)
         self._delivers = deliver
         self._is_running = False
@@ -109,6 +120,7 @@ class Hookline:
         """Open the database, recover what is pending, begin to deliver."""
         await self.store.open(serve=self._delivers)
         try:
+            await self._check_key()
             await self._catalogue.open()
             await self.worker.start(self._jobs.run)
         except BaseException:
@@ -142,6 +154,14 @@ class Hookline:
     def is_ready(self) -> bool:
         """Does the database answer, and does the worker see it?"""
         return self._is_running and self._heart.is_fresh()
+
+    async def _check_key(self) -> None:
+        """Refuse a key that is not the one this database's secrets are sealed with."""
+        if self.sealer.seals:
+            mark = await self.store.mark_sealed(self.sealer.mark())
+            renewed = self.sealer.renewed_mark(mark)
+            if renewed != mark:
+                await self.store.mark_sealed(renewed, was=mark)
 
     # --- publishing ---
 

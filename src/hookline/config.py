@@ -36,6 +36,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     database: str = "sqlite:///hookline.db"
     api_key: str | None = None
+    secret_key: tuple[str, ...] = ()  # what secrets are sealed with in the database: the first; opened: any
     dev: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
@@ -112,6 +113,16 @@ def _api_key(value: Any) -> str:
     if not re.fullmatch(r"[\x21-\x7e]{1,256}", key):
         raise _Unfit("1 to 256 visible ASCII characters")
     return key
+
+
+def _secret_key(value: Any) -> tuple[str, ...]:
+    keys = tuple(part.strip() for part in _text(value).split(",")) if value != "" else ()
+    if not all(re.fullmatch(r"[\x21-\x7e]{32,256}", key) for key in keys):
+        raise _Unfit(
+            "32 to 256 random visible ASCII characters (such as `openssl rand -base64 32` prints); "
+            "several, separated by commas, the newest first"
+        )
+    return keys
 
 
 def _host(value: Any) -> str:
@@ -198,6 +209,7 @@ def _url(value: Any) -> str:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "database": _database,
     "api_key": _api_key,
+    "secret_key": _secret_key,
     "dev": _flag,
     "host": _host,
     "port": _whole(0, 65_535),

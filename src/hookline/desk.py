@@ -18,6 +18,7 @@ from hookline.ids import Ids, event_of, show
 from hookline.model import Delivery, DeliveryId, Endpoint, EndpointId, EventId, State
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.worker import Worker
+from hookline.sealing import Sealer
 from hookline.store.contract import Job, JobKind, JobState, Store
 
 REPLAYED_BY_DEFAULT = tuple(state for state in State if state is not State.PENDING)
@@ -37,6 +38,7 @@ class Desk:
         ids: Ids,
         settings: Settings,
         *,
+        sealer: Sealer | None = None,
         on_job: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -45,12 +47,13 @@ class Desk:
         self._clock = clock
         self._ids = ids
         self._settings = settings
+        self._sealer = sealer or Sealer()
         self._on_job = on_job  # somebody has a job to carry out
 
     # --- endpoints ---
 
     async def create_endpoint(self, fields: dict[str, Any]) -> Endpoint:
-        """Add an endpoint."""
+        """Add an endpoint; the one given back has its secret as it is to be shown."""
         endpoint = new_endpoint(
             read_fields(EndpointInput, fields),
             id=self._ids.endpoint(),
@@ -63,7 +66,7 @@ class Desk:
             raise Invalid(
                 f"An account may have at most {most:,} endpoints; delete one first.", pointer="/account"
             )
-        await self._store.create_endpoint(endpoint, now=self._clock.now())
+        await self._store.create_endpoint(self._sealer.sealed(endpoint), now=self._clock.now())
         await self._catalogue.catch_up()
         return endpoint
 
@@ -79,7 +82,9 @@ class Desk:
                 now=self._clock.now(),
                 private_allowed=self._is_private_allowed,
                 allowed=self._allowed,
+                secrets=self._sealer.opened(found[0]),
             )
+            endpoint = self._sealer.sealed(endpoint)
             if await self._store.update_endpoint(endpoint, was=found[0].updated_at, now=self._clock.now()):
                 await self._tell(id)  # one that was enabled or resumed has waiting deliveries
                 return endpoint

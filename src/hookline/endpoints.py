@@ -18,12 +18,15 @@ from hookline.model import (
     CircuitPolicy,
     Endpoint,
     EndpointId,
+    Signature,
     Signing,
 )
 from hookline.names import check_account, check_known, check_pattern, is_text
 from hookline.ranges import whole
 from hookline.rules.address import Network
 from hookline.rules.destination import canonical
+from hookline.rules.rotation import is_overlapping
+from hookline.sealing import Secrets
 
 MAX_PATTERNS = 100
 MAX_DESCRIPTION = 1_000
@@ -41,7 +44,9 @@ class EndpointInput(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Any = UNSET
     headers: Any = UNSET
     metadata: Any = UNSET
+    filter: Any = UNSET
     signing: Any = UNSET
+    signature: Any = UNSET
     secret: Any = UNSET
     timeout_ms: Any = UNSET
     max_in_flight: Any = UNSET
@@ -64,7 +69,9 @@ class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Any = UNSET
     headers: Any = UNSET
     metadata: Any = UNSET
+    filter: Any = UNSET
     signing: Any = UNSET
+    signature: Any = UNSET  # only as it is: another one comes with another secret
     timeout_ms: Any = UNSET
     max_in_flight: Any = UNSET
     max_redirects: Any = UNSET
@@ -101,12 +108,11 @@ def new_endpoint(
 ) -> Endpoint:
     """The endpoint that these fields describe; `Invalid` names the field that will not do."""
     style = _signing(_given(fields.signing, Signing.STANDARD))
-    secret = _given(fields.secret, None)
-    if secret is None:
-        secret = signing.new_secret()
-    elif not isinstance(secret, str):
-        raise Invalid("A secret is a text.", pointer="/secret")
-    signing.check_secret(secret, style)
+    secret = chosen_secret(
+        _given(fields.secret, None),
+        style=style,
+        signature=None if _given(fields.signature, None) is None else read_signature(fields.signature),
+    )
     return Endpoint(
         id=id,
         account=check_account(_given(fields.account, DEFAULT_ACCOUNT)),
@@ -114,11 +120,13 @@ def new_endpoint(
         events=_events(_given(fields.events, None)),
         secret=secret,
         signing=style,
-        description=_description(_given(fields.description, "")),
+        signature=signing.signature_of(secret, style),
+        description=read_description(_given(fields.description, "")),
         enabled=_flag(_given(fields.enabled, True), "enabled"),
         paused=_flag(_given(fields.paused, False), "paused"),
         headers=headers.merged({}, _given(fields.headers, {})),
         metadata=metadata.checked(_given(fields.metadata, {})),
+        filter=_filter(_given(fields.filter, None)),
         timeout=_timeout(_given(fields.timeout_ms, None)),
         max_in_flight=_max_in_flight(_given(fields.max_in_flight, None)),
         max_redirects=restraint.max_redirects(_given(fields.max_redirects, None)),
@@ -139,8 +147,13 @@ def patched(
     now: float,
     private_allowed: bool,
     allowed: Sequence[Network] | None = None,
+    secrets: Secrets | None = None,
 ) -> Endpoint:
-    """The endpoint after a merge patch; `Invalid` names the field that will not do."""
+    """The endpoint after a merge patch; `Invalid` names the field that will not do.
+
+    `secrets` are the endpoint's own, opened, where they are not stored plain.
+    """
+    secrets = secrets or Secrets(endpoint.secret, endpoint.old_secret, endpoint.old_secret_until)
     changes: dict[str, Any] = {}
     if patch.url is not UNSET:
         changes["url"] = _url(patch.url, private_allowed=private_allowed, allowed=allowed)
@@ -149,7 +162,7 @@ def patched(
     if patch.account is not UNSET and patch.account != endpoint.account:
         raise Invalid("An endpoint stays with its account; create another one.", pointer="/account")
     if patch.description is not UNSET:
-        changes["description"] = _description(_given(patch.description, ""))
+        changes["description"] = read_description(_given(patch.description, ""))
     if patch.enabled is not UNSET:
         changes["enabled"] = _flag(_given(patch.enabled, True), "enabled")
         if changes["enabled"]:
@@ -163,11 +176,20 @@ def patched(
     if patch.signing is not UNSET:
         changes["signing"] = style = _signing(_given(patch.signing, Signing.STANDARD))
         try:
-            signing.check_secret(endpoint.secret, style)
+            signing.check_secret(secrets.secret, style)
+            if is_overlapping(endpoint, at=now) and secrets.old is not None:
+                signing.check_secret(secrets.old, style)
         except Invalid as error:
             raise Invalid(
                 f"The endpoint's secret does not suit {style} signing. {error.detail}", pointer="/signing"
             ) from None
+    if patch.signature is not UNSET and _given(patch.signature, Signature.V1) != endpoint.signature:
+        raise Invalid(
+            "Another kind of signature needs another secret: POST …/secret/rotate takes signature.",
+            pointer="/signature",
+        )
+    if patch.filter is not UNSET:
+        changes["filter"] = _filter(patch.filter)
     if patch.timeout_ms is not UNSET:
         changes["timeout"] = _timeout(patch.timeout_ms)
     if patch.max_in_flight is not UNSET:
@@ -186,9 +208,44 @@ def patched(
         changes["retry_statuses"] = _retry_statuses(patch.retry_statuses)
     if patch.circuit is not UNSET:
         changes["circuit"] = restraint.circuit(patch.circuit, before=endpoint.circuit)
-    # Never twice the same: whoever replaces an endpoint names the `updated_at` that was read.
-    later = max(now, round(endpoint.updated_at + _TICK, 6))
-    return msgspec.structs.replace(endpoint, **changes, updated_at=later)
+    return msgspec.structs.replace(endpoint, **changes, updated_at=later_than(endpoint, now))
+
+
+def later_than(endpoint: Endpoint, now: float) -> float:
+    """When it was changed. Never twice the same: whoever replaces an endpoint names the `updated_at` that was read."""
+    return max(now, round(endpoint.updated_at + _TICK, 6))
+
+
+def chosen_secret(value: Any, *, style: Signing, signature: Signature | None) -> str:
+    """The secret that was brought along, or a new one; the kind of signature may be said, or follow from it."""
+    if value is None:
+        secret = signing.new_secret(signature or Signature.V1)
+    elif not isinstance(value, str):
+        raise Invalid("A secret is a text.", pointer="/secret")
+    else:
+        secret = value
+    if signature is Signature.V1A and style is Signing.CLASSIC:
+        raise Invalid("ed25519 signatures (v1a) are made in the standard style only.", pointer="/signature")
+    signing.check_secret(secret, style)
+    if signature is not None and signing.signature_of(secret, style) is not signature:
+        raise Invalid(f"This secret does not make {signature} signatures.", pointer="/signature")
+    return secret
+
+
+def read_signature(value: Any) -> Signature:
+    """A kind of signature."""
+    try:
+        return Signature(value)
+    except ValueError:
+        raise Invalid('signature is "v1" or "v1a".', pointer="/signature") from None
+
+
+def _filter(value: Any) -> str | None:
+    if value is None:
+        return None
+    from hookline import filters  # only those who have one pay for the import
+
+    return filters.checked(value)
 
 
 def _given(value: Any, otherwise: Any) -> Any:
@@ -213,7 +270,8 @@ def _events(value: Any) -> tuple[str, ...]:
     )
 
 
-def _description(value: Any) -> str:
+def read_description(value: Any) -> str:
+    """What something is, in the words of people."""
     if not isinstance(value, str) or len(value) > MAX_DESCRIPTION:
         raise Invalid(
             f"A description is a text of up to {MAX_DESCRIPTION:,} characters.", pointer="/description"

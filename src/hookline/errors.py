@@ -27,6 +27,26 @@ class WrongState(HooklineError):
         self.state = state
 
 
+class OverlapUnderWay(WrongState):
+    """The endpoint's secret is being rotated already."""
+
+    def __init__(self, until: str) -> None:
+        HooklineError.__init__(
+            self,
+            f"The secret is being rotated already: both sign until {until}. "
+            "With overlap_s 0 it is replaced at once, and neither of the two signs any more.",
+        )
+        self.until = until
+
+
+class NotSending(WrongState):
+    """The endpoint is not being sent to."""
+
+    def __init__(self, state: str) -> None:
+        HooklineError.__init__(self, f"The endpoint is {state}: nothing is sent to it now.")
+        self.state = state
+
+
 class Invalid(HooklineError):
     """Input that can be read and will not do; `pointer` is a JSON pointer to the culprit."""
 
@@ -35,6 +55,19 @@ class Invalid(HooklineError):
         self.detail = detail
         self.pointer = pointer
         self.code = code
+
+
+class SchemaMismatch(Invalid):
+    """A payload that does not fit the schema of its type; `errors` are pointers into it, with what is wrong there."""
+
+    def __init__(self, event_type: str, errors: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(
+            f"The payload does not fit the schema of {event_type}.",
+            pointer=errors[0][0],
+            code="schema_mismatch",
+        )
+        self.event_type = event_type
+        self.errors = errors
 
 
 class Unreadable(HooklineError):
@@ -74,6 +107,10 @@ class StorageFull(StoreUnavailable):
 
 class StoreRefused(HooklineError):
     """The database is there and must not be used: unsafe durability, wrong schema, no rights, file in use."""
+
+
+class SealBroken(HooklineError):
+    """A secret in the database is sealed, and not with a key of this server's."""
 
 
 class SchemaMissing(StoreRefused):

@@ -87,6 +87,13 @@ class Signing(StrEnum):
     CLASSIC = "classic"
 
 
+class Signature(StrEnum):
+    """What the signatures of `standard` are made with; in `classic` it is always a shared secret."""
+
+    V1 = "v1"  # HMAC-SHA256 under a secret that both sides know
+    V1A = "v1a"  # ed25519: the receiver has the public key only
+
+
 class Ordering(StrEnum):
     """May a lane's deliveries overtake each other?"""
 
@@ -177,6 +184,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     old_secret: str | None = None  # signs as well, until `old_secret_until`
     old_secret_until: float | None = None
     signing: Signing = Signing.STANDARD
+    signature: Signature = Signature.V1  # what `secret` makes
     description: str = ""
     enabled: bool = True
     disabled_reason: str | None = None

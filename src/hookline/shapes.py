@@ -35,7 +35,9 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     disabled_reason: str | None
     headers: dict[str, str]
     metadata: dict[str, Any]
+    filter: str | None
     signing: str
+    signature: str
     timeout_ms: int
     max_redirects: int
     max_in_flight: int

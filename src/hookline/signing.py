@@ -2,7 +2,8 @@
 
 Pure functions over keys and bytes. Two styles: `standard` is Standard Webhooks (id, time and body are signed
 with the decoded key), `classic` is what receivers written by hand expect (the body alone, keyed with the
-secret's text as it was shown).
+secret's text as it was shown). A standard secret may also be an ed25519 key (`v1a`): the receiver is then
+given the public half, and nothing that could sign.
 """
 
 import re
@@ -10,11 +11,17 @@ import secrets
 from base64 import b64decode, b64encode
 from binascii import b2a_base64
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from hookline.errors import Invalid
-from hookline.model import Signing
+from hookline.model import Signature, Signing
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PREFIX = "whsec_"
+PRIVATE_PREFIX, PUBLIC_PREFIX = "whsk_", "whpk_"  # of an ed25519 key's two halves
+_SEED_BYTES = 32
 _BLOCK_BYTES = 64  # of SHA-256
 NEW_KEY_BYTES = 32  # as long as the digest: more adds nothing to HMAC-SHA256
 MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
@@ -22,8 +29,11 @@ MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
 _CLASSIC = re.compile(r"[\x21-\x7e]{16,256}\Z")
 
 
-def new_secret() -> str:
-    """A secret nobody has seen, good for both styles."""
+def new_secret(signature: Signature = Signature.V1) -> str:
+    """A secret nobody has seen; of `v1` good for both styles, of `v1a` a private key with its public half behind it."""
+    if signature is Signature.V1A:
+        seed = secrets.token_bytes(_SEED_BYTES)
+        return PRIVATE_PREFIX + b64encode(seed + _public(_private(seed))).decode()
     return PREFIX + b64encode(secrets.token_bytes(NEW_KEY_BYTES)).decode()
 
 
@@ -32,8 +42,13 @@ def check_secret(secret: str, style: Signing) -> None:
     if style is Signing.CLASSIC:
         if not _CLASSIC.match(secret):
             raise _refused("A secret for classic signing has 16 to 256 visible ASCII characters, no spaces.")
+        if secret.startswith((PRIVATE_PREFIX, PUBLIC_PREFIX)):
+            raise _refused("An ed25519 key signs in the standard style only.")
         return
-    key = _decoded(secret)
+    if secret.startswith(PRIVATE_PREFIX):
+        _seed(secret)
+        return
+    key = _decoded(secret, PREFIX)
     if key is None:
         raise _refused(
             f"A secret for standard signing is {PREFIX!r} followed by padded base64; leave it out to have one made."
@@ -43,6 +58,17 @@ def check_secret(secret: str, style: Signing) -> None:
             f"A secret for standard signing holds {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes in base64; "
             f"this one holds {len(key)}."
         )
+
+
+def signature_of(secret: str, style: Signing) -> Signature:
+    """Which signatures a secret makes."""
+    is_key = style is Signing.STANDARD and secret.startswith(PRIVATE_PREFIX)
+    return Signature.V1A if is_key else Signature.V1
+
+
+def public_key_of(secret: str) -> str:
+    """What a receiver verifies `v1a` signatures with."""
+    return PUBLIC_PREFIX + b64encode(_public(_private(_seed(secret)))).decode()
 
 
 def key_of(secret: str, style: Signing) -> bytes:
@@ -76,10 +102,29 @@ class Mac:
         return outer.digest()
 
 
+class Ed25519:
+    """Signatures under one private key."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, secret: str) -> None:
+        self._key = _private(_seed(secret))
+
+    def sign(self, message: bytes) -> bytes:
+        """The message's 64 bytes."""
+        return self._key.sign(message)
+
+
 def sign_standard(mac: Mac, id: str, timestamp: int, body: bytes) -> str:
     """The value of `webhook-signature`. An id never holds a dot, so no two triples share a message."""
     signature = mac.digest(b"%b.%d.%b" % (id.encode("ascii"), timestamp, body))
     return "v1," + b2a_base64(signature, newline=False).decode("ascii")
+
+
+def sign_with_key(key: Ed25519, id: str, timestamp: int, body: bytes) -> str:
+    """The value of `webhook-signature` for a receiver that has the public key."""
+    signature = key.sign(b"%b.%d.%b" % (id.encode("ascii"), timestamp, body))
+    return "v1a," + b2a_base64(signature, newline=False).decode("ascii")
 
 
 def sign_classic(mac: Mac, body: bytes) -> str:
@@ -87,10 +132,34 @@ def sign_classic(mac: Mac, body: bytes) -> str:
     return "sha256=" + mac.digest(body).hex()
 
 
-def _decoded(secret: str) -> bytes | None:
-    if not secret.startswith(PREFIX):
+def _private(seed: bytes) -> "Ed25519PrivateKey":
+    # Here, not above: 20 ms that only those pay who use such keys.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(seed)
+
+
+def _public(key: "Ed25519PrivateKey") -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+def _seed(secret: str) -> bytes:
+    """The private half of an ed25519 key; `Invalid` when it is none, or when the public half behind it is another's."""
+    key = _decoded(secret, PRIVATE_PREFIX)
+    if key is None or len(key) not in (_SEED_BYTES, 2 * _SEED_BYTES):
+        raise _refused(
+            f"An ed25519 key is {PRIVATE_PREFIX!r} followed by padded base64 of 32 bytes, or of 64 with the public half."
+        )
+    seed, public = key[:_SEED_BYTES], key[_SEED_BYTES:]
+    if public and public != _public(_private(seed)):
+        raise _refused("The two halves of this ed25519 key do not belong together.")
+    return seed
+
+
+def _decoded(secret: str, prefix: str) -> bytes | None:
+    if not secret.startswith(prefix):
         return None
-    text = secret[len(PREFIX) :]
+    text = secret[len(prefix) :]
     try:
         key = b64decode(text, validate=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which endpoints are there, as far as this process knows?
+"""Which endpoints and event types are there, as far as this process knows?
 
 A copy in memory, as of a numbered change. Accept carries that number and writes nothing if the store has
 moved on, so fan-out from memory is as exact as fan-out in the database.
@@ -6,20 +6,32 @@ moved on, so fan-out from memory is as exact as fan-out in the database.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hookline.model import EndpointId
+import structlog
+
+from hookline import ids
+from hookline.errors import SealBroken
+from hookline.model import Endpoint, EndpointId
+from hookline.pipeline.content import Content
 from hookline.pipeline.outlet import Outlet
 from hookline.rules.fanout import NOBODY, Subscriptions
 from hookline.rules.retry import DEFAULT_POLICY, Policy
 from hookline.rules.slots import Health
+from hookline.sealing import Sealer
 from hookline.store.contract import Change, Store
+
+log = structlog.get_logger()
 
 
 class Catalogue:
     """All endpoints by id, and who subscribes to what in each account."""
 
-    def __init__(self, store: Store, *, default: Policy = DEFAULT_POLICY) -> None:
+    def __init__(
+        self, store: Store, *, default: Policy = DEFAULT_POLICY, sealer: Sealer | None = None
+    ) -> None:
         self._store = store
         self._default = default  # the retry policy of endpoints that name none
+        self._sealer = sealer or Sealer()
+        self.content = Content()
         self._outlets: dict[EndpointId, Outlet] = {}
         self._members: dict[str, set[EndpointId]] = {}
         self._subscriptions: dict[str, Subscriptions] = {}
@@ -27,11 +39,13 @@ class Catalogue:
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
 
     async def open(self) -> None:
-        """Read all endpoints."""
+        """Read all endpoints and event types; `SealBroken` when a secret cannot be opened."""
         catalogue = await self._store.catalogue()
         for endpoint in catalogue.endpoints:
-            self._outlets[endpoint.id] = Outlet(endpoint, default=self._default)
-            self._members.setdefault(endpoint.account, set()).add(endpoint.id)
+            self._sealer.opened(endpoint)
+            self._put(endpoint)
+        # Read after the number, so that every change up to it is in them; what came since is read again.
+        self.content.describe(await self._store.event_types())
         self.n = catalogue.n
 
     def outlet(self, endpoint: EndpointId) -> Outlet | None:
@@ -61,27 +75,49 @@ class Catalogue:
 
     async def apply(self, changes: Iterable[Change]) -> None:
         """Carry out changes read elsewhere; those that are included already do no harm."""
-        fresh = [change for change in changes if change.n > self.n]
-        if not fresh:
-            return
-        touched = list(dict.fromkeys(change.endpoint_id for change in fresh if change.kind == "endpoint"))
-        found = {endpoint.id: endpoint for endpoint in await self._store.endpoints_by_id(touched)}
+        changes = list(changes)
+        while True:
+            fresh = [change for change in changes if change.n > self.n]
+            if not fresh:
+                return
+            before = self.n
+            touched = list(dict.fromkeys(change.endpoint_id for change in fresh if change.kind == "endpoint"))
+            found = {endpoint.id: endpoint for endpoint in await self._store.endpoints_by_id(touched)}
+            is_described = any(change.kind == "event_type" for change in fresh)
+            event_types = await self._store.event_types() if is_described else None
+            if self.n == before:
+                break  # else somebody else carried out changes meanwhile, and what was read here may be older
+        if event_types is not None:
+            self.content.describe(event_types)
         for id in touched:
             known = self._outlets.pop(id, None)
             endpoint = found.get(id)
             if known is not None:
                 self._leave(known.endpoint.account, id)
+                self.content.unsubscribe(id)
             if endpoint is not None:
                 health = known.health if known and known.endpoint.url == endpoint.url else Health.UNTRIED
-                self._outlets[id] = Outlet(endpoint, default=self._default, health=health)
-                self._members.setdefault(endpoint.account, set()).add(id)
+                self._put(endpoint, health=health)
                 self._subscriptions.pop(endpoint.account, None)
         self.n = max(self.n, fresh[-1].n)
         by_endpoint: dict[EndpointId, list[Change]] = {}
         for change in fresh:
+            if change.kind == "event_type":
+                continue
             by_endpoint.setdefault(change.endpoint_id, []).append(change)
         for id, changed in by_endpoint.items():
             self.on_change(id, changed)
+
+    def _put(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
+        try:
+            secrets = self._sealer.opened(endpoint)
+        except SealBroken as error:
+            # Another process, with another key, wrote it since this one started: not to be sent to from here.
+            log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
+            secrets = None
+        self._outlets[endpoint.id] = Outlet(endpoint, secrets, default=self._default, health=health)
+        self._members.setdefault(endpoint.account, set()).add(endpoint.id)
+        self.content.subscribe(endpoint)
 
     def _leave(self, account: str, id: EndpointId) -> None:
         members = self._members[account]

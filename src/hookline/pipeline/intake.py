@@ -13,7 +13,14 @@ import structlog
 
 from hookline import ids as naming
 from hookline.clock import Clock
-from hookline.errors import HooklineError, IdempotencyConflict, Invalid, Overloaded, StoreUnavailable
+from hookline.errors import (
+    HooklineError,
+    IdempotencyConflict,
+    Invalid,
+    Overloaded,
+    SchemaMismatch,
+    StoreUnavailable,
+)
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import DEFAULT_ACCOUNT, EndpointId, Event, EventId, Queue
@@ -197,12 +204,15 @@ class Intake:
                 deliver_at=draft.deliver_at,
                 created_at=now,
             )
+        seen = self._catalogue.n  # what the entries were fanned out by
+        if self._catalogue.content.matters:
+            entries = [entry for entry in entries if await self._looks_right(entry)]
         firsts, repeats = self._split(entries)
         while True:
             written = [entry for entry in firsts if self._is_within_limit(entry)]
             self._reserve(written, now)
             try:
-                acceptance = await self._store_batch(written, now)
+                acceptance = await self._store_batch(written, now, seen)
             except BaseException:
                 self._in_doubt(written)
                 raise
@@ -210,8 +220,11 @@ class Intake:
                 break
             self._drop_reservations(written)
             await self._catalogue.catch_up()
+            seen = self._catalogue.n
             for entry in firsts:
                 entry.endpoints = self._catalogue.find(entry.draft.account, entry.draft.type)
+            if self._catalogue.content.matters:
+                firsts = [entry for entry in firsts if await self._looks_right(entry)]
         failpoint("accept.after")
         accepted = [entry for entry in written if self._answer(entry, acceptance, now)]
         for entry, first in repeats:
@@ -248,7 +261,17 @@ class Intake:
         )
         return False
 
-    async def _store_batch(self, entries: list[_Entry], now: float) -> Acceptance:
+    async def _looks_right(self, entry: _Entry) -> bool:
+        """Let the payload say who wants the event; False when it was refused."""
+        draft = entry.draft
+        judged = await self._catalogue.content.judge(draft.type, draft.payload, entry.endpoints)
+        if isinstance(judged, SchemaMismatch):
+            entry.answer(judged)
+            return False
+        entry.endpoints = judged
+        return True
+
+    async def _store_batch(self, entries: list[_Entry], now: float, seen: int) -> Acceptance:
         if not entries:
             return Acceptance(stale=False)
         batch = [
@@ -262,7 +285,7 @@ class Intake:
         for left in reversed(range(_TRIES)):
             failpoint("accept.before")
             try:
-                return await self._store.accept(batch, catalogue=self._catalogue.n, now=now)
+                return await self._store.accept(batch, catalogue=seen, now=now)
             except StoreUnavailable:
                 if not left:
                     raise

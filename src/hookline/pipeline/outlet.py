@@ -4,13 +4,16 @@ An outlet is an endpoint made ready for sending: its URL taken apart, its key de
 lines joined. It is built once per version of the endpoint, so that a request costs a signature and a join.
 """
 
-from hookline import ids, signing
+from hookline import ids
+from hookline.errors import SealBroken
 from hookline.model import Endpoint, Signing
 from hookline.pipeline.sender.contract import Request
 from hookline.pipeline.sender.target import parse
+from hookline.pipeline.signer import signer_of
 from hookline.rules.outcome import expanded
 from hookline.rules.retry import DEFAULT_POLICY, Policy, policy_of
 from hookline.rules.slots import Health
+from hookline.sealing import Secrets
 from hookline.store.contract import Loaded
 from hookline.version import USER_AGENT
 
@@ -21,18 +24,24 @@ MASK = "***"
 class Outlet:
     """An endpoint, ready to be sent to."""
 
-    __slots__ = ("_constant", "_mac", "endpoint", "health", "is_open", "policy", "retried", "target")
+    __slots__ = ("_constant", "_sign", "endpoint", "health", "is_open", "policy", "retried", "target")
 
     def __init__(
-        self, endpoint: Endpoint, *, default: Policy = DEFAULT_POLICY, health: Health = Health.UNTRIED
+        self,
+        endpoint: Endpoint,
+        secrets: Secrets | None,
+        *,
+        default: Policy = DEFAULT_POLICY,
+        health: Health = Health.UNTRIED,
     ) -> None:
         self.endpoint = endpoint
         self.policy = policy_of(endpoint.retry, default)
         self.retried = expanded(endpoint.retry_statuses)
-        self.is_open = endpoint.enabled and not endpoint.paused
+        # Without its secrets (sealed with another key) nothing can be signed, and so nothing sent.
+        self.is_open = endpoint.enabled and not endpoint.paused and secrets is not None
         self.target = parse(endpoint.url)
         self.health = health  # how the last attempt of this process went
-        self._mac = signing.Mac(signing.key_of(endpoint.secret, endpoint.signing))
+        self._sign = _cannot_sign if secrets is None else signer_of(secrets, endpoint.signing)
         self._constant = _lines({**_BASE, **endpoint.headers})
 
     def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
@@ -72,7 +81,7 @@ class Outlet:
         event_id = ids.show("event", ids.event_of(delivery.id))
         timestamp = int(wall)
         if self.endpoint.signing is Signing.STANDARD:
-            signature = signing.sign_standard(self._mac, event_id, timestamp, body)
+            signature = self._sign(event_id, timestamp, body)
             return (
                 f"webhook-id: {event_id}\r\nwebhook-timestamp: {timestamp}\r\nwebhook-signature: {signature}\r\n"
                 f"webhook-event: {delivery.event_type}\r\nwebhook-attempt: {number}\r\n"
@@ -82,7 +91,7 @@ class Outlet:
             f"x-idempotency-key: {delivery.idempotency_key or event_id}\r\n"
             f"x-webhook-event: {delivery.event_type}\r\n"
             f"x-webhook-timestamp: {timestamp}\r\nx-delivery-timestamp: {timestamp}\r\n"
-            f"x-webhook-signature: {signing.sign_classic(self._mac, body)}\r\nx-webhook-attempt: {number}\r\n"
+            f"x-webhook-signature: {self._sign(event_id, timestamp, body)}\r\nx-webhook-attempt: {number}\r\n"
         ).encode("ascii")
 
 
@@ -92,6 +101,10 @@ _BASE = {
     "accept-encoding": "identity",
     "hookline-hops": str(_HOPS),
 }
+
+
+def _cannot_sign(id: str, timestamp: int, body: bytes) -> str:
+    raise SealBroken("The endpoint's secret is sealed with another key.")
 
 
 def _lines(headers: dict[str, str]) -> bytes:

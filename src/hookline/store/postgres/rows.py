@@ -22,6 +22,7 @@ from hookline.model import (
     Queue,
     RateLimit,
     Reason,
+    Signature,
     Signing,
     Slice,
     State,
@@ -199,6 +200,7 @@ def endpoint_columns(endpoint: Endpoint) -> list[Any]:
         endpoint.old_secret,
         endpoint.old_secret_until,
         endpoint.filter,
+        endpoint.signature,
     ]
 
 
@@ -297,6 +299,7 @@ def endpoint(row: Any) -> Endpoint:
         old_secret_until=row["old_secret_until"],
         filter=row["filter"],
         signing=Signing(row["signing"]),
+        signature=Signature(row["signature"]),
         description=row["description"],
         enabled=row["enabled"],
         disabled_reason=row["disabled_reason"],

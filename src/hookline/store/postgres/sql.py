@@ -322,9 +322,9 @@ RETIRE = "DELETE FROM workers WHERE id = $1 AND NOT EXISTS (SELECT FROM lanes WH
 CREATE_ENDPOINT = """
 INSERT INTO endpoints (id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
   timeout, max_in_flight, created_at, updated_at, max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
-  old_secret, old_secret_until, filter)
+  old_secret, old_secret_until, filter, signature)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14), to_timestamp($15),
-  $16, $17, $18, $19, $20, $21, $22, $23, to_timestamp($24), $25)
+  $16, $17, $18, $19, $20, $21, $22, $23, to_timestamp($24), $25, $26)
 ON CONFLICT (id) DO NOTHING RETURNING id
 """
 CREATE_LANE = """
@@ -336,8 +336,8 @@ UPDATE endpoints SET account = $2, url = $3, events = $4, secret = $5, signing =
   disabled_reason = $9, headers = $10, metadata = $11, timeout = $12, max_in_flight = $13,
   created_at = to_timestamp($14), updated_at = to_timestamp($15), max_redirects = $16, paused = $17, ordering = $18,
   rate_limit = $19, retry = $20, retry_statuses = $21, circuit = $22,
-  old_secret = $23, old_secret_until = to_timestamp($24), filter = $25
-WHERE id = $1 AND updated_at = to_timestamp($26) RETURNING id
+  old_secret = $23, old_secret_until = to_timestamp($24), filter = $25, signature = $26
+WHERE id = $1 AND updated_at = to_timestamp($27) RETURNING id
 """
 # A free lane that need not keep its order any longer is taken at once: what it waits for may be hours away.
 PAUSE_LANE = """
@@ -470,7 +470,7 @@ ORDER BY id DESC LIMIT $3
 
 _ENDPOINT = """e.id, e.account, e.url, e.events, e.secret, e.signing, e.description, e.enabled, e.disabled_reason,
   e.headers, e.metadata, e.timeout, e.max_in_flight, e.max_redirects, e.paused, e.ordering,
-  e.rate_limit, e.retry, e.retry_statuses, e.circuit, e.old_secret, e.filter,
+  e.rate_limit, e.retry, e.retry_statuses, e.circuit, e.old_secret, e.filter, e.signature,
   date_part('epoch', e.old_secret_until) AS old_secret_until,
   date_part('epoch', e.created_at) AS created_at, date_part('epoch', e.updated_at) AS updated_at"""
 

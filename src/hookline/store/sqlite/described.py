@@ -79,9 +79,7 @@ class SqliteDescribed:
         """What was said about an account."""
         found = await self._read(partial(_rows, statement=READ_ACCOUNT, values={"id": id}))
         for id, notify, updated_at in found:
-            return Account(
-                id=id, notify=msgspec.json.decode(notify, type=Notify), updated_at=updated_at
-            )
+            return Account(id=id, notify=msgspec.json.decode(notify, type=Notify), updated_at=updated_at)
         return None
 
     async def mark_sealed(self, mark: str, *, was: str | None = None) -> str:

@@ -28,6 +28,7 @@ from hookline.model import (
     Queue,
     RateLimit,
     Reason,
+    Signature,
     Signing,
     Slice,
     State,
@@ -128,6 +129,7 @@ def endpoint_values(endpoint: Endpoint) -> dict[str, Any]:
         "old_secret": endpoint.old_secret,
         "old_secret_until": endpoint.old_secret_until,
         "filter": endpoint.filter,
+        "signature": endpoint.signature.value,
     }
 
 
@@ -167,6 +169,7 @@ def read_endpoint(row: Row) -> Endpoint:
         old_secret,
         old_secret_until,
         filter,
+        signature,
     ) = row
     return Endpoint(
         id=id,
@@ -177,6 +180,7 @@ def read_endpoint(row: Row) -> Endpoint:
         old_secret=old_secret,
         old_secret_until=old_secret_until,
         signing=Signing(signing),
+        signature=Signature(signature),
         description=description,
         enabled=bool(enabled),
         disabled_reason=disabled_reason,

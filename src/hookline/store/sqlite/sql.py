@@ -283,11 +283,11 @@ CREATE_ENDPOINT = """
 INSERT OR IGNORE INTO endpoints (id, account, url, events, secret, signing, description, enabled,
                                  disabled_reason, headers, metadata, timeout, max_in_flight, created_at, updated_at,
                                  max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
-                                 old_secret, old_secret_until, filter)
+                                 old_secret, old_secret_until, filter, signature)
 VALUES (:id, :account, :url, :events, :secret, :signing, :description, :enabled,
         :disabled_reason, :headers, :metadata, :timeout, :max_in_flight, :created_at, :updated_at,
         :max_redirects, :paused, :ordering, :rate_limit, :retry, :retry_statuses, :circuit,
-        :old_secret, :old_secret_until, :filter)
+        :old_secret, :old_secret_until, :filter, :signature)
 """
 CREATE_LANE = "INSERT OR IGNORE INTO lanes (endpoint_id, paused, strict) VALUES (:id, :paused, :strict)"
 UPDATE_ENDPOINT = """
@@ -297,7 +297,7 @@ UPDATE endpoints SET
   metadata = :metadata, timeout = :timeout, max_in_flight = :max_in_flight,
   created_at = :created_at, updated_at = :updated_at, max_redirects = :max_redirects, paused = :paused,
   ordering = :ordering, rate_limit = :rate_limit, retry = :retry, retry_statuses = :retry_statuses, circuit = :circuit,
-  old_secret = :old_secret, old_secret_until = :old_secret_until, filter = :filter
+  old_secret = :old_secret, old_secret_until = :old_secret_until, filter = :filter, signature = :signature
 WHERE id = :id AND updated_at = :was
 """
 # A free lane that need not keep its order any longer is taken at once: what it waits for may be hours away.
@@ -399,7 +399,7 @@ ENDPOINT_COLUMNS = """
 SELECT id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
        timeout, max_in_flight, created_at, updated_at,
        max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
-       old_secret, old_secret_until, filter
+       old_secret, old_secret_until, filter, signature
 FROM endpoints
 """
 CATALOGUE_ENDPOINTS = f"{ENDPOINT_COLUMNS} ORDER BY id"

@@ -3,7 +3,8 @@
 ALTER TABLE endpoints
   ADD COLUMN old_secret text,
   ADD COLUMN old_secret_until timestamptz,
-  ADD COLUMN filter text;
+  ADD COLUMN filter text,
+  ADD COLUMN signature text NOT NULL DEFAULT 'v1';
 
 CREATE TABLE event_types (
   name text PRIMARY KEY,

@@ -3,6 +3,7 @@
 ALTER TABLE endpoints ADD COLUMN old_secret TEXT;
 ALTER TABLE endpoints ADD COLUMN old_secret_until REAL;
 ALTER TABLE endpoints ADD COLUMN filter TEXT;
+ALTER TABLE endpoints ADD COLUMN signature TEXT NOT NULL DEFAULT 'v1';
 
 CREATE TABLE event_types (
   name TEXT PRIMARY KEY,

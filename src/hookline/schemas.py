@@ -1,0 +1,111 @@
+"""Does a payload fit the schema of its type?
+
+JSON Schema, draft 2020-12. Nothing is fetched: a schema stands on its own. What a check may cost is bounded by
+the schema's size and weight (`rules.schema_weight`), and its patterns are of the kind that is matched in linear
+time.
+"""
+
+from typing import Any
+
+import msgspec
+
+from hookline.errors import Invalid
+from hookline.names import pointer_step
+from hookline.rules.schema_weight import Flaw, weight
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+MAX_BYTES = 65_536  # of a schema, as JSON
+MOST_WEIGHT = 200  # with a payload of a mebibyte: about a second, on a thread beside the loop
+MOST_ERRORS = 20  # of one payload that are told
+_PATTERN_BYTES = 1 << 20  # of one compiled pattern
+_MASK = "the value"  # in what is said about a payload: it may be long, and it may be confidential
+_DETAIL = 300
+
+
+class Schema:
+    """A schema, ready to check payloads with."""
+
+    __slots__ = ("_validator", "text", "weight")
+
+    def __init__(self, text: str) -> None:
+        """`text` was checked before."""
+        self.text = text
+        schema = msgspec.json.decode(text)
+        found = weight(schema)
+        self.weight = MOST_WEIGHT if isinstance(found, Flaw) else found
+        self._validator = _compiled(schema)
+
+    def errors(self, payload: Any) -> tuple[tuple[str, str], ...]:
+        """Pointers into the payload and what is wrong there, at most MOST_ERRORS; nothing when it fits."""
+        if self._validator.is_valid(payload):
+            return ()
+        errors = []
+        for error in self._validator.iter_errors(payload):
+            path = "".join(f"/{pointer_step(step)}" for step in error.instance_path)
+            errors.append((f"/payload{path}", f"{_sentence(error.message)}"))
+            if len(errors) == MOST_ERRORS:
+                break
+        return tuple(errors)
+
+
+def checked(value: Any, *, pointer: str = "/schema") -> str:
+    """A schema as it is kept, if it will do; else `Invalid` names the place in it."""
+    if not isinstance(value, dict):
+        raise Invalid("A schema is a JSON object.", pointer=pointer)
+    try:
+        text = msgspec.json.encode(value).decode()
+        # As it will be read again: numbers that do not come back are found here.
+        value = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        raise Invalid(
+            "The schema cannot be kept as JSON: a number in it is too large.", pointer=pointer
+        ) from None
+    if len(text) > MAX_BYTES:
+        raise Invalid(f"A schema has at most {MAX_BYTES:,} bytes as JSON.", pointer=pointer)
+    if value.get("$schema", DRAFT) not in (DRAFT, DRAFT + "#"):
+        raise Invalid(f"Schemas are of the draft {DRAFT}.", pointer=f"{pointer}/$schema")
+    from jsonschema_rs import ValidationError
+
+    try:
+        _meta(value)
+        found = weight(value)
+        if not isinstance(found, Flaw):
+            _compiled(value)
+    except ValidationError as error:
+        path = "".join(f"/{pointer_step(step)}" for step in error.instance_path)
+        raise Invalid(
+            f"This is not a JSON Schema: {_sentence(error.message)}", pointer=pointer + path
+        ) from None
+    if isinstance(found, Flaw):
+        raise Invalid(found.detail, pointer=pointer + found.pointer)
+    if found > MOST_WEIGHT:
+        raise Invalid(
+            f"The schema is applied to one and the same value up to {found:,} times; at most {MOST_WEIGHT} "
+            "are allowed. Fewer alternatives and references make it lighter.",
+            pointer=pointer,
+        )
+    return text
+
+
+def _meta(schema: dict[str, Any]) -> None:
+    """Raise for what is no schema, before anything in it is followed."""
+    from jsonschema_rs import meta
+
+    meta.validate({"$schema": DRAFT, **schema})
+
+
+def _compiled(schema: dict[str, Any]) -> Any:
+    # Here, not above: only those who have a schema pay for it.
+    from jsonschema_rs import Draft202012Validator, RegexOptions
+
+    return Draft202012Validator(
+        schema,
+        offline=True,
+        mask=_MASK,
+        pattern_options=RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=_PATTERN_BYTES),
+    )
+
+
+def _sentence(message: str) -> str:
+    text = message if len(message) <= _DETAIL else message[:_DETAIL] + "…"
+    return text[:1].upper() + text[1:] + "."

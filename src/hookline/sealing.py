@@ -1,0 +1,132 @@
+"""How are secrets kept from whoever gets hold of the database?
+
+With a key of the server's own (`HOOKLINE_SECRET_KEY`) they are stored sealed: AES-256-GCM, bound to the
+endpoint they belong to, so that one cannot be put in another's place. Without one they are stored as they are.
+What was stored plain goes on working and is sealed when it is next written.
+"""
+
+import hashlib
+import hmac
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from hookline.errors import ConfigError, SealBroken
+from hookline.model import Endpoint
+
+# No secret has a space in it, so nothing that was stored plain can look like this. The number is the method's.
+PREFIX = "sealed1 "
+_NONCE_BYTES = 12
+_PURPOSE = b"hookline: secrets at rest, 1"
+_MARK = b"hookline"
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    """What an endpoint's requests are signed with, opened."""
+
+    secret: str
+    old: str | None = None
+    old_until: float | None = None
+
+    def __repr__(self) -> str:
+        return "Secrets(***)"
+
+
+class Sealer:
+    """Seals with the first of its keys, opens with any; without keys it seals nothing."""
+
+    def __init__(self, keys: Sequence[str] = ()) -> None:
+        self._ciphers = tuple(_cipher(key) for key in keys)
+
+    @property
+    def seals(self) -> bool:
+        """Is there a key?"""
+        return bool(self._ciphers)
+
+    def seal(self, text: str, *, of: bytes) -> str:
+        """A secret as it is stored; one that is sealed with the first key stays as it is."""
+        if not self._ciphers or self._is_current(text, of=of):
+            return text
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        sealed = nonce + self._ciphers[0].encrypt(nonce, self.open(text, of=of).encode(), of)
+        return PREFIX + b64encode(sealed).decode()
+
+    def open(self, text: str, *, of: bytes) -> str:
+        """A stored secret as it is shown and signed with."""
+        if not text.startswith(PREFIX):
+            return text
+        for cipher in self._ciphers:
+            if (opened := _opened(cipher, text, of=of)) is not None:
+                return opened
+        raise SealBroken(
+            "A secret in the database is sealed, "
+            + (
+                "and not with this HOOKLINE_SECRET_KEY."
+                if self._ciphers
+                else "and HOOKLINE_SECRET_KEY is not set."
+            )
+        )
+
+    def opened(self, endpoint: Endpoint) -> Secrets:
+        """An endpoint's secrets, as they sign."""
+        old = endpoint.old_secret
+        return Secrets(
+            self.open(endpoint.secret, of=endpoint.id),
+            None if old is None else self.open(old, of=endpoint.id),
+            endpoint.old_secret_until,
+        )
+
+    def sealed(self, endpoint: Endpoint) -> Endpoint:
+        """The endpoint as it is stored."""
+        if not self._ciphers:
+            return endpoint
+        old = endpoint.old_secret
+        return msgspec.structs.replace(
+            endpoint,
+            secret=self.seal(endpoint.secret, of=endpoint.id),
+            old_secret=None if old is None else self.seal(old, of=endpoint.id),
+        )
+
+    def plain(self, endpoint: Endpoint) -> Endpoint:
+        """The endpoint as it would be stored without a key."""
+        opened = self.opened(endpoint)
+        return msgspec.structs.replace(endpoint, secret=opened.secret, old_secret=opened.old)
+
+    def mark(self) -> str:
+        """Something sealed, to be kept beside the secrets: whoever can open it has the right key."""
+        return self.seal(_MARK.decode(), of=_MARK)
+
+    def renewed_mark(self, mark: str) -> str:
+        """The mark that is there, sealed with the first key; `ConfigError` when no key opens it."""
+        try:
+            return self.seal(mark, of=_MARK)
+        except SealBroken:
+            raise ConfigError(
+                "HOOKLINE_SECRET_KEY is not the key that this database's secrets are sealed with. "
+                "To change keys, set the new one and the old one, separated by a comma."
+            ) from None
+
+    def _is_current(self, text: str, *, of: bytes) -> bool:
+        return text.startswith(PREFIX) and _opened(self._ciphers[0], text, of=of) is not None
+
+
+def _cipher(key: str) -> Any:
+    # Here, not above: nobody pays for it who has no key.
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    # The setting is long and random, not a password: it needs to be spread over the cipher's key, not stretched.
+    return AESGCM(hmac.digest(_PURPOSE, key.encode(), hashlib.sha256))
+
+
+def _opened(cipher: Any, text: str, *, of: bytes) -> str | None:
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        sealed = b64decode(text[len(PREFIX) :], validate=True)
+        opened: bytes = cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], of)
+    except (InvalidTag, ValueError):
+        return None
+    return opened.decode()
