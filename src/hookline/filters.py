@@ -8,6 +8,7 @@ too many is noticed, one too few is not.
 Imported only by those who have a filter.
 """
 
+import warnings
 from typing import Any
 
 from jmespath.exceptions import JMESPathError, LexerError, ParseError
@@ -111,7 +112,13 @@ def checked(value: Any, *, pointer: str = "/filter") -> str:
         value.encode()
         if "\0" in value:
             raise ValueError
-        tree = Parser().parse(value).parsed
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PendingDeprecationWarning)
+            tree = Parser().parse(value).parsed
+    except PendingDeprecationWarning:
+        raise Invalid(
+            "Between backticks is JSON: a text is written 'paid', or `\"paid\"`.", pointer=pointer
+        ) from None
     except LexerError as error:
         raise _not_jmespath(error.message, error.lexer_position, pointer) from None
     except ParseError as error:
