@@ -22,7 +22,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 PREFIX = "HOOKLINE_"
 FILE = "hookline.toml"
 MASK = "***"
-SECRET = frozenset({"api_key"})  # settings whose value is never shown
+SECRET = frozenset({"api_key", "secret_key"})  # settings whose value is never shown
 PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard")  # explained by rules/retry.py
 
 # Variables that start like ours and are not settings: the failpoints of tests, and what container
@@ -62,7 +62,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def presentable(name: str, value: Any) -> Any:
     """A setting's value as it may be shown."""
-    if name in SECRET and value is not None:
+    if name in SECRET and value:
         return MASK
     return without_password(value) if name == "database" and isinstance(value, str) else value
 

@@ -50,6 +50,10 @@ def test_the_kind_of_signature_goes_with_the_secret():
     assert rotated(an_endpoint(), "two", signature=Signature.V1A).endpoint.signature is Signature.V1A
 
 
+def test_the_overlap_ends_on_a_whole_second():
+    assert rotated(an_endpoint(), "two", overlap=10, now=NOW + 0.25).endpoint.old_secret_until == NOW + 11
+
+
 @pytest.mark.parametrize("until", [None, NOW])
 def test_an_old_secret_whose_time_is_over_does_not_sign(until):
     assert not is_overlapping(an_endpoint(old_secret="one", old_secret_until=until), at=NOW)
@@ -69,7 +73,8 @@ def test_however_it_is_rotated_the_newest_always_signs_and_never_more_than_two(s
                 promised = {endpoint.secret: now + overlap} if overlap else {}
                 endpoint = changed
             case UnderWay(until):
-                assert overlap > 0 and now < until
+                assert overlap > 0
+                assert now < until
         now += wait
         expected = [endpoint.secret, *(secret for secret, until in promised.items() if now < until)]
         assert signing_at(endpoint, now) == expected

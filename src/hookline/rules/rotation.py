@@ -4,6 +4,8 @@ A new secret signs from the moment it is there; the one before goes on signing b
 ends, so that receivers change over when it suits them. Never more than two.
 """
 
+import math
+
 import msgspec
 
 from hookline.model import Endpoint, Signature
@@ -49,6 +51,7 @@ def rotate(
             secret=secret,
             signature=signature,
             old_secret=endpoint.secret,
-            old_secret_until=round(now + overlap, 6),
+            # Whole, because it is compared with the timestamp in a request.
+            old_secret_until=float(math.ceil(now + overlap)),
         )
     )
