@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     type=click.IntRange(0, 65_535),
     default=9000,
     show_default=True,
+    metavar="N",
     help="Port to listen on, 0 for a free one.",
 )
 @secret_options
 @click.option(
-    "--status", type=click.IntRange(200, 599), help="Answer with this. [200; 401 when the signature is wrong]"
+    "--status",
+    type=click.IntRange(200, 599),
+    metavar="N",
+    help="Answer with this.  [200; 401 when the signature is wrong]",
 )
 @click.option(
     "--delay", callback=read_span, default="0s", metavar="SPAN", help="Answer this late, such as 2s."

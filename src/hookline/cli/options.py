@@ -20,7 +20,12 @@ url_option = click.option(
     "--url", metavar="URL", help="The server.  [HOOKLINE_URL; default http://127.0.0.1:8080]"
 )
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Print at most this many."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Print at most this many.",
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 database_option = click.option(
