@@ -23,7 +23,7 @@ PREFIX = "HOOKLINE_"
 FILE = "hookline.toml"
 MASK = "***"
 SECRET = frozenset({"api_key", "secret_key"})  # settings whose value is never shown
-PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard")  # explained by rules/retry.py
+PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard", "quick")  # see rules/retry.py
 
 # Variables that start like ours and are not settings: the failpoints of tests, and what container
 # platforms set for a service that happens to be called "hookline".

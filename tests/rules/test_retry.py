@@ -67,6 +67,7 @@ def test_what_becomes_of_a_delivery(outcome, attempt, expected):
         ("brisk", (0, 30, 60, 120, 240), (0, 0.2)),
         ("eight", (0, 30, 60, 120, 240, 480, 960, 1_920), (1, 0)),
         ("standard", (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400), (0.2, 0.2)),
+        ("quick", (0, 0.05, 0.1, 0.2, 0.4), (0, 0)),
     ],
 )
 def test_the_presets_are_the_published_numbers(preset, waits, jitter):

@@ -74,6 +74,7 @@ PRESETS: dict[str, Policy] = {
         ),
         Jitter(0.2, 0.2),
     ),
+    "quick": growing(base=0.05, factor=2.0, cap=None, attempts=5, jitter=NONE),  # for tests: over in a second
 }
 DEFAULT_PRESET = "patient"
 DEFAULT_POLICY = PRESETS[DEFAULT_PRESET]

@@ -2,7 +2,14 @@
 
 import asyncio
 import heapq
+from collections.abc import Coroutine
 from itertools import count
+from typing import Any, TypeVar
+
+STEP_S = 0.25  # well below a heartbeat: workers see time pass, not jump
+REAL_MOMENT_S = 0.001  # what a step takes: sockets and databases live in real time
+
+T = TypeVar("T")
 
 
 class ManualClock:
@@ -53,3 +60,18 @@ class ManualClock:
             _, _, future = heapq.heappop(self._sleepers)
             if not future.done():
                 future.set_result(None)
+
+    async def tick(self, seconds: float = STEP_S) -> None:
+        """Move time on, and let real time pass for what that sets off."""
+        self.advance(seconds)
+        await asyncio.sleep(REAL_MOMENT_S)
+
+    async def pass_until(self, work: Coroutine[Any, Any, T]) -> T:
+        """Let time pass until the work is done."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await self.tick()
+        finally:
+            task.cancel()
+        return task.result()

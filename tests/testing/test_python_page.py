@@ -1,0 +1,120 @@
+"""Does docs/python.md tell the truth? Its programs are run as they stand, but that nothing leaves this machine."""
+
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from hookline.testing import WebhookReceiver, serving_hookline
+from server_process import environment
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/python.md").read_text()
+
+
+def blocks(title: str) -> list[str]:
+    """The programs of a section and what is below it."""
+    section = re.split(r"^## ", PAGE.partition(f"\n## {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+
+
+LIBRARY = blocks("The library")
+CLIENTS = blocks("The clients")
+KIT = blocks("The testing kit")
+
+
+def test_every_program_of_the_page_is_run_here():
+    assert len(LIBRARY + CLIENTS + KIT) == PAGE.count("```python") == 6
+
+
+def run(program: str, folder: Path, **env: str) -> str:
+    """A program's output; lines that await are put into a coroutine, as a reader would."""
+    program = program.replace("example.com", "hooks.example")  # a name that is never resolved
+    if "async with" in program:
+        head, _, body = program.partition("async with")
+        inner = textwrap.indent("async with" + body, "    ")
+        program = f"import asyncio\n{head}async def main():\n{inner}\nasyncio.run(main())\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=folder,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_library_s_program_works(tmp_path):
+    [program] = LIBRARY
+    printed = run(f"{program}    print(event.deliveries)\n", tmp_path)
+    assert printed == "1\n"
+
+
+@pytest.fixture
+def server():
+    with serving_hookline() as server:
+        yield server
+
+
+def test_the_clients_programs_work(tmp_path, server):
+    asynchronous, synchronous = CLIENTS
+    env = {"HOOKLINE_URL": server.url}
+    assert run(asynchronous, tmp_path, **env).startswith("pending")
+    assert run(f"{synchronous}    print(len(first.data))\n", tmp_path, **env) == "10\n"
+
+
+def test_the_kit_s_programs_work(tmp_path):
+    conftest, test, coroutine = KIT
+    (tmp_path / "conftest.py").write_text(conftest)
+    (tmp_path / "test_of_the_page.py").write_text(test)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-W", "error"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    run(coroutine, tmp_path)
+
+
+def test_the_example_publishes(tmp_path, server):
+    env = environment({"HOOKLINE_URL": server.url})
+    command = [sys.executable, str(ROOT / "examples/publish.py"), "order.paid"]
+
+    def publish(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*command, *arguments],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    with WebhookReceiver() as receiver:
+        server.subscribe(receiver, "order.*")
+        first, again = publish('{"id": 42}', "order-42"), publish('{"id": 42}', "order-42")
+        assert re.match(r"evt_\w+ goes to 1 endpoint\(s\)\n  ep_\w+ (pending|delivered)\n", first.stdout), (
+            first
+        )
+        assert again.stdout.splitlines()[0] == first.stdout.splitlines()[0] + ", again"
+        server.settle()
+        receiver.assert_received("order.paid", b'{"id": 42}')
+        assert len(receiver.requests) == 1
+    refused = publish('{"id": 43}', "order-42")
+    assert (refused.returncode, refused.stderr[:30]) == (1, "refused (idempotency_conflict)")
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((?!http|#)([^)#]+)", PAGE))))
+def test_a_link_points_at_a_file(link):
+    assert (ROOT / "docs" / link).exists()
