@@ -81,7 +81,11 @@ def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_our
         ("DATABASE", "postgresql://h:99999/x", "sqlite:///path.db"),
         ("MAX_IN_FLIGHT", "0", "a whole number from 1"),
         ("PAYLOAD_LIMIT_BYTES", "", "a whole number"),
-        ("RETRY", "patience", "patient, minute, exponential, brisk, eight, standard, quick. Did you mean patient?"),
+        (
+            "RETRY",
+            "patience",
+            "patient, minute, exponential, brisk, eight, standard, quick. Did you mean patient?",
+        ),
         ("RETRY", "", "patient, minute, exponential"),
         ("URL", "localhost:8080", "http://host:port or https://host"),
         ("URL", "ftp://a.example", "http://host:port or https://host"),

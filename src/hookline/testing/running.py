@@ -12,6 +12,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
+import msgspec
+
 from hookline.api.app import Api
 from hookline.api.server import ApiServer
 from hookline.app import Hookline
@@ -60,7 +62,8 @@ class RunningHookline(Hookline):
     async def deliveries_of(self, event_id: str) -> dict[str, int]:
         """How many of an event's deliveries are in each state."""
         report = await event_report(self.store, EventId(read("event", event_id)))
-        return {state: number for state, number in report.deliveries.items() if number}
+        counts: dict[str, int] = msgspec.structs.asdict(report.deliveries)
+        return {state: number for state, number in counts.items() if number}
 
     async def _unsettled(self) -> list[Delivery]:
         found: list[Delivery] = []
