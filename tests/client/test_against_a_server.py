@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from answering import eventually, receiving
-from hookline.client import ApiError, NewEvent, NotFound, Published
+from hookline.client import ApiError, ClientError, NewEvent, NotFound, Published
 from server_process import ServerProcess
 
 ODD_BYTES = '{ "b" : 1.50e+00, "a":"\\u00e9é",  "big": 123456789012345678901234567890 }'.encode()
@@ -46,6 +46,20 @@ def test_a_key_of_ones_own_makes_a_second_publish_a_duplicate(client, account):
     with pytest.raises(ApiError) as raised:
         client.publish("a", 2, account=account, idempotency_key="k")
     assert (raised.value.status, raised.value.code) == (422, "idempotency_conflict")
+
+
+def test_events_are_listed_and_large_payloads_are_only_in_the_event_itself(client, account):
+    small = client.publish("a", ODD_BYTES, account=account)
+    large = client.publish("b", b'"%s"' % (b"x" * 900_000), account=account, idempotency_key="large")
+    listed = {each.id: each for each in client.events(account=account)}
+    assert list(listed) == [large.id, small.id]
+    assert listed[small.id].body == ODD_BYTES
+    with pytest.raises(ClientError, match="900,002 bytes"):
+        _ = listed[large.id].body
+    assert len(client.event(large.id).body) == 900_002
+    assert [each.id for each in client.events(account=account, type="a")] == [small.id]
+    assert [each.id for each in client.events(account=account, idempotency_key="large")] == [large.id]
+    assert list(client.events(account=account, until=small.created_at)) == []
 
 
 def test_a_batch_comes_back_in_order_with_errors_in_their_places(client, account):

@@ -39,7 +39,8 @@ def asked() -> dict[str, tuple[str, Any]]:
     for ask, line, _ in CALLS:
         for request_line in sorted(SERVED, key=lambda each: "{" in each):  # fixed paths before those with ids
             if shape(request_line).fullmatch(line):
-                found[request_line] = (ask.__code__.co_names[-1], made(ask))
+                [method] = [name for name in ask.__code__.co_names if hasattr(SyncHooklineClient, name)]
+                found[request_line] = (method, made(ask))
                 break
     return found
 

@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from hookline.client.errors import ClientError
+
 _Item = TypeVar("_Item")
 
 MASK = "***"
@@ -43,19 +45,25 @@ class Event(Answer, frozen=True, kw_only=True):
     type: str
     account: str
     created_at: datetime
-    payload: msgspec.Raw = msgspec.Raw(b"null")
+    payload: msgspec.Raw = msgspec.Raw(b"null")  # in lists null if it is large
+    payload_bytes: int | None = None
     idempotency_key: str | None = None
     deliver_at: datetime | None = None
     deliveries: dict[str, int] = {}
 
     @property
     def body(self) -> bytes:
-        """The payload, byte for byte as it was published."""
-        return bytes(self.payload)
+        """The payload, byte for byte as it was published; ClientError in a list that has left it out."""
+        body = bytes(self.payload)
+        if self.payload_bytes is not None and len(body) != self.payload_bytes:
+            raise ClientError(
+                f"The list has left out {self.payload_bytes:,} bytes; event({self.id!r}) has them."
+            )
+        return body
 
     def json(self) -> Any:
         """The payload, decoded."""
-        return msgspec.json.decode(self.payload)
+        return msgspec.json.decode(self.body)
 
 
 class Replayed(Answer, frozen=True, kw_only=True):
@@ -95,6 +103,7 @@ class Endpoint(Answer, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     metadata: dict[str, Any] = {}
     signing: str = "standard"
+    signature: str | None = None
     timeout_ms: int | None = None
     max_redirects: int = 0
     max_in_flight: int | None = None
@@ -197,6 +206,7 @@ class Attempt(Answer, frozen=True, kw_only=True):
 
     id: str
     number: int
+    delivery_id: str | None = None
     at: datetime | None = None
     status: int | None = None
     duration_ms: float | None = None

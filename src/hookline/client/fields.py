@@ -31,6 +31,7 @@ class EndpointFields(_Settings, total=False):
 
     account: str
     secret: str
+    signature: Literal["v1", "v1a"]  # v1a: ed25519
 
 
 class EndpointChanges(_Settings, total=False):
