@@ -102,6 +102,17 @@ CALLS = [
     (lambda c: c.health(), "GET /v1/health", SAFE),
     (lambda c: c.alerts(), "GET /v1/alerts", SAFE),
     (lambda c: c.workers(), "GET /v1/workers", SAFE),
+    (lambda c: c.event_types(), "GET /v1/event-types", SAFE),
+    (lambda c: c.event_type("order.paid"), "GET /v1/event-types/order.paid", SAFE),
+    (lambda c: c.put_event_type("order.paid", schema={}), "PUT /v1/event-types/order.paid", SAFE),
+    (lambda c: c.delete_event_type("order.paid"), "DELETE /v1/event-types/order.paid", SAFE),
+    (lambda c: c.account("acme"), "GET /v1/accounts/acme", SAFE),
+    (lambda c: c.put_account("acme", notify={"email": None}), "PUT /v1/accounts/acme", SAFE),
+    (lambda c: c.portal_link("acme"), "POST /v1/accounts/acme/portal-link", NOT_SAFE),
+    (lambda c: c.keys(), "GET /v1/keys", SAFE),
+    (lambda c: c.key("key_1"), "GET /v1/keys/key_1", SAFE),
+    (lambda c: c.create_key(["read"]), "POST /v1/keys", NOT_SAFE),
+    (lambda c: c.revoke_key("key_1"), "DELETE /v1/keys/key_1", SAFE),
 ]
 
 

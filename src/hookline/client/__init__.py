@@ -2,6 +2,7 @@
 
 from hookline.client.aio.client import HooklineClient
 from hookline.client.answers import (
+    Account,
     Alert,
     Analysis,
     Attempt,
@@ -9,13 +10,16 @@ from hookline.client.answers import (
     Delivery,
     Endpoint,
     Event,
+    EventType,
     Health,
     Job,
+    Key,
     Page,
     Published,
     Replayed,
     Secret,
     Stats,
+    Trial,
     Worker,
 )
 from hookline.client.blocking.client import SyncHooklineClient
@@ -23,6 +27,7 @@ from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable,
 from hookline.client.publishing import NewEvent
 
 __all__ = [
+    "Account",
     "Alert",
     "Analysis",
     "ApiError",
@@ -32,9 +37,11 @@ __all__ = [
     "Delivery",
     "Endpoint",
     "Event",
+    "EventType",
     "Health",
     "HooklineClient",
     "Job",
+    "Key",
     "NewEvent",
     "NotFound",
     "Page",
@@ -43,6 +50,7 @@ __all__ = [
     "Secret",
     "Stats",
     "SyncHooklineClient",
+    "Trial",
     "Unavailable",
     "UnexpectedAnswer",
     "Unreachable",

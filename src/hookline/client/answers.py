@@ -120,10 +120,25 @@ class Endpoint(Answer, frozen=True, kw_only=True):
         return _without_secrets(self, "secret")
 
 
+class OldSecret(Answer, frozen=True, kw_only=True):
+    """The secret before, while it still signs."""
+
+    secret: str
+    signature: str | None = None
+    public_key: str | None = None
+    valid_until: datetime | None = None
+
+    def __repr__(self) -> str:
+        return _without_secrets(self, "secret")
+
+
 class Secret(Answer, frozen=True, kw_only=True):
     """What an endpoint's requests are signed with."""
 
     secret: str
+    signature: str | None = None
+    public_key: str | None = None  # of ed25519: all that the receiver needs
+    old: OldSecret | None = None
 
     def __repr__(self) -> str:
         return _without_secrets(self, "secret")
@@ -220,6 +235,16 @@ class Attempt(Answer, frozen=True, kw_only=True):
     late: bool = False
 
 
+class Trial(Answer, frozen=True, kw_only=True):
+    """The delivery of a test event."""
+
+    id: str  # of the delivery
+    event_id: str
+    endpoint_id: str | None = None
+    account: str | None = None
+    event_type: str | None = None
+
+
 class Job(Answer, frozen=True, kw_only=True):
     """A bulk replay or discard; one that was only tried out has no id."""
 
@@ -303,6 +328,52 @@ class Worker(Answer, frozen=True, kw_only=True):
     lanes: int = 0
     in_flight: int = 0
     delivered_per_s: float | None = None
+
+
+class EventType(Answer, frozen=True, kw_only=True):
+    """What was said about a type of events."""
+
+    name: str
+    description: str = ""
+    schema: dict[str, Any] | bool | None = None  # payloads have to fit it; None: every shape will do
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+class Notify(Answer, frozen=True, kw_only=True):
+    """Where an account is told about trouble."""
+
+    email: str | None = None
+    webhook: str | None = None
+    slack: str | None = None
+
+    def __repr__(self) -> str:
+        return _without_secrets(self, "webhook", "slack")  # whoever knows them can write there
+
+
+class Account(Answer, frozen=True, kw_only=True):
+    """An account and what was said about it."""
+
+    id: str
+    notify: Notify = Notify()
+    endpoints: int | None = None
+    updated_at: datetime | None = None
+
+
+class Key(Answer, frozen=True, kw_only=True):
+    """An API key; `key` itself is only in the answer to its creation."""
+
+    id: str
+    scopes: list[str]
+    name: str = ""
+    hint: str = ""
+    account: str | None = None  # None: good for all of them
+    created_at: datetime | None = None
+    revoked_at: datetime | None = None
+    key: str | None = None
+
+    def __repr__(self) -> str:
+        return _without_secrets(self, "key")
 
 
 def _without_secrets(answer: Answer, *hidden: str) -> str:

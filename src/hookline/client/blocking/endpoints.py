@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Unpack
 
 from hookline.client import call as calls
-from hookline.client.answers import Delivery, Endpoint, Secret, Stats
+from hookline.client.answers import Delivery, Endpoint, Secret, Stats, Trial
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.fields import EndpointChanges, EndpointFields
@@ -72,17 +72,24 @@ class EndpointCalls(Sends):
         """Close its circuit: it is sent to again, beginning with one request."""
         return self._set_endpoint(id, "circuit/reset")
 
-    def test_endpoint(self, id: str) -> dict[str, Any]:
-        """Send it a test event."""
-        return self.send(calls.post(f"/v1/endpoints/{step(id)}/test", dict[str, Any]))
+    def test_endpoint(self, id: str) -> Trial:
+        """Send a test event to it alone."""
+        return self.send(calls.post(f"/v1/endpoints/{step(id)}/test", Trial))
 
     def endpoint_secret(self, id: str) -> Secret:
         """What its requests are signed with."""
         return self.send(calls.get(f"/v1/endpoints/{step(id)}/secret", Secret))
 
-    def rotate_secret(self, id: str, *, overlap_s: float | None = None) -> Secret:
+    def rotate_secret(
+        self,
+        id: str,
+        *,
+        overlap_s: int | None = None,
+        secret: str | None = None,
+        signature: str | None = None,
+    ) -> Secret:
         """Sign with a new secret; for the overlap with the old one too."""
-        fields = calls.said(overlap_s=overlap_s)
+        fields = calls.said(overlap_s=overlap_s, secret=secret, signature=signature)
         return self.send(calls.post(f"/v1/endpoints/{step(id)}/secret/rotate", Secret, fields))
 
     def endpoint_stats(self, id: str, *, window: str | None = None) -> Stats:
