@@ -2,28 +2,21 @@
 
 from hookline.client.aio.client import HooklineClient
 from hookline.client.answers import (
-    Account,
-    Alert,
-    Analysis,
     Attempt,
     Circuit,
     Delivery,
     Endpoint,
     Event,
-    EventType,
-    Health,
     Job,
-    Key,
     Page,
     Published,
     Replayed,
     Secret,
-    Stats,
     Trial,
-    Worker,
 )
 from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
+from hookline.client.overview import Account, Alert, Analysis, EventType, Health, Key, Stats, Worker
 from hookline.client.publishing import NewEvent
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What do the server's answers look like to a program?
+"""What do events, endpoints and deliveries look like to a program?
 
 Fields that the server may gain are ignored, and those it may lack have a default: a client and a server of
 different versions understand each other.
@@ -117,7 +117,7 @@ class Endpoint(Answer, frozen=True, kw_only=True):
     secret: str | None = None
 
     def __repr__(self) -> str:
-        return _without_secrets(self, "secret")
+        return without_secrets(self, "secret")
 
 
 class OldSecret(Answer, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class OldSecret(Answer, frozen=True, kw_only=True):
     valid_until: datetime | None = None
 
     def __repr__(self) -> str:
-        return _without_secrets(self, "secret")
+        return without_secrets(self, "secret")
 
 
 class Secret(Answer, frozen=True, kw_only=True):
@@ -141,23 +141,7 @@ class Secret(Answer, frozen=True, kw_only=True):
     old: OldSecret | None = None
 
     def __repr__(self) -> str:
-        return _without_secrets(self, "secret")
-
-
-class Stats(Answer, frozen=True, kw_only=True):
-    """How an endpoint has been answering; figures of no samples are None."""
-
-    samples: int
-    p50_ms: float | None = None
-    p95_ms: float | None = None
-    p99_ms: float | None = None
-    mean_ms: float | None = None
-    success_rate: float | None = None
-    slow: bool = False
-    by_status: dict[str, int] = {}
-    pending: int = 0
-    dead: int = 0
-    series: list[dict[str, Any]] = []
+        return without_secrets(self, "secret")
 
 
 class Failure(Answer, frozen=True, kw_only=True):
@@ -259,124 +243,8 @@ class Job(Answer, frozen=True, kw_only=True):
     finished_at: datetime | None = None
 
 
-class Pattern(Answer, frozen=True, kw_only=True):
-    """What an endpoint's dead letters have in common."""
-
-    endpoint_id: str
-    count: int
-    url: str | None = None
-    error: str | None = None
-    status: int | None = None
-    first_at: datetime | None = None
-    last_at: datetime | None = None
-    mean_attempts: float | None = None
-    pattern: str = "mixed"
-    advice: str = ""
-
-
-class Analysis(Answer, frozen=True, kw_only=True):
-    """Why deliveries died in a window."""
-
-    window: str
-    data: list[Pattern]
-
-
-class Health(Answer, frozen=True, kw_only=True):
-    """How the whole installation is doing; counts may be 5 seconds old (`as_of`)."""
-
-    pending: int
-    awaiting_retry: int = 0
-    in_flight: int = 0
-    dead: int = 0
-    delivered_last_hour: int = 0
-    failed_last_hour: int = 0
-    oldest_pending_age_s: float | None = None
-    oldest_due_age_s: float | None = None
-    mean_response_ms_last_hour: float | None = None
-    delivery_rate: float | None = None
-    end_to_end_ms: dict[str, float | None] = {}
-    circuits_open: int = 0
-    workers: int = 0
-    as_of: datetime | None = None
-
-
-class Alert(Answer, frozen=True, kw_only=True):
-    """Something an operator should look at."""
-
-    id: str
-    kind: str
-    state: str
-    account: str | None = None
-    endpoint_id: str | None = None
-    since: datetime | None = None
-    resolved_at: datetime | None = None
-    value: float | None = None
-    threshold: float | None = None
-    message: str = ""
-
-
-class Worker(Answer, frozen=True, kw_only=True):
-    """A process that delivers."""
-
-    id: str
-    state: str
-    host: str | None = None
-    pid: int | None = None
-    version: str | None = None
-    started_at: datetime | None = None
-    heartbeat_at: datetime | None = None
-    lanes: int = 0
-    in_flight: int = 0
-    delivered_per_s: float | None = None
-
-
-class EventType(Answer, frozen=True, kw_only=True):
-    """What was said about a type of events."""
-
-    name: str
-    description: str = ""
-    schema: dict[str, Any] | bool | None = None  # payloads have to fit it; None: every shape will do
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-
-
-class Notify(Answer, frozen=True, kw_only=True):
-    """Where an account is told about trouble."""
-
-    email: str | None = None
-    webhook: str | None = None
-    slack: str | None = None
-
-    def __repr__(self) -> str:
-        return _without_secrets(self, "webhook", "slack")  # whoever knows them can write there
-
-
-class Account(Answer, frozen=True, kw_only=True):
-    """An account and what was said about it."""
-
-    id: str
-    notify: Notify = Notify()
-    endpoints: int | None = None
-    updated_at: datetime | None = None
-
-
-class Key(Answer, frozen=True, kw_only=True):
-    """An API key; `key` itself is only in the answer to its creation."""
-
-    id: str
-    scopes: list[str]
-    name: str = ""
-    hint: str = ""
-    account: str | None = None  # None: good for all of them
-    created_at: datetime | None = None
-    revoked_at: datetime | None = None
-    key: str | None = None
-
-    def __repr__(self) -> str:
-        return _without_secrets(self, "key")
-
-
-def _without_secrets(answer: Answer, *hidden: str) -> str:
+def without_secrets(answer: Answer, *hidden: str) -> str:
+    """What `repr` may show of an answer."""
     shown = (
         f"{name}={MASK if name in hidden and value is not None else repr(value)}"
         for name, value in ((name, getattr(answer, name)) for name in answer.__struct_fields__)

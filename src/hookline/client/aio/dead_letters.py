@@ -5,9 +5,10 @@ from typing import Unpack
 
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, Sends
-from hookline.client.answers import Analysis, Delivery, Job
+from hookline.client.answers import Delivery, Job
 from hookline.client.call import step
 from hookline.client.fields import DeadLetterFilter
+from hookline.client.overview import Analysis
 
 
 class DeadLetterCalls(Sends):

@@ -6,9 +6,10 @@ from typing import Unpack
 
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, Sends
-from hookline.client.answers import Delivery, Endpoint, Secret, Stats, Trial
+from hookline.client.answers import Delivery, Endpoint, Secret, Trial
 from hookline.client.call import step
 from hookline.client.fields import EndpointChanges, EndpointFields
+from hookline.client.overview import Stats
 
 
 class EndpointCalls(Sends):

@@ -5,8 +5,8 @@ from typing import Any
 
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, Sends
-from hookline.client.answers import Account, Alert, EventType, Health, Key, Worker
 from hookline.client.call import step
+from hookline.client.overview import Account, Alert, EventType, Health, Key, Worker
 
 
 class InstallationCalls(Sends):

@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Unpack
 
 from hookline.client import call as calls
-from hookline.client.answers import Analysis, Delivery, Job
+from hookline.client.answers import Delivery, Job
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.fields import DeadLetterFilter
+from hookline.client.overview import Analysis
 
 
 class DeadLetterCalls(Sends):

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hookline.client import call as calls
-from hookline.client.answers import Account, Alert, EventType, Health, Key, Worker
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
+from hookline.client.overview import Account, Alert, EventType, Health, Key, Worker
 
 
 class InstallationCalls(Sends):
