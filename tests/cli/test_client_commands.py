@@ -380,6 +380,23 @@ def test_a_person_sees_a_bar_and_is_asked_before_anything_is_given_up(shell):
     assert len(ids) == 10
 
 
+def test_a_person_sees_a_table_that_fits_and_a_pipe_gets_everything(shell):
+    long = "https://hooks.example.com/" + "x" * 100
+    id = shell.json("endpoints", "create", long, "--event", "*", "--account", "long", "--signing", "classic")[
+        "id"
+    ]
+    code, seen = on_a_terminal(shell, "endpoints", "list", "--account", "long")
+    assert (code, long in seen, f"{long[:59]}…" in seen) == (0, False, True), seen
+    assert seen.startswith("\x1b[1mID ")
+    piped = shell("endpoints", "list", "--account", "long").stdout
+    assert (long in piped, "\x1b" in piped) == (True, False)
+    code, seen = on_a_terminal(shell, "endpoints", "delete", id, answer=b"n\n")
+    assert (code, "nothing was done" in seen) == (1, True), seen
+    code, seen = on_a_terminal(shell, "endpoints", "delete", id, answer=b"y\n")
+    assert code == 0, seen
+    assert_ends(shell("endpoints", "show", id), 4)
+
+
 def test_control_characters_do_not_reach_a_terminal(shell):
     created = shell.json(
         *("endpoints", "create", "https://hooks.example.com/", "--event", "*", "--account", "escape"),

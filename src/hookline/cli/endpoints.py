@@ -47,6 +47,7 @@ def _fields(command: Any) -> Any:
             "--retry", metavar="PRESET|JSON", help="Such as brisk, [0, 5, 60], or the API's object."
         ),
         click.option("--rate", type=float, metavar="N", help="Requests per second at most."),
+        click.option("--signing", help="standard or classic."),
         click.option("--ordering", help="parallel or strict."),
         click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header to send."),
         click.option("--description", help="For people."),
@@ -142,6 +143,7 @@ def _said(
     description: str | None,
     headers: tuple[str, ...],
     ordering: str | None,
+    signing: str | None,
     rate: float | None,
     retry: str | None,
     fields: tuple[str, ...],
@@ -151,6 +153,7 @@ def _said(
         "description": description,
         "headers": dict(_split(each, ":", "--header") for each in headers) or None,
         "ordering": ordering,
+        "signing": signing,
         "rate_limit": None if rate is None else {"per_second": rate},
         "retry": None if retry is None else _retry(retry),
     }

@@ -5,12 +5,14 @@ never reaches a terminal with its control characters.
 """
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
-_WIDEST = 60
+_WIDEST = 60  # characters of a cell on a terminal; whoever reads a pipe gets all of them
 
 
 def print_json(value: Any) -> None:
@@ -38,10 +40,14 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     if not found:
         click.echo("Nothing.", err=True)
         return
-    table = [[_cell(_field(row, column.rpartition("=")[2])) for column in columns] for row in found]
+    on_terminal = sys.stdout.isatty()
+    table = [
+        [_cell(_field(row, column.rpartition("=")[2]), cut=on_terminal) for column in columns]
+        for row in found
+    ]
     names = [column.partition("=")[0].upper() for column in columns]
     widths = [max(len(row[place]) for row in [names, *table]) for place in range(len(columns))]
-    click.echo(_line(names, widths))
+    click.echo(_bold(_line(names, widths)) if on_terminal else _line(names, widths))
     for row in table:
         click.echo(_line(row, widths))
 
@@ -73,9 +79,13 @@ def _field(row: Mapping[str, Any], column: str) -> Any:
     return value
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, *, cut: bool) -> str:
     text = printable(_text(value)) or "-"
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return text[: _WIDEST - 1] + "…" if cut and len(text) > _WIDEST else text
+
+
+def _bold(text: str) -> str:
+    return text if "NO_COLOR" in os.environ else click.style(text, bold=True)
 
 
 def _text(value: Any) -> str:
