@@ -46,11 +46,14 @@ class ServerProcess:
         self._errors = cwd / f"stderr-{id(self)}"
         self.url = ""
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 self._command, cwd=self._cwd, env=self._env, stdout=subprocess.DEVNULL, stderr=errors
             )
+
+    def __enter__(self) -> Self:
+        self.start()
         try:
             self.wait_for_line(r"listening on ")
         except BaseException:

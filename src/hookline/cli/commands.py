@@ -11,6 +11,7 @@ ABOUT = "hookline sends webhooks and does not lose them."
 SECTIONS = {
     "Run it": (
         ("serve", "operating", "Run the API and deliver."),
+        ("worker", "operating", "Deliver, without the API: any number on one PostgreSQL."),
         ("migrate", "operating", "Bring the database's schema up to date."),
         ("doctor", "doctor", "Say what is wrong here, and what to do about it."),
         ("config", "settings", "Settings: what is in force, and where it comes from."),

@@ -30,6 +30,18 @@ def serve(**flags: Any) -> None:
 
 
 @click.command()
+@click.option("--dev", is_flag=True, default=None, help="Private networks allowed.")
+@database_option
+def worker(**flags: Any) -> None:
+    """Deliver, without the API: any number on one PostgreSQL."""
+    with Errors():
+        found = settings(flags)
+        from hookline.cli.work import run
+
+        run(found)
+
+
+@click.command()
 @database_option
 @json_option
 def migrate(as_json: bool, **flags: Any) -> None:

@@ -28,6 +28,8 @@ from hookline.cli.showing import counted, print_json
 def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields: str | None) -> None:
     """Publish an event. PAYLOAD is JSON; read from standard input without it."""
     with Errors():
+        if payload == "-" and sys.stdin.isatty():
+            click.echo("Type the payload, a JSON value, and end it with Ctrl-D.", err=True)
         given = sys.stdin.buffer.read() if payload == "-" else payload.encode()
         said = {"type": event_type} | {name: value for name, value in fields.items() if value is not None}
         # Put together by hand, so that the payload's bytes stay as they are.

@@ -1,15 +1,10 @@
 """How does the server process live and end?
 
-It binds its port, opens the database, listens and says so. The first SIGTERM or SIGINT stops accepting and
-drains; a second one ends the process on the spot, which loses nothing: what was not settled is sent again.
+It binds its port, opens the database, listens and says so. Told to stop, it accepts no more and drains.
 """
 
 import asyncio
-import gc
-import os
-import signal
 import socket
-import sys
 from ipaddress import ip_address
 
 import click
@@ -17,17 +12,14 @@ import uvloop
 
 from hookline.api.app import Api
 from hookline.api.server import ApiServer
-from hookline.app import Hookline, store_for
+from hookline.app import Hookline
 from hookline.cli import logs
-from hookline.cli.showing import counted
+from hookline.cli.lifetime import on_signals, prepare, say_stopped, say_stopping, spare_the_collector
 from hookline.config import Settings
-from hookline.errors import ConfigError, HooklineError, SchemaMissing
+from hookline.errors import ConfigError, HooklineError
 from hookline.version import VERSION
 
-GC_AFTER = 10_000  # objects; events and deliveries come and go by the thousand and hold no cycles
 DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
-STOPPED = "hookline has stopped."
-UNDRAINED = "hookline has stopped before all was answered; what is left is sent again after the next start."
 
 
 class CannotListen(HooklineError):
@@ -76,11 +68,11 @@ def _listener(settings: Settings) -> socket.socket:
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
     stopping = asyncio.Event()
-    _on_signals(stopping)
-    await _prepare(settings.database)
+    on_signals(stopping)
+    await prepare(settings.database)
     hookline = Hookline(settings=settings, kind="serve")
     await hookline.start()
-    _spare_the_collector()
+    spare_the_collector()
     server = ApiServer(Api(hookline), hookline.clock)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -89,18 +81,11 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         await _either(stopping, serving)
     finally:
         server.leave()
-        click.echo(_stopping(hookline.worker.dispatcher.in_flight, within=settings.drain_s), err=True)
+        say_stopping(hookline)
         await asyncio.wait({serving}, timeout=DRAIN_BEGINS_S)
         is_drained = await hookline.stop()
         await serving
-        click.echo(STOPPED if is_drained else UNDRAINED, err=True)
-
-
-def _spare_the_collector() -> None:
-    """What was built at the start stays: the garbage collector need not look at it again and again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_AFTER, 20, 100)
+        say_stopped(is_drained=is_drained)
 
 
 async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
@@ -111,41 +96,6 @@ async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
     if serving.done():
         await serving
         raise CannotListen("the server ended by itself.")
-
-
-async def _prepare(database: str) -> None:
-    """Bring up the schema of an embedded database, and of a shared one that is empty.
-
-    Nothing else is done to a shared one: other processes, of another version, may be using it.
-    """
-    store = store_for(database)
-    if database.startswith("sqlite:"):
-        await store.migrate()
-        return
-    try:
-        await store.open(serve=False)
-    except SchemaMissing:
-        await store.migrate()
-    finally:
-        await store.close()
-
-
-def _on_signals(stopping: asyncio.Event) -> None:
-    def stop() -> None:
-        if stopping.is_set():
-            sys.stderr.flush()
-            os._exit(1)
-        stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-
-
-def _stopping(in_flight: int, *, within: float) -> str:
-    if in_flight == 0:
-        return "hookline is stopping; nothing is under way."
-    under_way = counted(in_flight, "request", "requests")
-    return f"hookline is stopping: {under_way} under way, {within:g} s at most; a second signal ends it now."
 
 
 def _greeting(settings: Settings, listener: socket.socket) -> str:

@@ -1,0 +1,74 @@
+"""How does a process that stays begin and end?
+
+The first SIGTERM or SIGINT begins the end: it finishes what is under way and says so. A second one ends the
+process on the spot, which loses nothing: what was not settled is sent again.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+
+import click
+
+from hookline.app import Hookline, store_for
+from hookline.cli.showing import counted
+from hookline.errors import SchemaMissing
+
+GC_AFTER = 10_000  # objects; events and deliveries come and go by the thousand and hold no cycles
+STOPPED = "hookline has stopped."
+UNDRAINED = "hookline has stopped before all was answered; what is left is sent again after the next start."
+
+
+def on_signals(stopping: asyncio.Event) -> None:
+    """Set the event at the first signal, end at the second."""
+
+    def stop() -> None:
+        if stopping.is_set():
+            sys.stderr.flush()
+            os._exit(1)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+async def prepare(database: str) -> None:
+    """Bring up the schema of an embedded database, and of a shared one that is empty.
+
+    Nothing else is done to a shared one: other processes, of another version, may be using it.
+    """
+    store = store_for(database)
+    if database.startswith("sqlite:"):
+        await store.migrate()
+        return
+    try:
+        await store.open(serve=False)
+    except SchemaMissing:
+        await store.migrate()
+    finally:
+        await store.close()
+
+
+def spare_the_collector() -> None:
+    """What was built at the start stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_AFTER, 20, 100)
+
+
+def say_stopping(hookline: Hookline) -> None:
+    """What is still to be finished."""
+    in_flight = hookline.worker.dispatcher.in_flight
+    if in_flight == 0:
+        click.echo("hookline is stopping; nothing is under way.", err=True)
+        return
+    under_way = f"{counted(in_flight, 'request', 'requests')} under way"
+    within = f"{hookline.settings.drain_s:g} s at most"
+    click.echo(f"hookline is stopping: {under_way}, {within}; a second signal ends it now.", err=True)
+
+
+def say_stopped(*, is_drained: bool) -> None:
+    """How it ended."""
+    click.echo(STOPPED if is_drained else UNDRAINED, err=True)

@@ -1,0 +1,38 @@
+"""How does a process live that delivers and answers nobody?
+
+As a server does, without the API: on PostgreSQL any number of them share the lanes with each other and with
+servers; an SQLite file has one process, and this may be it.
+"""
+
+import asyncio
+
+import click
+import uvloop
+
+from hookline.app import Hookline
+from hookline.cli import logs
+from hookline.cli.lifetime import on_signals, prepare, say_stopped, say_stopping, spare_the_collector
+from hookline.config import Settings, without_password
+from hookline.version import VERSION
+
+
+def run(settings: Settings) -> None:
+    """Deliver until told to stop."""
+    logs.configure()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_work(settings))
+
+
+async def _work(settings: Settings) -> None:
+    stopping = asyncio.Event()
+    on_signals(stopping)
+    await prepare(settings.database)
+    hookline = Hookline(settings=settings, kind="worker")
+    await hookline.start()
+    spare_the_collector()
+    click.echo(f"hookline {VERSION} delivering from {without_password(settings.database)}", err=True)
+    try:
+        await stopping.wait()
+    finally:
+        say_stopping(hookline)
+        say_stopped(is_drained=await hookline.stop())

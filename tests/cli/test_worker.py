@@ -1,0 +1,66 @@
+"""Does a worker deliver what servers accepted, and answer nobody?"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+
+from answering import eventually, receiving
+from server_process import COMMAND, ServerProcess, run
+
+
+class WorkerProcess(ServerProcess):
+    """A real `hookline worker`."""
+
+    def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+        super().__init__(cwd=cwd, env=env)
+        self._command = [*COMMAND, "worker", *arguments]
+
+    def __enter__(self) -> Self:
+        self.start()
+        self.wait_for_line(r"delivering from ")
+        return self
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    return "sqlite:///hooks.db" if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+
+
+def test_what_a_server_accepted_is_delivered_by_a_worker(tmp_path, database):
+    flags = ("--dev", "--database", database)
+    with receiving() as receiver:
+        with (
+            ServerProcess(*flags, cwd=tmp_path) as server,
+            httpx.Client(base_url=server.url, trust_env=False) as client,
+        ):
+            endpoint = {"url": f"{receiver.url}/200/x", "events": ["*"]}
+            assert client.post("/v1/endpoints", json=endpoint).status_code == 201
+            # Due when the server is long dead.
+            later = (datetime.now(UTC) + timedelta(seconds=3)).isoformat()
+            event = {"type": "a", "payload": 1, "deliver_at": later}
+            assert client.post("/v1/events", json=event).status_code == 202
+            server.kill()
+            assert receiver.requests == []
+        soon = {"HOOKLINE_HEARTBEAT_S": "0.4", "HOOKLINE_TAKEOVER_S": "2"}
+        with WorkerProcess(*flags, cwd=tmp_path, env=soon) as worker:
+            eventually(lambda: receiver.at("/200/x") or None)
+            assert worker.stop() == 0
+            lines = worker.stderr.splitlines()
+    assert f"hookline 0.1.0 delivering from {database}" in lines
+    assert lines[-1] == "hookline has stopped."
+
+
+def test_an_sqlite_file_has_one_process(tmp_path):
+    with WorkerProcess("--dev", cwd=tmp_path) as worker:
+        second = run("worker", "--dev", cwd=tmp_path)
+        assert (second.returncode, "one process serves an SQLite file" in second.stderr) == (1, True)
+        assert worker.stop() == 0
+
+
+def test_a_database_that_does_not_answer_is_unreachable(tmp_path):
+    result = run("worker", "--database", "postgresql://me:canary@127.0.0.1:1/x", cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n"), "canary" in result.stderr) == (3, 1, False)
