@@ -173,6 +173,10 @@ def test_an_event_is_replayed(shell):
     eventually(lambda: shell.receiver.at("/200/twice") or None)
     delivery = "dlv_" + event.removeprefix("evt_")
     eventually(lambda: shell.json("deliveries", "show", delivery)["state"] == "delivered" or None)
+    dry = shell("replay", event, "--dry-run")
+    assert (dry.returncode, dry.stdout, dry.stderr) == (0, f"{delivery}\n", "1 would be replayed.\n")
+    for nothing in (["--state", "dead"], ["--endpoint", f"ep_{UNKNOWN}"]):
+        assert shell.json("replay", event, "--dry-run", *nothing)["replayed"] == 0
     result = shell("replay", event)
     assert (result.returncode, result.stdout, result.stderr) == (0, f"{delivery}\n", "1 replayed.\n")
     eventually(lambda: len(shell.receiver.at("/200/twice")) == 2 or None)

@@ -6,7 +6,15 @@ import click
 
 from hookline.cli.deliveries import ATTEMPT_COLUMNS, DELIVERY_COLUMNS
 from hookline.cli.exits import Errors
-from hookline.cli.options import connect, json_option, limit_option, path_step, read_past, url_option
+from hookline.cli.options import (
+    connect,
+    dry_run_option,
+    json_option,
+    limit_option,
+    path_step,
+    read_past,
+    url_option,
+)
 from hookline.cli.showing import print_fields, print_json, print_rows
 
 STATES = ("pending", "delivered", "dead", "cancelled")
@@ -72,20 +80,38 @@ def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
 @click.argument("event_id")
 @click.option("--endpoint", "endpoint_id", metavar="ID", help="Only the delivery to this endpoint.")
 @click.option("--state", "states", multiple=True, help="Only those that are delivered, dead or cancelled.")
+@dry_run_option
 @url_option
 @json_option
 def replay(
-    event_id: str, endpoint_id: str | None, states: tuple[str, ...], url: str | None, as_json: bool
+    event_id: str,
+    endpoint_id: str | None,
+    states: tuple[str, ...],
+    dry_run: bool,
+    url: str | None,
+    as_json: bool,
 ) -> None:
     """Bring an event's deliveries once more, whatever became of them."""
     with Errors():
-        body: dict[str, Any] = {} if endpoint_id is None else {"endpoint_id": endpoint_id}
-        if states:
-            body["states"] = list(states)
-        answer = connect(url).post(f"/v1/events/{path_step(event_id)}/replay", body)
+        client = connect(url)
+        path = f"/v1/events/{path_step(event_id)}"
+        if dry_run:
+            found = [
+                each["id"]
+                for each in client.pages(f"{path}/deliveries", limit=None)
+                if endpoint_id in (None, each["endpoint_id"]) and each["state"] in (states or STATES[1:])
+            ]
+            answer: dict[str, Any] = {"replayed": len(found), "deliveries": found}
+            done = "would be replayed"
+        else:
+            body: dict[str, Any] = {} if endpoint_id is None else {"endpoint_id": endpoint_id}
+            if states:
+                body["states"] = list(states)
+            answer = client.post(f"{path}/replay", body)
+            done = "replayed"
         if as_json:
             print_json(answer)
             return
-        click.echo(f"{answer['replayed']:,} replayed.", err=True)
+        click.echo(f"{answer['replayed']:,} {done}.", err=True)
         for id in answer["deliveries"]:
             click.echo(id)
