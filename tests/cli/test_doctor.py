@@ -183,6 +183,12 @@ def test_a_bad_setting_is_the_first_thing_to_mend(tmp_path):
     assert "HOOKLINE_POLL_S" in found["configuration"][1]
 
 
+def test_secrets_that_are_not_sealed_are_named(tmp_path):
+    level, _, step = examined(tmp_path)[1]["secret_key"]
+    assert (level, "HOOKLINE_SECRET_KEY" in (step or "")) == ("warn", True)
+    assert examined(tmp_path, env={"HOOKLINE_SECRET_KEY": "k" * 32})[1]["secret_key"][0] == "ok"
+
+
 def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path):
     file = tmp_path / "hookline.toml"
     file.write_text(f'api_key = "{KEY}"\n')
@@ -250,7 +256,7 @@ def test_what_is_wrong_with_a_postgresql_is_named(postgres_server, tmp_path):
     assert (found["durability"][0], found["schema"][0], found["rights"][0]) == ("bad", "bad", "bad")
     assert "synchronous_commit=off" in found["durability"][1]
     assert found["schema"][2] == "run `hookline migrate`"
-    assert "DELETE on attempts" in found["rights"][1]
+    assert "the user lacks DELETE on accounts, INSERT on accounts" in found["rights"][1]
 
 
 def test_a_database_that_is_not_there_is_bad(postgres_server, tmp_path):

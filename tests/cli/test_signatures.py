@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook
 
+from hookline.model import Signature
 from hookline.receiver import verify
+from hookline.signing import new_secret, public_key_of
 from server_process import CEILING_S, COMMAND, environment, run
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -35,6 +37,17 @@ def test_what_is_signed_by_hand_is_believed_by_receivers(tmp_path):
     assert verify(SECRET, headers, BODY).event_type == "order.paid"
     classic = with_input("sign", "--secret", CLASSIC, "--style", "classic", "--json", cwd=tmp_path)
     assert verify(CLASSIC, json.loads(classic.stdout), BODY).id.startswith("msg_")
+
+
+def test_a_key_pair_signs_and_its_public_half_verifies(tmp_path):
+    secret = new_secret(Signature.V1A)
+    (tmp_path / "body").write_bytes(BODY)
+    headers = run("sign", "--secret", secret, "--json", "body", cwd=tmp_path).stdout
+    assert json.loads(headers)["webhook-signature"].startswith("v1a,")
+    (tmp_path / "headers").write_text(headers)
+    check = ("verify", "--headers", "headers", "body", "--secret")
+    assert run(*check, public_key_of(secret), cwd=tmp_path).returncode == 0
+    assert run(*check, public_key_of(new_secret(Signature.V1A)), cwd=tmp_path).returncode == 1
 
 
 def test_a_signature_is_the_same_each_time(tmp_path):

@@ -88,23 +88,30 @@ def _headers(secret: str, body: bytes, *, style: str, event_id: str | None, at: 
     from hookline import rfc3339
     from hookline.clock import SystemClock
     from hookline.errors import Invalid
-    from hookline.model import Signing
-    from hookline.signing import Mac, key_of, sign_classic, sign_standard
+    from hookline.model import Signature, Signing
+    from hookline.signing import (
+        Ed25519,
+        Mac,
+        key_of,
+        sign_classic,
+        sign_standard,
+        sign_with_key,
+        signature_of,
+    )
 
-    try:
-        mac = Mac(key_of(secret, Signing(style)))
-    except Invalid as error:
-        raise CommandError(f"--secret: {error.detail}", USAGE) from None
     now = int(SystemClock().wall() if at is None else rfc3339.read(at))
     id = _checked(event_id) if event_id is not None else _new_id()
-    if style == "standard":
-        signature = sign_standard(mac, id, now, body)
-        return {"webhook-id": id, "webhook-timestamp": str(now), "webhook-signature": signature}
-    return {
-        "x-event-id": id,
-        "x-webhook-timestamp": str(now),
-        "x-webhook-signature": sign_classic(mac, body),
-    }
+    try:
+        if style == "classic":
+            signature = sign_classic(Mac(key_of(secret, Signing.CLASSIC)), body)
+            return {"x-event-id": id, "x-webhook-timestamp": str(now), "x-webhook-signature": signature}
+        if signature_of(secret, Signing.STANDARD) is Signature.V1A:
+            signature = sign_with_key(Ed25519(secret), id, now, body)
+        else:
+            signature = sign_standard(Mac(key_of(secret, Signing.STANDARD)), id, now, body)
+    except Invalid as error:
+        raise CommandError(f"--secret: {error.detail}", USAGE) from None
+    return {"webhook-id": id, "webhook-timestamp": str(now), "webhook-signature": signature}
 
 
 def _checked(id: str) -> str:

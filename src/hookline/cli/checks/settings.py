@@ -48,9 +48,7 @@ def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
 
 def check_secret_key(settings: Settings) -> Iterator[Finding]:
     """Are endpoints' secrets sealed at rest?"""
-    if "secret_key" not in settings.__struct_fields__:
-        return
-    if getattr(settings, "secret_key", None) is None:
+    if not settings.secret_key:
         yield warn(
             "secret_key",
             "endpoints' secrets are stored as they are",
