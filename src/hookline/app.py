@@ -24,7 +24,7 @@ from hookline.names import check_account, check_idempotency_key, check_type
 from hookline.net import Net, SystemNet
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
-from hookline.pipeline.intake import Draft, Intake, Published, Result
+from hookline.pipeline.intake import Done, Draft, Intake, Published, Result
 from hookline.pipeline.jobs import Jobs
 from hookline.pipeline.sender.http import HttpSender
 from hookline.pipeline.worker import Worker
@@ -168,6 +168,10 @@ class Hookline:
     async def accept(self, drafts: list[Draft]) -> list[Result]:
         """Publish many checked drafts; what was refused is an error in its place."""
         return await self._intake.accept(drafts)
+
+    def submit(self, drafts: list[Draft], done: Done) -> None:
+        """Publish many checked drafts, and be called back when they are durable; raises Overloaded."""
+        self._intake.submit(drafts, done)
 
     async def publish_draft(self, draft: Draft) -> Published:
         """Publish one checked draft."""

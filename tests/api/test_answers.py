@@ -26,7 +26,7 @@ from hookline.errors import (
     Unreadable,
     WrongState,
 )
-from hookline.pipeline.intake import Draft, Published
+from hookline.pipeline.intake import Done, Draft, Result
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,10 @@ pytestmark = pytest.mark.anyio
 class Broken(Hookline):
     """Fails where nobody expects it."""
 
-    async def publish_draft(self, draft: Draft) -> Published:
+    def submit(self, drafts: list[Draft], done: Done) -> None:
+        raise RuntimeError("canary")
+
+    async def accept(self, drafts: list[Draft]) -> list[Result]:
         raise RuntimeError("canary")
 
 

@@ -14,14 +14,16 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Router
 
 from hookline.api.admission import Admission
-from hookline.api.answer import Send, refuse
-from hookline.api.body import Disconnected, Receive
+from hookline.api.answer import JSON, Send, answer, refuse
+from hookline.api.body import Disconnected, Receive, read_body
 from hookline.api.calls import routes
 from hookline.api.problem import Refused
-from hookline.api.publish import Publish
+from hookline.api.publish import Asked, Headers, Way, ways
+from hookline.api.query import Query
 from hookline.api.routes import table
 from hookline.app import Hookline
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, TooLarge
+from hookline.pipeline.intake import Done
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})  # answered without a key; they say only ok or not
 
@@ -33,13 +35,14 @@ class Api:
 
     def __init__(self, hookline: Hookline) -> None:
         self._admission = Admission(hookline.settings)
-        publish = Publish(hookline)
-        self._publish = {"/v1/events": publish.single, "/v1/events/batch": publish.batch}
+        self._ways = ways(hookline)
+        self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
+        self._hookline = hookline
         self._router = Router(routes(table(hookline)), redirect_slashes=False)
         self._ids = map(f"req_{secrets.token_hex(8)}{{:08x}}".format, itertools.count(1))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        request_id = next(self._ids)
+        request_id = self.new_request_id()
         try:
             path = scope["path"]
             if path not in OPEN_PATHS:
@@ -47,11 +50,11 @@ class Api:
             if b"%" in scope["raw_path"]:
                 # No path of ours needs an escape, so none can stand for another one.
                 raise _nothing_here()
-            publish = self._publish.get(path)
-            if publish is None or scope["method"] != "POST":
+            way = self._ways.get(path)
+            if way is None or scope["method"] != "POST":
                 await self._route(scope, receive, send, request_id)
             else:
-                await publish(scope, receive, send, request_id=request_id)
+                await self._publish(way, scope, receive, send, request_id)
         except Disconnected:
             return
         except HooklineError as error:
@@ -59,6 +62,38 @@ class Api:
         except Exception as error:
             log.exception("request.failed", request_id=request_id, method=scope["method"], path=scope["path"])
             await refuse(error, receive=receive, send=send, request_id=request_id)
+
+    def new_request_id(self) -> str:
+        """An id that no other request has."""
+        return next(self._ids)
+
+    def publish_at_once(self, way: Way, headers: Headers, body: bytes, done: Done) -> Asked | None:
+        """What a publish that arrived whole asks for, handed in; None or an error: it must go the ordinary way."""
+        self._admission.check(headers)
+        way.check(headers)
+        if len(body) > way.limit_bytes:
+            return None
+        asked = way.read(headers, body)
+        if not asked.drafts:
+            return None
+        self._hookline.submit(asked.drafts, done)
+        return asked
+
+    async def _publish(
+        self, way: Way, scope: MutableMapping[str, Any], receive: Receive, send: Send, request_id: str
+    ) -> None:
+        if scope["query_string"]:
+            Query(scope["query_string"], ())
+        headers = scope["headers"]
+        try:
+            way.check(headers)
+            body = await read_body(receive, limit_bytes=way.limit_bytes)
+        except TooLarge:
+            raise way.too_large from None
+        asked = way.read(headers, body)
+        results = await self._hookline.accept(asked.drafts) if asked.drafts else []
+        shown = asked.answer(results, request_id=request_id)
+        await answer(send, 202, shown, request_id=request_id, headers=[JSON])
 
     async def _route(
         self, scope: MutableMapping[str, Any], receive: Receive, send: Send, request_id: str

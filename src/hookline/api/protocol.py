@@ -7,20 +7,17 @@ parser underneath has no limits of its own.
 import asyncio
 import re
 import secrets
-from functools import partial
 from typing import Any
 
 import msgspec
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from hookline.api.problem import Refused, describe, headers_for
 
 HEAD_LIMIT_BYTES = 64 << 10
 HEAD_WITHIN_S = 10.0
-
-ACCEPTED = "hookline.accepted"  # in an ASGI scope: answers a publish in one write instead of two
 
 _OFFER = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
 
@@ -51,34 +48,22 @@ class Protocol(HttpToolsProtocol):
             self.send_400_response(f"The request's headers have more than {HEAD_LIMIT_BYTES:,} bytes.")
 
     def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        self._head_since = None
+        self.end_head()
         super().on_headers_complete()
-        cycle = self.cycle
-        if cycle is not None and cycle.scope["method"] == "POST":
-            cycle.scope[ACCEPTED] = partial(self._answer_accepted, cycle)  # type: ignore[literal-required]
-
-    def _answer_accepted(self, cycle: RequestResponseCycle, body: bytes, request_id: str) -> bool:
-        """Answer 202 in one write instead of two messages; False: it must go the ordinary way."""
-        if cycle.disconnected or cycle.response_started or self.flow.write_paused:
-            return False
-        lines = b"".join([b"%b: %b\r\n" % line for line in self.server_state.default_headers])
-        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
-        self.transport.write(
-            b"HTTP/1.1 202 Accepted\r\n%b%bcontent-type: application/json\r\nrequest-id: %b\r\n"
-            b"content-length: %d\r\n\r\n%b" % (lines, closing, request_id.encode("ascii"), len(body), body)
-        )
-        cycle.response_started = cycle.response_complete = True
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            self.transport.close()
-        cycle.on_response()
-        return True
 
     def on_message_complete(self) -> None:
+        self.begin_head()
+        super().on_message_complete()
+
+    def begin_head(self) -> None:
+        """What comes next is a request line and headers."""
         self._is_in_head = True
         self._head_bytes = 0
-        super().on_message_complete()
+
+    def end_head(self) -> None:
+        """The headers are complete."""
+        self._is_in_head = False
+        self._head_since = None
 
     def hang_up_if_late(self, now: float) -> None:
         """Close a connection whose request line and headers do not come to an end. Looked at every second."""

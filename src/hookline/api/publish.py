@@ -1,97 +1,129 @@
-"""How do events come in over HTTP?
+"""What does a publish ask for, and how is it answered?
 
-The hot path: one read, one decode, one commit shared with whoever publishes at the same time, one write.
+The hot path: one decode, one commit shared with whoever publishes at the same time, one write. How the bytes come
+and go is somebody else's concern (shortcut.py, or app.py where a request does not arrive whole).
 """
 
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
 from hookline import ids, rfc3339
-from hookline.api.answer import JSON, Header, Send, answer
-from hookline.api.body import Receive, check_media, read_body
+from hookline.api.body import check_media
 from hookline.api.envelope import read_batch, read_publication
 from hookline.api.problem import describe
-from hookline.api.protocol import ACCEPTED
-from hookline.api.query import Query
 from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import HooklineError, Invalid, TooLarge
-from hookline.pipeline.intake import Draft, Published
+from hookline.pipeline.intake import Draft, Published, Result
 
 ENVELOPE_BYTES = 4_096  # room around a payload for the other fields
 
-_HEADERS: list[Header] = [JSON]
+Headers = Sequence[tuple[bytes, bytes]]
 
 
-class Publish:
-    """Answers `POST /v1/events` and `POST /v1/events/batch`."""
+class Asked(Protocol):
+    """What one request asks to publish."""
 
-    def __init__(self, hookline: Hookline) -> None:
-        settings = hookline.settings
-        self._hookline = hookline
+    drafts: list[Draft]
+
+    def answer(self, results: list[Result], *, request_id: str) -> bytes:
+        """The body of the 202; raises what refused the request as a whole."""
+
+
+class Way(Protocol):
+    """One of the two ways to publish."""
+
+    limit_bytes: int  # of a body
+    too_large: TooLarge  # what is said to a larger one
+
+    def check(self, headers: Headers) -> None:
+        """Raise unless a body comes that can be read."""
+
+    def read(self, headers: Headers, body: bytes) -> Asked:
+        """What is asked for; raises what is wrong with it."""
+
+
+def ways(hookline: Hookline) -> dict[str, Way]:
+    """The ways to publish, by path."""
+    settings, now = hookline.settings, hookline.clock.now
+    return {"/v1/events": _Single(settings, now), "/v1/events/batch": _Batch(settings, now)}
+
+
+class _Single:
+    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+        self._now = now
         self._payload_limit = settings.payload_limit_bytes
-        self._single_limit = settings.payload_limit_bytes + ENVELOPE_BYTES
-        self._batch_limit = settings.batch_limit_bytes
+        self.limit_bytes = settings.payload_limit_bytes + ENVELOPE_BYTES
+        # The payload's limit, whichever of the two is hit: one number to know.
+        self.too_large = TooLarge("A payload", limit_bytes=self._payload_limit)
 
-    async def single(
-        self, scope: MutableMapping[str, Any], receive: Receive, send: Send, *, request_id: str
-    ) -> None:
-        """One event."""
-        if scope["query_string"]:
-            Query(scope["query_string"], ())
-        headers = scope["headers"]
-        try:
-            check_media(headers, limit_bytes=self._single_limit)
-            key = _idempotency_key(headers)
-            body = await read_body(receive, limit_bytes=self._single_limit)
-        except TooLarge:
-            # The payload's limit, whichever of the two was hit: one number to know.
-            raise TooLarge("A payload", limit_bytes=self._payload_limit) from None
-        draft = read_publication(
-            body, header_key=key, limit_bytes=self._payload_limit, now=self._hookline.clock.now()
-        )
-        published = await self._hookline.publish_draft(draft)
-        await _accepted(scope, send, _shown(published), request_id)
+    def check(self, headers: Headers) -> None:
+        check_media(headers, limit_bytes=self.limit_bytes)
 
-    async def batch(
-        self, scope: MutableMapping[str, Any], receive: Receive, send: Send, *, request_id: str
-    ) -> None:
-        """Up to 1,000 events; a bad one does not stop the others."""
-        if scope["query_string"]:
-            Query(scope["query_string"], ())
-        headers = scope["headers"]
-        check_media(headers, limit_bytes=self._batch_limit)
+    def read(self, headers: Headers, body: bytes) -> "_One":
+        key = _idempotency_key(headers)
+        return _One(read_publication(body, header_key=key, limit_bytes=self._payload_limit, now=self._now()))
+
+
+class _One:
+    __slots__ = ("drafts",)
+
+    def __init__(self, draft: Draft) -> None:
+        self.drafts = [draft]
+
+    def answer(self, results: list[Result], *, request_id: str) -> bytes:
+        result = results[0]
+        if isinstance(result, HooklineError):
+            raise result
+        return _shown(result)
+
+
+class _Batch:
+    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+        self._now = now
+        self._payload_limit = settings.payload_limit_bytes
+        self.limit_bytes = settings.batch_limit_bytes
+        self.too_large = TooLarge("The body of this request", limit_bytes=self.limit_bytes)
+
+    def check(self, headers: Headers) -> None:
+        check_media(headers, limit_bytes=self.limit_bytes)
         if _idempotency_key(headers) is not None:
             raise Invalid("In a batch each event has its own idempotency_key; the header is for one event.")
-        items = read_batch(await read_body(receive, limit_bytes=self._batch_limit))
-        now = self._hookline.clock.now()
+
+    def read(self, headers: Headers, body: bytes) -> "_Many":
+        now = self._now()
         read: list[Draft | HooklineError] = []
-        for place, item in enumerate(items):
+        for place, item in enumerate(read_batch(body)):
             try:
                 read.append(
                     read_publication(item, limit_bytes=self._payload_limit, now=now, at=f"/events/{place}")
                 )
             except HooklineError as error:
                 read.append(error)
-        drafts = [each for each in read if isinstance(each, Draft)]
-        accepted = iter(await self._hookline.accept(drafts) if drafts else [])
-        results = [next(accepted) if isinstance(each, Draft) else each for each in read]
-        shown = b",".join(
+        return _Many(read)
+
+
+class _Many:
+    """A bad one does not stop the others."""
+
+    __slots__ = ("_read", "drafts")
+
+    def __init__(self, read: list[Draft | HooklineError]) -> None:
+        self._read = read
+        self.drafts = [each for each in read if isinstance(each, Draft)]
+
+    def answer(self, results: list[Result], *, request_id: str) -> bytes:
+        accepted = iter(results)
+        return b'{"results":[%b]}' % b",".join(
             [
                 _shown(each)
                 if isinstance(each, Published)
                 else b'{"error":%b}' % msgspec.json.encode(describe(each, request_id=request_id))
-                for each in results
+                for each in [next(accepted) if isinstance(each, Draft) else each for each in self._read]
             ]
         )
-        await _accepted(scope, send, b'{"results":[%b]}' % shown, request_id)
-
-
-async def _accepted(scope: MutableMapping[str, Any], send: Send, body: bytes, request_id: str) -> None:
-    at_once = scope.get(ACCEPTED)
-    if at_once is None or not at_once(body, request_id):
-        await answer(send, 202, body, request_id=request_id, headers=_HEADERS)
 
 
 def _shown(published: Published) -> bytes:
@@ -103,7 +135,7 @@ def _shown(published: Published) -> bytes:
     ).encode("ascii")
 
 
-def _idempotency_key(headers: list[Header]) -> bytes | None:
+def _idempotency_key(headers: Headers) -> bytes | None:
     found: bytes | None = None
     for name, value in headers:
         if name == b"idempotency-key":

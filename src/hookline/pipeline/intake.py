@@ -7,6 +7,7 @@ for all of them. Nobody is answered before the commit that holds the event, its 
 import asyncio
 import hashlib
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -61,16 +62,17 @@ class Published(msgspec.Struct, frozen=True, gc=False):
 
 
 Result = Published | HooklineError
+Done = Callable[[list[Result] | HooklineError], None]
 
 
 class _Submission:
     """Drafts handed in together, answered together."""
 
-    __slots__ = ("bytes", "drafts", "future", "results")
+    __slots__ = ("bytes", "done", "drafts", "results")
 
-    def __init__(self, drafts: list[Draft], future: "asyncio.Future[list[Result]]") -> None:
+    def __init__(self, drafts: list[Draft], done: Done) -> None:
         self.drafts = drafts
-        self.future = future
+        self.done = done
         self.results: list[Result | None] = [None] * len(drafts)
         self.bytes = sum([len(draft.payload) for draft in drafts])
 
@@ -118,9 +120,13 @@ class Intake:
         self._waiting_bytes = 0
         self._flusher: asyncio.Task[None] | None = None
 
-    async def accept(self, drafts: list[Draft]) -> list[Result]:
-        """Accept all drafts, in order; what was refused is an error in its place. Raises StoreUnavailable, Overloaded."""
-        submission = _Submission(drafts, asyncio.get_running_loop().create_future())
+    def submit(self, drafts: list[Draft], done: Done) -> None:
+        """Accept all drafts, in order; what was refused is an error in its place. Raises Overloaded.
+
+        `done` is called with the results after the commit, or with the error that all of them share. It must not
+        raise.
+        """
+        submission = _Submission(drafts, done)
         if (
             self._waiting_events + len(drafts) > _WAITING_EVENTS
             or self._waiting_bytes + submission.bytes > _WAITING_BYTES
@@ -131,7 +137,21 @@ class Intake:
         self._waiting_bytes += submission.bytes
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
-        return await submission.future
+
+    async def accept(self, drafts: list[Draft]) -> list[Result]:
+        """Accept all drafts; as `submit`, and raises the error that all of them share."""
+        future: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
+
+        def done(results: list[Result] | HooklineError) -> None:
+            if future.done():
+                return  # whoever asked went away
+            if isinstance(results, HooklineError):
+                future.set_exception(results)
+            else:
+                future.set_result(results)
+
+        self.submit(drafts, done)
+        return await future
 
     async def publish(self, draft: Draft) -> Published:
         """Accept one draft; raises what refused it."""
@@ -156,12 +176,10 @@ class Intake:
                         log.exception("accept.failed", events=len(entries))
                         error = StoreUnavailable("The event could not be stored; it may be tried again.")
                     for submission in submissions:
-                        if not submission.future.done():
-                            submission.future.set_exception(error)
+                        submission.done(error)
                 else:
                     for submission in submissions:
-                        if not submission.future.done():
-                            submission.future.set_result(submission.results)  # type: ignore[arg-type]
+                        submission.done(submission.results)  # type: ignore[arg-type]
         finally:
             self._flusher = None
 
