@@ -83,6 +83,15 @@ def test_a_large_batch_is_sent_whole(client, account):
     assert [client.event(each.id).body == payload for each in results] == [True] * 5
 
 
+@pytest.mark.parametrize("number", [20, 60])  # more than the server takes; more than it reads to be polite
+def test_what_is_too_large_is_refused_in_the_server_s_words(client, account, number):
+    events = [NewEvent(type="a", payload="x" * 1_000_000, account=account) for _ in range(number)]
+    with pytest.raises(ApiError) as raised:
+        client.publish_batch(events)
+    assert (raised.value.status, raised.value.code) == (413, "too_large")
+    assert client.publish("a", 1, account=account).id
+
+
 def test_an_endpoint_goes_through_its_life(client, account):
     created = client.create_endpoint(
         "https://hooks.example.com/a", ["order.*"], account=account, headers={"x-token": "hidden"}
