@@ -33,6 +33,8 @@ class Conversation:
 
     async def say(self, data: bytes) -> None:
         """Write and wait until the socket took it."""
+        if self._writer.is_closing():  # the peer is gone, which uvloop answers with an error of another kind
+            raise ConnectionResetError
         self._writer.write(data)
         await self._writer.drain()
 

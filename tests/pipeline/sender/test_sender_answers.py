@@ -22,9 +22,15 @@ GOOD = {
     "204 that claims a body": (
         b"HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n",
         (204, b"", False),
-        True,
+        False,
     ),
-    "304 that claims a body": (b"HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n", (304, b"", False), True),
+    "304 that claims a body": (b"HTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n", (304, b"", False), False),
+    "204 of length 0": (b"HTTP/1.1 204 No\r\nContent-Length: 0\r\n\r\n", (204, b"", False), True),
+    "205 with a body": (
+        b"HTTP/1.1 205 Reset\r\nContent-Length: 2\r\n\r\nok",
+        (205, b"ok", False),
+        False,
+    ),
     "500": (b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops", (500, b"oops", False), True),
     "no reason phrase": (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", (200, b"", False), True),
     "a status nobody knows": (b"HTTP/1.1 799 Huh\r\nContent-Length: 0\r\n\r\n", (799, b"", False), True),

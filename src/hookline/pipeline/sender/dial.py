@@ -141,6 +141,8 @@ def _explain(error: Exception, phase: Phase) -> Unreachable:
             return Unreachable(ErrorKind.DNS, detail)
         case Phase.TLS, ssl.SSLCertVerificationError():
             return Unreachable(ErrorKind.TLS, error.verify_message or detail)
+        case Phase.TLS, ConnectionError():
+            return Unreachable(ErrorKind.TLS, f"The connection was closed while {phase}.")
         case Phase.TLS, _:
             return Unreachable(ErrorKind.TLS, detail)
         case _, ConnectionRefusedError():

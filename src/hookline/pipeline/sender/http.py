@@ -151,6 +151,7 @@ class HttpSender:
         # receiver's failure, and most likely never read. Once only, and within the same deadline.
         exchange.was_sent_again = True
         exchange.connection = None
+        _log.debug("connection.replaced", host=exchange.request.target.host)
         self._dial(
             exchange, self._routes.get(exchange.request.target) or self._learn(exchange.request.target)
         )

@@ -12,6 +12,7 @@ _END_OF_HEAD = b"\r\n\r\n"
 _USUAL_START = b"HTTP/1.1 "
 _H = ord("H")
 _ONE = ord("1")
+_BODILESS = (204, 205, 304)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -207,6 +208,14 @@ class Response:
     def on_message_complete(self) -> None:
         if self.has_head:
             self.complete = True
-            self.is_clean = self._parser.should_keep_alive() and (
-                self._usual or self._parser.get_http_version() == "1.1"
+            self.is_clean = (
+                self._parser.should_keep_alive()
+                and (self._usual or self._parser.get_http_version() == "1.1")
+                and (self.status not in _BODILESS or self._is_without_body())
             )
+
+    def _is_without_body(self) -> bool:
+        """A body where none belongs may follow later, and would be taken for the next answer."""
+        return not self.body_bytes and not any(
+            name.lower() == b"content-length" and value != b"0" for name, value in self.headers
+        )
