@@ -92,29 +92,33 @@ async def test_R12_a_503_with_retry_after_is_throttled(world: World, receiver: R
 
 
 @pytest.mark.parametrize(
-    ("asked", "least"),
+    ("asked", "wait"),
     [
         ("120", 120),
         ("in 120 s", 120),
-        ("an hour ago", 1),
-        ("0", 1),
+        ("an hour ago", 60),
+        ("0", 60),
         (str(30 * DAY), DAY),
         ("9" * 60, DAY),
-        ("soon", 1),
-        ("-5", 1),
+        ("soon", 60),
+        ("-5", 60),
     ],
 )
 async def test_R13_retry_after_is_a_floor_of_at_most_a_day(
-    world: World, receiver: Receiver, asked: str, least: float
+    world: World, receiver: Receiver, asked: str, wait: float
 ) -> None:
     world.step = 0.01
-    dates = {"in 120 s": 120, "an hour ago": -3_600}
-    if asked in dates:  # with a second more: a date has whole seconds, and time passes before it is read
-        asked = formatdate(world.clock.wall() + dates[asked] + 1, usegmt=True)
-    receiver.answers["/"] = [Answer(429, {"Retry-After": asked})]
-    _, delivery, attempt = await first_attempt(world, receiver.url())
+
+    def answer(_: bytes) -> Answer:
+        dates = {"in 120 s": 121, "an hour ago": -3_600}  # a second more: dates have whole ones
+        given = formatdate(world.clock.wall() + dates[asked], usegmt=True) if asked in dates else asked
+        return Answer(429, {"Retry-After": given})
+
+    receiver.answer = answer
+    retry = {"schedule": [0, 60], "jitter": "none"}
+    _, delivery, attempt = await first_attempt(world, receiver.url(), retry=retry)
     assert attempt.outcome is Outcome.THROTTLED
-    assert least - 0.001 <= delivery.due_at - attempt.at < least + 3
+    assert wait <= delivery.due_at - attempt.at < wait + 3
 
 
 # --- TLS ---
