@@ -7,10 +7,8 @@ from typing import NamedTuple
 from hookline.errors import Invalid
 from hookline.model import Signing
 from hookline.receiver.refusal import Refusal, VerificationError
-from hookline.signing import key_of
+from hookline.signing import PRIVATE_PREFIX, PUBLIC_PREFIX, key_of
 
-PUBLIC_PREFIX = "whpk_"
-PRIVATE_PREFIX = "whsk_"
 PUBLIC_KEY_BYTES = 32
 
 Secrets = str | Iterable[str]
