@@ -51,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deliveries_per_event: int = 10_000
     endpoints_per_account: int = 20_000
     retry: str = "patient"  # the preset of endpoints that have no policy of their own
+    open_docs: bool = False  # /openapi.json and /docs are answered without a key
     url: str = "http://127.0.0.1:8080"  # of the server that client commands speak to
 
     def __repr__(self) -> str:
@@ -224,6 +225,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "deliveries_per_event": _whole(1, 1 << 20),
     "endpoints_per_account": _whole(1, 1_000_000),
     "retry": _preset,
+    "open_docs": _flag,
     "url": _url,
 }
 

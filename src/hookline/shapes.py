@@ -3,30 +3,69 @@
 Shapes only: field names and types are what clients see, so none of them changes lightly.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import msgspec
 
-from hookline.model import CircuitPolicy, RateLimit
+from hookline.ids import PREFIXES
+from hookline.model import (
+    CircuitPolicy,
+    CircuitState,
+    ErrorKind,
+    Ordering,
+    RateLimit,
+    Reason,
+    Signature,
+    Signing,
+    State,
+)
+from hookline.waiting import WORDS
+
+# Texts of a kind: for programs that read the description of the API; here they are texts.
+
+
+def _id(noun: str) -> msgspec.Meta:
+    return msgspec.Meta(pattern=f"^{PREFIXES[noun]}[0-7][0-9a-v]{{25}}$")
+
+
+def _one_of(words: Iterable[str]) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema={"enum": [str(word) for word in words]})
+
+
+Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+EventText = Annotated[str, _id("event")]
+EndpointText = Annotated[str, _id("endpoint")]
+DeliveryText = Annotated[str, _id("delivery")]
+AttemptText = Annotated[str, _id("attempt")]
+StateWord = Annotated[str, _one_of(State)]
+ReasonWord = Annotated[str, _one_of(Reason)]
+ErrorWord = Annotated[str, _one_of(ErrorKind)]
+CircuitWord = Annotated[str, _one_of(CircuitState)]
+SigningWord = Annotated[str, _one_of(Signing)]
+SignatureWord = Annotated[str, _one_of(Signature)]
+OrderingWord = Annotated[str, _one_of(Ordering)]
+WaitingWord = Annotated[str, _one_of(WORDS)]
+JobWord = Annotated[str, _one_of(("running", "done", "failed"))]
 
 
 class CircuitReport(msgspec.Struct, kw_only=True):
     """A lane's health gate, as it stands."""
 
-    state: str
+    state: CircuitWord
     consecutive_failures: int
-    opened_at: str | None
+    opened_at: Moment | None
     cooldown_s: float | None
-    next_probe_at: str | None
-    last_success_at: str | None
-    last_failure_at: str | None
+    next_probe_at: Moment | None
+    last_success_at: Moment | None
+    last_failure_at: Moment | None
     reason: str | None
 
 
 class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     """An endpoint as it is shown; `secret` only to whoever just created it."""
 
-    id: str
+    id: EndpointText
     account: str
     url: str
     events: tuple[str, ...]
@@ -36,21 +75,21 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     headers: dict[str, str]
     metadata: dict[str, Any]
     filter: str | None
-    signing: str
-    signature: str
+    signing: SigningWord
+    signature: SignatureWord
     timeout_ms: int
     max_redirects: int
     max_in_flight: int
     rate_limit: RateLimit | None
-    ordering: str
+    ordering: OrderingWord
     paused: bool
     retry: dict[str, Any]  # the server's default where the endpoint has none of its own
     retry_statuses: tuple[str | int, ...]
     circuit: CircuitPolicy | None
     circuit_state: CircuitReport
     slow: bool
-    created_at: str
-    updated_at: str
+    created_at: Moment
+    updated_at: Moment
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -66,53 +105,53 @@ class DeliveryCounts(msgspec.Struct):
 class EventReport(msgspec.Struct, kw_only=True):
     """An event with its payload as it came, and how its deliveries stand."""
 
-    id: str
+    id: EventText
     type: str
     account: str
     payload: msgspec.Raw  # in lists null if it is large: `payload_bytes` tells, and the event itself has it
     payload_bytes: int
     idempotency_key: str | None
-    deliver_at: str | None
-    created_at: str
+    deliver_at: Moment | None
+    created_at: Moment
     deliveries: DeliveryCounts
 
 
 class ErrorReport(msgspec.Struct):
     """What kept an attempt from being accepted."""
 
-    kind: str
+    kind: ErrorWord
     detail: str | None
 
 
 class DeathReport(msgspec.Struct):
     """How a delivery died before it was redriven."""
 
-    reason: str
-    at: str | None
+    reason: ReasonWord
+    at: Moment | None
     attempts: int
 
 
 class DeliveryReport(msgspec.Struct, kw_only=True):
     """A delivery and what it is waiting for."""
 
-    id: str
-    event_id: str
-    endpoint_id: str
+    id: DeliveryText
+    event_id: EventText
+    endpoint_id: EndpointText
     account: str
     event_type: str
-    state: str
+    state: StateWord
     attempts: int
     max_attempts: int
-    due_at: str | None
+    due_at: Moment | None
     in_flight: bool
-    waiting_for: str | None
+    waiting_for: WaitingWord | None
     last_status: int | None
     last_duration_ms: float | None
     last_error: ErrorReport | None
-    reason: str | None
-    created_at: str | None
-    delivered_at: str | None
-    dead_at: str | None
+    reason: ReasonWord | None
+    created_at: Moment | None
+    delivered_at: Moment | None
+    dead_at: Moment | None
     replays: int
     last_death: DeathReport | None
 
@@ -136,10 +175,10 @@ class RequestReport(msgspec.Struct):
 class AttemptReport(msgspec.Struct, kw_only=True):
     """One request and its answer."""
 
-    id: str
-    delivery_id: str
+    id: AttemptText
+    delivery_id: DeliveryText
     number: int
-    at: str | None
+    at: Moment | None
     status: int | None
     duration_ms: float | None
     phases_ms: PhasesReport
@@ -156,23 +195,23 @@ class JobReport(msgspec.Struct, kw_only=True):
     """A bulk replay or discard and how far it is; one that was only tried out has no id."""
 
     id: str | None
-    state: str
+    state: JobWord
     matched: int
     done: int
     failed: int
     dry_run: bool
     filter: dict[str, Any]
-    created_at: str
-    finished_at: str | None
+    created_at: Moment
+    finished_at: Moment | None
 
 
 class PublishedReport(msgspec.Struct, kw_only=True):
     """What became of a publish."""
 
-    id: str
+    id: EventText
     type: str
     account: str
-    created_at: str
+    created_at: Moment
     deliveries: int  # how many endpoints it goes to
     duplicate: bool  # the idempotency key was used before: this is the first one's event
 
@@ -181,10 +220,25 @@ class ReplayedReport(msgspec.Struct):
     """Which deliveries are brought once more."""
 
     replayed: int
-    deliveries: list[str]
+    deliveries: list[DeliveryText]
 
 
 class StatusReport(msgspec.Struct):
     """A probe's answer."""
 
     status: str
+
+
+class AlertReport(msgspec.Struct, kw_only=True):
+    """Something that an operator should look at."""
+
+    id: str
+    kind: str
+    account: str | None
+    endpoint_id: EndpointText | None
+    state: Annotated[str, _one_of(("firing", "resolved"))]
+    since: Moment
+    resolved_at: Moment | None
+    value: float | None
+    threshold: float | None
+    message: str

@@ -7,6 +7,8 @@ tells, which may be a heartbeat old.
 from hookline.model import FOREVER, Circuit, CircuitState, Delivery, Endpoint, Ordering, State
 from hookline.store.contract import Lane
 
+WORDS = ("due", "circuit", "rate", "slot", "order", "paused", "disabled")
+
 
 def waiting_for(
     delivery: Delivery,

@@ -47,7 +47,7 @@ def test_every_parameter_has_a_kind_and_only_probes_are_open(calls):
     for call in calls:
         assert set(kinds_of(call.query)) == set(call.query.__struct_fields__)
         assert (call.scope is Scope.OPEN) == (call.path in ("/healthz", "/readyz"))
-        assert (call.answer is None) == (call.status == 204)
+        assert (call.answer is None) == (call.status == 204 or call.media is not None)
 
 
 class Inner(msgspec.Struct):

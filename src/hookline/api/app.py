@@ -21,11 +21,10 @@ from hookline.api.problem import Refused
 from hookline.api.publish import Asked, Headers, Way, ways
 from hookline.api.query import Query
 from hookline.api.routes import table
+from hookline.api.table import Scope
 from hookline.app import Hookline
 from hookline.errors import HooklineError, TooLarge
 from hookline.pipeline.intake import Done
-
-OPEN_PATHS = frozenset({"/healthz", "/readyz"})  # answered without a key; they say only ok or not
 
 log = structlog.get_logger()
 
@@ -38,14 +37,16 @@ class Api:
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
         self._hookline = hookline
-        self._router = Router(routes(table(hookline)), redirect_slashes=False)
+        calls = table(hookline)
+        self._open = frozenset(call.path for call in calls if call.scope is Scope.OPEN)
+        self._router = Router(routes(calls), redirect_slashes=False)
         self._ids = map(f"req_{secrets.token_hex(8)}{{:08x}}".format, itertools.count(1))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         request_id = self.new_request_id()
         try:
             path = scope["path"]
-            if path not in OPEN_PATHS:
+            if path not in self._open:
                 self._admission.check(scope["headers"])
             if b"%" in scope["raw_path"]:
                 # No path of ours needs an escape, so none can stand for another one.

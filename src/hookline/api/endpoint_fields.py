@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from hookline import endpoints, headers, ranges, restraint
-from hookline.api.parameters import ACCOUNT_SCHEMA, null_or
+from hookline.api.parameters import ACCOUNT_SCHEMA, null_or, or_null
 from hookline.model import CircuitPolicy, Ordering, Signing
 from hookline.names import TYPE_PATTERN
 from hookline.policies import LONGEST_WAIT_S, MOST_ATTEMPTS, MOST_STATUSES
@@ -40,19 +40,19 @@ _WAIT = _number(0, LONGEST_WAIT_S)
 _POSITIVE_WAIT = _number(0.001, LONGEST_WAIT_S)
 RETRY = {
     "anyOf": [
-        _object(("preset",), preset={"type": "string", "enum": list(PRESETS)}, jitter=_JITTER),
+        _object(("preset",), preset={"type": "string", "enum": list(PRESETS)}, jitter=or_null(_JITTER)),
         _object(
             ("schedule",),
             schedule={"type": "array", "minItems": 1, "maxItems": MOST_ATTEMPTS, "items": _WAIT},
-            jitter=_JITTER,
+            jitter=or_null(_JITTER),
         ),
         _object(
             ("base", "attempts"),
             base=_POSITIVE_WAIT,
-            factor=_number(1, 100),
-            cap={"anyOf": [_POSITIVE_WAIT, {"type": "null"}]},
+            factor=or_null(_number(1, 100)),
+            cap=or_null(_POSITIVE_WAIT),
             attempts=_whole(1, MOST_ATTEMPTS),
-            jitter=_JITTER,
+            jitter=or_null(_JITTER),
         ),
     ]
 }
@@ -63,15 +63,15 @@ RETRY_STATUSES = {
 }
 _RATE_LIMIT = _object(
     per_second=_number(restraint.SLOWEST, restraint.FASTEST),
-    burst=_whole(1, restraint.MOST_BURST),
+    burst=or_null(_whole(1, restraint.MOST_BURST)),
 )
 _CIRCUIT = _object(
-    consecutive_failures=_whole(1, 1_000),
-    failure_rate=_number(0.01, 1),
-    window_s=_number(1, ranges.DAY_S),
-    min_attempts=_whole(1, 10_000),
-    cooldown_s=_number(0.1, ranges.DAY_S),
-    max_cooldown_s=_number(0.1, ranges.DAY_S),
+    consecutive_failures=or_null(_whole(1, 1_000)),
+    failure_rate=or_null(_number(0.01, 1)),
+    window_s=or_null(_number(1, ranges.DAY_S)),
+    min_attempts=or_null(_whole(1, 10_000)),
+    cooldown_s=or_null(_number(0.1, ranges.DAY_S)),
+    max_cooldown_s=or_null(_number(0.1, ranges.DAY_S)),
 )
 assert set(_CIRCUIT["properties"]) == set(CircuitPolicy.__struct_fields__)  # noqa: S101 - the same names
 _EVENTS = {

@@ -50,10 +50,22 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: Annotated[list[Publication], msgspec.Meta(min_length=1, max_length=1_000)]
 
 
-class BatchReport(msgspec.Struct):
-    """What became of each event of a batch, in order: as for a single one, or `{"error": problem}`."""
+_RESULT = {
+    "anyOf": [
+        {"$ref": "#/components/schemas/PublishedReport"},
+        {
+            "type": "object",
+            "properties": {"error": {"$ref": "#/components/schemas/Problem"}},
+            "required": ["error"],
+        },
+    ]
+}
 
-    results: list[Any]
+
+class PublishedBatchReport(msgspec.Struct):
+    """What became of each event of a batch, in order."""
+
+    results: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _RESULT})]
 
 
 class Events(Paged, frozen=True, kw_only=True):
@@ -113,7 +125,7 @@ class EventCalls:
                 scope=Scope.PUBLISH,
                 handler=None,
                 body=Batch,
-                answer=BatchReport,
+                answer=PublishedBatchReport,
                 status=202,
                 problems=("too_many_events",),
             ),

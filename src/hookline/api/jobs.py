@@ -6,18 +6,41 @@ import msgspec
 
 from hookline import reports
 from hookline.api.calls import Pages
+from hookline.api.parameters import ACCOUNT_SCHEMA, MOMENT_SCHEMA, TYPE_SCHEMA, id_schema, or_null
 from hookline.api.table import Answered, Asked, Call, Nothing, Page, Paged, Scope
 from hookline.app import Hookline
-from hookline.dead_letters import chosen
+from hookline.dead_letters import MOST_IDS, REASONS, chosen
 from hookline.model import JobId
 from hookline.shapes import JobReport
 from hookline.store.contract import JobKind
+
+_FIELDS: dict[str, dict[str, Any]] = {
+    "account": ACCOUNT_SCHEMA,
+    "endpoint_id": id_schema("endpoint"),
+    "event_type": TYPE_SCHEMA,
+    "reason": {"type": "string", "enum": [reason.value for reason in REASONS]},
+    "since": MOMENT_SCHEMA,
+    "until": MOMENT_SCHEMA,
+    "ids": {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": MOST_IDS,
+        "items": id_schema("delivery"),
+        "description": "stands alone",
+    },
+}
+_FILTER = {
+    "type": "object",
+    "minProperties": 1,
+    "properties": {name: or_null(schema) for name, schema in _FIELDS.items()},
+    "additionalProperties": False,
+}
 
 
 class JobOrder(msgspec.Struct, frozen=True):
     """Which dead letters a job is about; `dry_run` only counts them."""
 
-    filter: Annotated[Any, msgspec.Meta(extra_json_schema={"type": "object"})]
+    filter: Annotated[Any, msgspec.Meta(extra_json_schema=_FILTER)]
     dry_run: bool | None = None
 
 

@@ -61,12 +61,17 @@ def id_schema(noun: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^{ids.PREFIXES[noun]}[0-7][0-9a-v]{{25}}$"}
 
 
-def null_or(schema: dict[str, Any]) -> msgspec.Meta:
-    """What a body's field looks like that may be null."""
+def or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same, or null."""
     kind = schema.get("type")
     if isinstance(kind, str) and "enum" not in schema:
-        return msgspec.Meta(extra_json_schema={**schema, "type": [kind, "null"]})
-    return msgspec.Meta(extra_json_schema={"anyOf": [schema, {"type": "null"}]})
+        return {**schema, "type": [kind, "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def null_or(schema: dict[str, Any]) -> msgspec.Meta:
+    """What a body's field looks like that may be null."""
+    return msgspec.Meta(extra_json_schema=or_null(schema))
 
 
 def _kind_of(hint: Any) -> Kind:

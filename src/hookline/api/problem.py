@@ -22,7 +22,7 @@ from hookline.errors import (
 RETRY_AFTER_S = 1
 MEDIA_TYPE = b"application/problem+json"
 
-_STATUS = {
+STATUSES = {
     "invalid_json": 400,
     "duplicate_key": 400,
     "too_deep": 400,
@@ -39,7 +39,7 @@ _STATUS = {
     "overloaded": 503,
     "storage_full": 503,
 }
-_TITLES = {
+TITLES = {
     400: "The request cannot be read",
     401: "A key is needed",
     403: "Not allowed",
@@ -130,10 +130,10 @@ def headers_for(problem: Problem) -> list[tuple[bytes, bytes]]:
 
 
 def _problem(code: str, detail: str, request_id: str, *, pointer: str | None = None) -> Problem:
-    status = _STATUS.get(code, 422)
+    status = STATUSES.get(code, 422)
     return Problem(
         type=f"urn:hookline:problem:{code}",
-        title=_TITLES[status],
+        title=TITLES[status],
         status=status,
         detail=detail,
         code=code,

@@ -4,6 +4,7 @@ from hookline.api.calls import Pages
 from hookline.api.cursor import Cursors
 from hookline.api.dead_letters import DeadLetterCalls
 from hookline.api.deliveries import DeliveryCalls
+from hookline.api.docs import DocCalls
 from hookline.api.endpoints import EndpointCalls
 from hookline.api.events import EventCalls
 from hookline.api.jobs import JobCalls
@@ -20,12 +21,13 @@ def table(hookline: Hookline) -> list[Call]:
     pages = Pages(Cursors(hookline.settings.api_key))
     deliveries = DeliveryCalls(hookline, shown, pages)
     nouns = (
-        ProbeCalls(hookline),
         EventCalls(hookline, pages, deliveries),
         EndpointCalls(hookline, shown, pages),
         deliveries,
         DeadLetterCalls(hookline, deliveries),
         JobCalls(hookline, pages, kind=JobKind.REPLAY),
         JobCalls(hookline, pages, kind=JobKind.DISCARD),
+        ProbeCalls(hookline),
     )
-    return [call for noun in nouns for call in noun.table()]
+    calls = [call for noun in nouns for call in noun.table()]
+    return [*calls, *DocCalls(hookline.settings, calls).table()]

@@ -136,3 +136,5 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     problems: tuple[str, ...] = ()
     takes_key: bool = False  # Idempotency-Key
+    media: str | None = None  # of an answer that is not JSON: the handler gives a Response
+    is_described: bool = True  # False: nobody but our own pages calls it

@@ -1,0 +1,211 @@
+"""What does the API look like to a program?
+
+OpenAPI 3.1, made from the table: nothing is described here that a call does not say about itself.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, get_origin
+
+import msgspec
+
+from hookline.api import parameters, webhooks
+from hookline.api.problem import STATUSES, TITLES, Problem
+from hookline.api.table import Call, Page, Paged, Scope
+from hookline.ids import PREFIXES
+from hookline.version import VERSION
+
+ANY_CALL = ("bad_request", "unknown_parameter", "internal", "unavailable", "overloaded", "storage_full")
+WITH_KEY = ("unauthenticated", "forbidden")
+WITH_BODY = (
+    "invalid_json",
+    "duplicate_key",
+    "too_deep",
+    "too_large",
+    "unsupported_media_type",
+    "invalid_field",
+)
+
+_REF = "#/components/schemas/{name}"
+_PART = re.compile(r"\{(\w+)\}")
+_NAMES = {("POST", "/v1/events"): "publish_event", ("POST", "/v1/events/batch"): "publish_batch"}
+_PARTS = {"name": parameters.TYPE_SCHEMA, "account_id": parameters.ACCOUNT_SCHEMA}
+_DESCRIPTION = """\
+Everything is JSON in snake_case; times are RFC 3339 in UTC. Lists come newest first in pages: `limit` and \
+`cursor`, answered by `next_cursor`. Errors are `application/problem+json` with a stable `code`; unknown fields and \
+parameters are refused with the nearest name. Every answer has a `Request-Id`."""
+
+
+def describe(table: Sequence[Call]) -> dict[str, Any]:
+    """The whole document."""
+    table = [call for call in table if call.is_described]
+    bodies = {call.body for call in table if call.body is not None}
+    answers = {call.answer for call in table if call.answer is not None}
+    types = sorted(bodies | answers | {Problem, *webhooks.TYPES}, key=str)
+    references, schemas = msgspec.json.schema_components(types, ref_template=_REF)
+    for body in bodies:  # unknown names are refused before a body becomes a value
+        schemas[body.__name__]["additionalProperties"] = False
+    schema_of = {kind: _renamed(found) for kind, found in zip(types, references, strict=True)}
+    schemas = {_public(name): _renamed(schema) for name, schema in sorted(schemas.items())}
+    paths: dict[str, dict[str, Any]] = {}
+    for call in table:
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hookline",
+            "version": VERSION,
+            "summary": "Sends webhooks and does not lose them.",
+            "description": _DESCRIPTION,
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"key": []}],
+        "tags": [{"name": name} for name in dict.fromkeys(_tag(call) for call in table)],
+        "paths": paths,
+        "webhooks": webhooks.described(schema_of),
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key, `hlk_…`; none is needed in development mode.",
+                }
+            },
+        },
+    }
+
+
+def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation_id(call),
+        "tags": [_tag(call)],
+        "summary": call.summary,
+        "responses": _responses(call, schema_of),
+    }
+    if call.scope is Scope.OPEN:
+        described["security"] = []
+    else:
+        described["description"] = f"Needs a key with the scope `{call.scope}`."
+    if given := [*_path_parameters(call), *_query_parameters(call)]:
+        described["parameters"] = given
+    if call.takes_key:
+        described.setdefault("parameters", []).append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "description": "Your own name for this call: repeated, it is done once.",
+                "schema": parameters.KEY_SCHEMA,
+            }
+        )
+    if call.body is not None:
+        media = ["application/json"] + ["application/merge-patch+json"] * (call.method == "PATCH")
+        described["requestBody"] = {
+            "required": call.method == "PATCH"
+            or any(field.required for field in msgspec.structs.fields(call.body)),
+            "content": {each: {"schema": schema_of[call.body]} for each in media},
+        }
+    return described
+
+
+def _path_parameters(call: Call) -> list[dict[str, Any]]:
+    found = []
+    for name in _PART.findall(call.path):
+        noun = name.removesuffix("_id")
+        schema = parameters.id_schema(noun) if noun in PREFIXES else _PARTS.get(name, {"type": "string"})
+        found.append({"name": name, "in": "path", "required": True, "schema": schema})
+    return found
+
+
+def _query_parameters(call: Call) -> list[dict[str, Any]]:
+    kinds = parameters.kinds_of(call.query)
+    found = []
+    for field in msgspec.structs.fields(call.query):
+        default = {} if field.default is None else {"default": field.default}
+        found.append({"name": field.name, "in": "query", "schema": kinds[field.name].schema | default})
+    return found
+
+
+def _responses(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    headers: dict[str, Any] = {"Request-Id": {"required": True, "schema": {"type": "string"}}}
+    good: dict[str, Any] = {
+        "description": "Done." if call.answer is None else call.summary,
+        "headers": headers,
+    }
+    if call.media is not None:
+        good["content"] = {call.media: {}}
+    elif call.answer is not None:
+        good["content"] = {"application/json": {"schema": schema_of[call.answer]}}
+    found = {str(call.status): good}
+    by_status: dict[int, list[str]] = {}
+    for code in problems_of(call):
+        by_status.setdefault(STATUSES.get(code, 422), []).append(code)
+    for status, codes in sorted(by_status.items()):
+        found[str(status)] = {
+            "description": f"{TITLES[status]}: {', '.join(f'`{code}`' for code in codes)}",
+            "headers": headers,
+            "content": {"application/problem+json": {"schema": schema_of[Problem]}},
+        }
+    return found
+
+
+def problems_of(call: Call) -> list[str]:
+    """Every code that the call can answer with."""
+    codes = [*ANY_CALL]
+    if call.scope is not Scope.OPEN:
+        codes += WITH_KEY
+    if "{" in call.path:
+        codes.append("not_found")
+    if call.query.__struct_fields__:
+        codes.append("invalid_parameter")
+    if issubclass(call.query, Paged):
+        codes.append("invalid_cursor")
+    if call.body is not None:
+        codes += [*WITH_BODY, "unknown_field"]
+    if call.takes_key:
+        codes.append("invalid_field")
+    return list(dict.fromkeys([*codes, *call.problems]))
+
+
+def operation_id(call: Call) -> str:
+    """A name such as `list_endpoints`, `get_endpoint` or `rotate_endpoint_secret`; generated clients call it that."""
+    if (call.method, call.path) in _NAMES:
+        return _NAMES[call.method, call.path]
+    steps = [
+        step.replace("-", "_").replace(".", "_") for step in call.path.split("/") if step not in ("", "v1")
+    ]
+    if not steps:
+        return "get_root"
+    collection, rest = steps[0], [step for step in steps[1:] if not step.startswith("{")]
+    noun = _singular(collection) if len(steps) > 1 or call.method == "POST" else collection
+    is_list = get_origin(call.answer) is Page
+    if call.method == "POST":
+        return "_".join([rest[-1], noun, *rest[:-1]]) if rest else f"create_{noun}"
+    verb = {"GET": "list" if is_list else "get", "PUT": "put", "PATCH": "update", "DELETE": "delete"}[
+        call.method
+    ]
+    return "_".join([verb, noun, *rest])
+
+
+def _public(name: str) -> str:
+    """What a type is called outside: `Endpoint` for EndpointReport, `EndpointPage` for Page[EndpointReport]."""
+    return re.sub(r"^Page_(\w+?)(?:Report)?_$", r"\1Page", name).removesuffix("Report")
+
+
+def _renamed(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        named = {key: _renamed(value) for key, value in schema.items()}
+        if isinstance(reference := named.get("$ref"), str):
+            named["$ref"] = _REF.format(name=_public(reference.rpartition("/")[2]))
+        return named
+    return [_renamed(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _singular(noun: str) -> str:
+    return noun.removesuffix("ies") + "y" if noun.endswith("ies") else noun.removesuffix("s")
+
+
+def _tag(call: Call) -> str:
+    steps = call.path.split("/")
+    return steps[2] if len(steps) > 2 and steps[1] == "v1" else "server"
