@@ -109,11 +109,11 @@ class EventReport(msgspec.Struct, kw_only=True):
     type: str
     account: str
     payload: msgspec.Raw  # in lists null if it is large: `payload_bytes` tells, and the event itself has it
-    payload_bytes: int
     idempotency_key: str | None
     deliver_at: Moment | None
     created_at: Moment
     deliveries: DeliveryCounts
+    payload_bytes: int
 
 
 class ErrorReport(msgspec.Struct):

@@ -105,6 +105,7 @@ def test_an_event_shows_how_its_deliveries_stand(service):
         "deliver_at": event["deliver_at"],
         "created_at": published["created_at"],
         "deliveries": {"pending": 2, "delivered": 0, "dead": 0, "cancelled": 0},
+        "payload_bytes": 8,
     }
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta
 
 from hookline import endpoints, headers, ranges, restraint
 from hookline.api.parameters import ACCOUNT_SCHEMA, null_or, or_null
-from hookline.model import CircuitPolicy, Ordering, Signing
+from hookline.model import CircuitPolicy, Ordering, Signature, Signing
 from hookline.names import TYPE_PATTERN
 from hookline.policies import LONGEST_WAIT_S, MOST_ATTEMPTS, MOST_STATUSES
 from hookline.rules.retry import JITTERS, PRESETS
@@ -101,7 +101,15 @@ class ChangedEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     enabled: _Flag = UNSET
     headers: Annotated[Any, null_or(_HEADERS)] = UNSET
     metadata: Annotated[Any, null_or({"type": "object"})] = UNSET
+    filter: Annotated[
+        Any,
+        Meta(
+            extra_json_schema={"type": ["string", "null"]},
+            description="A JMESPath expression over the payload; what it does not hold for is not delivered.",
+        ),
+    ] = UNSET
     signing: Annotated[Any, null_or({"type": "string", "enum": list(Signing)})] = UNSET
+    signature: Annotated[Any, null_or({"type": "string", "enum": list(Signature)})] = UNSET
     timeout_ms: Annotated[Any, null_or(_whole(1_000, 60_000))] = UNSET
     max_in_flight: Annotated[Any, null_or(_whole(1, 1_000))] = UNSET
     max_redirects: Annotated[Any, null_or(_whole(0, restraint.MOST_REDIRECTS))] = UNSET

@@ -46,7 +46,9 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
     for body in bodies:  # unknown names are refused before a body becomes a value
         schemas[body.__name__]["additionalProperties"] = False
     schema_of = {kind: _renamed(found) for kind, found in zip(types, references, strict=True)}
-    schemas = {_public(name): _renamed(schema) for name, schema in sorted(schemas.items())}
+    schemas = {
+        _public(name): _renamed(schema) | {"title": _public(name)} for name, schema in sorted(schemas.items())
+    }
     paths: dict[str, dict[str, Any]] = {}
     for call in table:
         paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, schema_of)
@@ -100,11 +102,11 @@ def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
             }
         )
     if call.body is not None:
-        media = ["application/json"] + ["application/merge-patch+json"] * (call.method == "PATCH")
         described["requestBody"] = {
             "required": call.method == "PATCH"
             or any(field.required for field in msgspec.structs.fields(call.body)),
-            "content": {each: {"schema": schema_of[call.body]} for each in media},
+            # A merge patch may also say so in its media type; generators stumble over two with one schema.
+            "content": {"application/json": {"schema": schema_of[call.body]}},
         }
     return described
 
