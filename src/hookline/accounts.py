@@ -13,7 +13,7 @@ import msgspec
 
 from hookline import rfc3339
 from hookline.clock import Clock
-from hookline.errors import Invalid
+from hookline.errors import Invalid, NotFound
 from hookline.model import Account, Notify
 from hookline.names import check_account, check_known, is_text
 from hookline.pipeline.catalogue import Catalogue
@@ -55,7 +55,10 @@ class Accounts:
 
     async def read(self, id: str) -> AccountReport:
         """An account, whether or not anything was said about it."""
-        check_account(id, pointer="/id")
+        try:
+            check_account(id)
+        except Invalid:
+            raise NotFound("account", id) from None
         return self._shown(await self._store.account(id) or Account(id=id))
 
     async def put(self, id: str, fields: Mapping[str, Any]) -> AccountReport:

@@ -56,6 +56,10 @@ class Invalid(HooklineError):
         self.pointer = pointer
         self.code = code
 
+    def under(self, pointer: str) -> "Invalid":
+        """The same, where what was handed in is a part of something larger."""
+        return Invalid(self.detail, pointer=pointer + self.pointer, code=self.code)
+
 
 class SchemaMismatch(Invalid):
     """A payload that does not fit the schema of its type; `errors` are pointers into it, with what is wrong there."""
@@ -68,6 +72,9 @@ class SchemaMismatch(Invalid):
         )
         self.event_type = event_type
         self.errors = errors
+
+    def under(self, pointer: str) -> "SchemaMismatch":
+        return SchemaMismatch(self.event_type, tuple((pointer + at, detail) for at, detail in self.errors))
 
 
 class Unreadable(HooklineError):

@@ -41,11 +41,8 @@ class EventTypes:
         self._catalogue = catalogue
         self._clock = clock
 
-    async def put(self, name: str, asked: EventTypeInput) -> tuple[EventType, bool]:
-        """Describe a type, in place of what was said before; when this returns, its schema is in force here.
-
-        Also says whether it is the first time.
-        """
+    async def put(self, name: str, asked: EventTypeInput) -> EventType:
+        """Describe a type, in place of what was said before; when this returns, its schema is in force here."""
         check_type(name, pointer="/name")
         description = read_description("" if asked.description is None else asked.description)
         schema = None if asked.schema is None else _schema(asked.schema)
@@ -58,7 +55,7 @@ class EventTypes:
         )
         described = await self._store.put_event_type(described, now=now)
         await self._catalogue.catch_up()
-        return described, is_new
+        return described
 
     async def delete(self, name: str) -> None:
         """Forget what was said about a type; it can be published all the same."""

@@ -1,6 +1,6 @@
 """Where does the next page of a list begin?
 
-A cursor is the last id that was shown, with a MAC over it, the list and its filters: it is good for that
+A cursor is the last id (of event types: name) that was shown, with a MAC over it, the list and its filters: it is good for that
 list only and cannot be made up. The MAC's key comes from the API key, so that every process serving the same
 installation reads the others' cursors; without an API key (development) it is the process's own, and a
 cursor ends with it.
@@ -15,7 +15,6 @@ from collections.abc import Mapping
 
 from hookline.errors import Invalid
 
-_ID_BYTES = 16
 _MAC_BYTES = 16
 
 
@@ -36,8 +35,8 @@ class Cursors:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         except (binascii.Error, ValueError):
             raw = b""
-        last, mac = raw[:_ID_BYTES], raw[_ID_BYTES:]
-        if len(raw) != _ID_BYTES + _MAC_BYTES or not hmac.compare_digest(mac, self._mac(last, of, filters)):
+        last, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
+        if not last or not hmac.compare_digest(mac, self._mac(last, of, filters)):
             raise Invalid(
                 "This cursor is not one of this list with these filters; begin again without it.",
                 pointer="cursor",

@@ -16,6 +16,8 @@ from hookline.names import TYPE_PATTERN
 from hookline.policies import LONGEST_WAIT_S, MOST_ATTEMPTS, MOST_STATUSES
 from hookline.rules.retry import JITTERS, PRESETS
 
+MAX_FILTER = 1_000  # characters; said again here, so that only those who have a filter import the library
+
 
 def _whole(low: int, high: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": low, "maximum": high}
@@ -104,12 +106,18 @@ class ChangedEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     filter: Annotated[
         Any,
         Meta(
-            extra_json_schema={"type": ["string", "null"]},
-            description="A JMESPath expression over the payload; what it does not hold for is not delivered.",
+            extra_json_schema={"type": ["string", "null"], "maxLength": MAX_FILTER},
+            description="a JMESPath expression over the payload; events for which it is false are not sent",
         ),
     ] = UNSET
     signing: Annotated[Any, null_or({"type": "string", "enum": list(Signing)})] = UNSET
-    signature: Annotated[Any, null_or({"type": "string", "enum": list(Signature)})] = UNSET
+    signature: Annotated[
+        Any,
+        Meta(
+            extra_json_schema=or_null({"type": "string", "enum": list(Signature)}),
+            description="v1: HMAC-SHA256; v1a: ed25519. Changed by a rotation of the secret",
+        ),
+    ] = UNSET
     timeout_ms: Annotated[Any, null_or(_whole(1_000, 60_000))] = UNSET
     max_in_flight: Annotated[Any, null_or(_whole(1, 1_000))] = UNSET
     max_redirects: Annotated[Any, null_or(_whole(0, restraint.MOST_REDIRECTS))] = UNSET
@@ -131,7 +139,7 @@ class NewEndpoint(ChangedEndpoint, frozen=True, kw_only=True):
         Any,
         Meta(
             extra_json_schema={"type": ["string", "null"]},
-            description="whsec_<base64 of 24 to 64 bytes>, made if it is not given; for classic signing "
-            "16 to 256 visible ASCII characters",
+            description="whsec_<base64 of 24 to 64 bytes>, made if it is not given; for v1a signatures "
+            "whsk_<base64 of an ed25519 key>; for classic signing 16 to 256 visible ASCII characters",
         ),
     ] = UNSET

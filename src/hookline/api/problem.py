@@ -12,6 +12,7 @@ from hookline.errors import (
     Invalid,
     NotFound,
     Overloaded,
+    SchemaMismatch,
     StorageFull,
     StoreUnavailable,
     TooLarge,
@@ -94,6 +95,9 @@ class Refused(HooklineError):
 def describe(error: Exception, *, request_id: str) -> Problem:
     """The problem an error stands for; one that is not ours says nothing about itself."""
     match error:
+        case SchemaMismatch():
+            problem = _problem(error.code, error.detail, request_id)
+            return msgspec.structs.replace(problem, errors=[Culprit(*each) for each in error.errors])
         case Invalid():
             return _problem(error.code, error.detail, request_id, pointer=error.pointer)
         case Refused() | Unreadable():

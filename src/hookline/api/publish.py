@@ -121,9 +121,17 @@ class _Many:
                 _shown(each)
                 if isinstance(each, Published)
                 else b'{"error":%b}' % msgspec.json.encode(describe(each, request_id=request_id))
-                for each in [next(accepted) if isinstance(each, Draft) else each for each in self._read]
+                for each in [
+                    _placed(next(accepted), place) if isinstance(each, Draft) else each
+                    for place, each in enumerate(self._read)
+                ]
             ]
         )
+
+
+def _placed(result: Result, place: int) -> Result:
+    """What was refused after it was read does not know its place in the batch."""
+    return result.under(f"/events/{place}") if isinstance(result, Invalid) else result
 
 
 def _shown(published: Published) -> bytes:

@@ -1,15 +1,19 @@
 """Which calls does the API answer?"""
 
+from hookline.api.accounts import AccountCalls
 from hookline.api.calls import Pages
 from hookline.api.cursor import Cursors
 from hookline.api.dead_letters import DeadLetterCalls
 from hookline.api.deliveries import DeliveryCalls
 from hookline.api.docs import DocCalls
 from hookline.api.endpoints import EndpointCalls
+from hookline.api.event_types import EventTypeCalls
 from hookline.api.events import EventCalls
 from hookline.api.jobs import JobCalls
 from hookline.api.probes import ProbeCalls
+from hookline.api.secrets import SecretCalls
 from hookline.api.table import Call
+from hookline.api.trials import TrialCalls
 from hookline.app import Hookline
 from hookline.reports import Reports
 from hookline.store.contract import JobKind
@@ -23,6 +27,10 @@ def table(hookline: Hookline) -> list[Call]:
     nouns = (
         EventCalls(hookline, pages, deliveries),
         EndpointCalls(hookline, shown, pages),
+        SecretCalls(hookline),
+        TrialCalls(hookline),
+        EventTypeCalls(hookline, pages),
+        AccountCalls(hookline),
         deliveries,
         DeadLetterCalls(hookline, deliveries),
         JobCalls(hookline, pages, kind=JobKind.REPLAY),
