@@ -18,7 +18,17 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"filters", "schemas"}),
     frozenset({"pipeline", "client"}),
     frozenset({"hookline", "app", "desk", "endpoints", "reports"})  # "hookline": the package's own __init__
-    | {"accounts", "dead_letters", "event_types", "keyring", "keys", "policies", "restraint", "rotation"}
+    | {
+        "accounts",
+        "dead_letters",
+        "event_types",
+        "keyring",
+        "keys",
+        "policies",
+        "resealing",
+        "restraint",
+        "rotation",
+    }
     | {"shapes", "trial", "waiting"},
     frozenset({"api", "dashboard"}),
     frozenset({"cli", "testing"}),

@@ -26,6 +26,7 @@ STAY = (
     "hookline worker",
     "hookline listen",
 )  # until they are stopped; they have tests of their own
+SEALING = {"HOOKLINE_SECRET_KEY": "docs" * 8}
 PENDING = ("hookline deliveries retry", "hookline deliveries cancel")
 
 
@@ -65,7 +66,7 @@ class World:
         return subprocess.run(
             ["/bin/sh", "-c", command],
             cwd=self.folder,
-            env=environment({"HOOKLINE_URL": self._server.url}),
+            env=environment({"HOOKLINE_URL": self._server.url} | (SEALING if "secrets" in line else {})),
             capture_output=True,
             text=True,
             timeout=CEILING_S,

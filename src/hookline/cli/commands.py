@@ -14,6 +14,7 @@ SECTIONS = {
         ("worker", "operating", "Deliver, without the API: any number on one PostgreSQL."),
         ("migrate", "operating", "Bring the database's schema up to date."),
         ("doctor", "doctor", "Say what is wrong here, and what to do about it."),
+        ("secrets", "secrets", "Secrets in the database: sealed with HOOKLINE_SECRET_KEY, or plain."),
         ("config", "settings", "Settings: what is in force, and where it comes from."),
         ("version", "operating", "Print the version."),
         ("completion", "completion", "Print what makes a shell complete commands."),
