@@ -1,6 +1,8 @@
 """Do the clients and a real server understand each other?"""
 
+import re
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 
@@ -169,3 +171,47 @@ def test_a_wrong_key_is_refused_and_never_shown(connect, server, key):
         client.endpoints().page()
     assert (raised.value.status, raised.value.code) == (401, "unauthenticated")
     assert "hlk_" not in f"{raised.value} {raised.value!r} {client!r}"
+
+
+def test_a_secret_is_rotated(client, account):
+    created = client.create_endpoint("https://hooks.example.com/", ["*"], account=account)
+    assert client.endpoint_secret(created.id).secret == created.secret
+    rotated = client.rotate_secret(created.id, overlap_s=60)
+    assert rotated.secret != created.secret
+    assert rotated.old.secret == created.secret
+    assert (rotated.old.valid_until - datetime.now(UTC)).total_seconds() < 61
+    assert client.endpoint_secret(created.id) == rotated
+    assert not {rotated.secret, created.secret} & set(re.findall(r"whsec_[^']+", repr(rotated)))
+
+
+def test_a_test_event_goes_to_one_endpoint_alone(client, account):
+    with receiving() as receiver:
+        tried = client.create_endpoint(f"{receiver.url}/200/tried", ["never.asked"], account=account)
+        client.create_endpoint(f"{receiver.url}/200/other", ["*"], account=account)
+        sent = client.test_endpoint(tried.id)
+        assert (sent.endpoint_id, sent.account) == (tried.id, account)
+        eventually(lambda: True if client.delivery(sent.id).state == "delivered" else None)
+        assert [(each.path, each.event_id) for each in receiver.requests] == [("/200/tried", sent.event_id)]
+
+
+def test_event_types_are_described_and_their_schemas_enforced(client, account):
+    name = f"order_{account}.paid"
+    schema = {"type": "object", "required": ["id"]}
+    described = client.put_event_type(name, description="An order was paid.", schema=schema)
+    assert (described.name, described.description, described.schema) == (name, "An order was paid.", schema)
+    assert client.event_type(name) == described
+    assert described in list(client.event_types())
+    assert client.publish(name, {"id": 42}, account=account).type == name
+    with pytest.raises(ApiError) as raised:
+        client.publish(name, {}, account=account)
+    assert (raised.value.status, raised.value.code) == (422, "schema_mismatch")
+    assert client.delete_event_type(name) is None
+    with pytest.raises(NotFound):
+        client.event_type(name)
+
+
+def test_an_account_says_where_it_is_told_about_trouble(client, account):
+    assert client.account(account).notify.email is None
+    changed = client.put_account(account, notify={"email": "ops@example.com"})
+    assert (changed.id, changed.notify.email) == (account, "ops@example.com")
+    assert client.account(account) == changed
