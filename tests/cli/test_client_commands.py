@@ -298,6 +298,97 @@ def test_what_will_not_do_is_refused_with_the_server_s_words(shell, arguments, c
     assert_ends(shell("endpoints", *arguments), code, *words)
 
 
+def test_a_secret_is_shown_and_rotated(shell):
+    created = shell.json(
+        "endpoints", "create", "https://hooks.example.com/", "--event", "*", "--account", "secret"
+    )
+    id = created["id"]
+    assert shell("endpoints", "secret", id).stdout == created["secret"] + "\n"
+    rotated = shell("endpoints", "rotate", id, "--overlap", "2h")
+    assert (rotated.returncode, rotated.stdout.startswith("whsec_")) == (0, True)
+    assert rotated.stdout != created["secret"] + "\n"
+    assert "The one before signs too, until " in rotated.stderr
+    assert shell.json("endpoints", "secret", id)["old"]["secret"] == created["secret"]
+    assert_ends(shell("endpoints", "rotate", id), 5)  # two sign already
+    assert_ends(shell("endpoints", "rotate", id, "--overlap", "0s"), 2, "--yes")
+    cut = shell.json("endpoints", "rotate", id, "--overlap", "0s", "--signature", "v1a", "--yes")
+    assert (cut["old"], cut["public_key"].startswith("whpk_")) == (None, True)
+    assert "public key: whpk_" in shell("endpoints", "secret", id).stderr
+    code, seen = on_a_terminal(shell, "endpoints", "rotate", id, "--overlap", "0s", answer=b"n\n")
+    assert (code, "nothing was done" in seen) == (1, True), seen
+    assert_ends(shell("endpoints", "secret", f"ep_{UNKNOWN}"), 4)
+
+
+def test_an_endpoint_is_tried_out(shell):
+    good = shell.endpoint("/200/trial", account="trial")
+    bad = shell.endpoint("/404/trial", account="trial")
+    accepted = shell("endpoints", "test", good)
+    assert (accepted.returncode, accepted.stderr) == (0, "")
+    assert re.fullmatch(r"dlv_[0-9a-v]{26} was accepted: 200 in [0-9,]+ ms\.\n", accepted.stdout)
+    assert_ends(shell("endpoints", "test", bad), 1, "was not accepted: 404")
+    shown = shell("endpoints", "test", bad, "--json")
+    assert (shown.returncode, json.loads(shown.stdout)["event_type"]) == (1, "hookline.test")
+    assert shell.json("endpoints", "test", good, "--no-wait")["endpoint_id"] == good
+    shell.json("endpoints", "pause", good)
+    assert_ends(shell("endpoints", "test", good), 5, "paused")
+
+
+# --- event types and accounts ---
+
+
+def test_event_types_are_described(shell):
+    (shell.folder / "schema.json").write_text('{"type": "object", "required": ["id"]}')
+    described = shell.json(
+        "event-types", "set", "typed.paid", "--description", "money", "--schema", "schema.json"
+    )
+    assert (described["description"], described["schema"]["required"]) == ("money", ["id"])
+    assert_ends(shell("send", "typed.paid", "{}"), 5, "id")
+    changed = shell.json("event-types", "set", "typed.paid", "--description", "money came")
+    assert (changed["description"], changed["schema"]["required"]) == ("money came", ["id"])
+    opened = shell.json("event-types", "set", "typed.paid", "--no-schema")
+    assert (opened["description"], opened["schema"]) == ("money came", None)
+    assert shell("send", "typed.paid", "{}").returncode == 0
+    assert [each["name"] for each in shell.json("event-types", "list")] == ["typed.paid"]
+    assert "typed.paid" in shell("event-types", "list").stdout
+    assert "money came" in shell("event-types", "show", "typed.paid").stdout
+    dry = shell("event-types", "delete", "typed.paid", "--dry-run")
+    assert dry.stdout == "typed.paid would be forgotten.\n"
+    assert_ends(shell("event-types", "delete", "typed.paid"), 2, "--yes")
+    assert shell("event-types", "delete", "typed.paid", "--yes").returncode == 0
+    assert shell.json("event-types", "list") == []
+    for command in (["show"], ["delete"], ["delete", "--yes"], ["delete", "--dry-run"]):
+        assert_ends(shell("event-types", *command, "typed.paid"), 4, "typed.paid")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["bad type"], 2, "An event type is"),
+        (["a.b", "--schema", "schema.json", "--no-schema"], 2, "exclude"),
+        (["a.b", "--schema", "broken.json"], 2, "not JSON"),
+        (["a.b", "--schema", "wrong.json"], 5, "schema"),
+    ],
+)
+def test_an_event_type_that_will_not_do_is_refused(shell, arguments, code, words):
+    (shell.folder / "schema.json").write_text("{}")
+    (shell.folder / "broken.json").write_text("{")
+    (shell.folder / "wrong.json").write_text('{"type": 5}')
+    assert_ends(shell("event-types", "set", *arguments), code, words)
+
+
+def test_accounts_say_where_they_are_told_about_trouble(shell):
+    assert shell.json("accounts", "show", "told")["notify"] == {"email": None, "webhook": None, "slack": None}
+    shell.json(
+        "accounts", "set", "told", "--email", "ops@example.com", "--webhook", "https://a.example/alerts"
+    )
+    changed = shell.json("accounts", "set", "told", "--webhook", "")
+    assert changed["notify"] == {"email": "ops@example.com", "webhook": None, "slack": None}
+    assert "ops@example.com" in shell("accounts", "show", "told").stdout
+    assert_ends(shell("accounts", "set", "told"), 2, "--email")
+    assert_ends(shell("accounts", "set", "told", "--email", "nobody"), 5, "/notify/email")
+    assert_ends(shell("accounts", "show", "to/ld"), 2, "An account is")
+
+
 # --- dead letters ---
 
 

@@ -26,7 +26,11 @@ SECTIONS = {
         ("deliveries", "deliveries", "Deliveries: an event on its way to one endpoint."),
         ("dead", "dead", "Dead letters: deliveries that were given up."),
     ),
-    "Manage": (("endpoints", "endpoints", "Endpoints: who gets which events."),),
+    "Manage": (
+        ("endpoints", "endpoints", "Endpoints: who gets which events."),
+        ("event-types", "event_types", "Event types: what they mean, and how their payloads look."),
+        ("accounts", "accounts", "Accounts: where they want to be told about trouble."),
+    ),
     "Receive": (
         ("listen", "listen", "Receive webhooks here: show them, check them, pass them on."),
         ("sign", "signatures", "Print the headers that sign a body."),

@@ -6,17 +6,18 @@ from typing import Any
 import click
 
 from hookline.cli.asking import must_agree
-from hookline.cli.exits import USAGE, CommandError, Errors
+from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import (
     connect,
     dry_run_option,
     json_option,
     limit_option,
     path_step,
+    read_span,
     url_option,
     yes_option,
 )
-from hookline.cli.showing import print_fields, print_rows, printable, say
+from hookline.cli.showing import print_fields, print_json, print_rows, printable, say
 
 COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit_state.state")
 
@@ -30,6 +31,7 @@ def endpoints() -> None:
 @click.option("--account", help="Of this account.")
 @click.option("--enabled/--disabled", default=None, help="Only those.")
 @click.option("--circuit", help="Whose circuit is closed, open or half_open.")
+@click.option("--slow/--not-slow", default=None, help="That answer slowly, or do not.")
 @click.option("--type", "event_type", help="That get events of this type.")
 @limit_option
 @url_option
@@ -135,6 +137,83 @@ _verb("resume", "resume", "Send again.")
 _verb("enable", "enable", "Give it events, and send what waits.")
 _verb("disable", "disable", "Give it no new events; what is pending waits.")
 _verb("reset-circuit", "circuit/reset", "Close its circuit: try again now.")
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@url_option
+@json_option
+def secret(endpoint_id: str, url: str | None, as_json: bool) -> None:
+    """Print the secret that its requests are signed with."""
+    with Errors():
+        _show_secret(connect(url).get(f"{_path(endpoint_id)}/secret"), as_json=as_json)
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@click.option(
+    "--overlap",
+    callback=read_span,
+    metavar="SPAN",
+    help="How long the old one signs too, such as 7d; a day without it.",
+)
+@click.option("--signature", help="v1 (a shared secret) or v1a (a key pair); as it was without it.")
+@yes_option
+@url_option
+@json_option
+def rotate(
+    endpoint_id: str, overlap: float | None, signature: str | None, yes: bool, url: str | None, as_json: bool
+) -> None:
+    """Give it another secret, and print it; for a while both sign."""
+    with Errors():
+        if overlap == 0 and not yes:
+            must_agree(
+                "Receivers will refuse everything until they know the new secret. Rotate?", to="rotate"
+            )
+        said = {"overlap_s": None if overlap is None else round(overlap), "signature": signature}
+        body = {name: value for name, value in said.items() if value is not None}
+        _show_secret(connect(url).post(f"{_path(endpoint_id)}/secret/rotate", body), as_json=as_json)
+
+
+def _show_secret(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    click.echo(found["secret"])
+    if found["public_key"] is not None:
+        click.echo(f"Receivers need only the public key: {found['public_key']}", err=True)
+    if found["old"] is not None:
+        click.echo(f"The one before signs too, until {found['old']['valid_until']}.", err=True)
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the receiver's answer.")
+@url_option
+@json_option
+def test(endpoint_id: str, no_wait: bool, url: str | None, as_json: bool) -> None:
+    """Send it a test event, and say how it answered; ends with 1 if it did not accept it."""
+    with Errors():
+        client = connect(url)
+        sent = client.post(f"{_path(endpoint_id)}/test", {})
+        if no_wait:
+            say(f"{sent['id']} is on its way.", sent, as_json=as_json)
+            return
+        from hookline.cli.trial import answered
+
+        delivery, attempt = answered(client, sent["id"])
+        if as_json:
+            print_json({**delivery, "attempt_log": [attempt] if attempt else []})
+        if attempt is None:
+            raise CommandError(
+                f"{sent['id']} was not sent yet: it waits for {delivery['waiting_for']}.", FAILED
+            )
+        error = attempt["error"] or {}
+        answer = attempt["status"] or printable(f"{error.get('kind')} {error.get('detail') or ''}".strip())
+        if error:
+            raise CommandError(f"{sent['id']} was not accepted: {answer}.", FAILED)
+        if not as_json:
+            click.echo(f"{sent['id']} was accepted: {answer} in {attempt['duration_ms']:,.0f} ms.")
 
 
 def _said(

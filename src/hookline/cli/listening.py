@@ -4,9 +4,11 @@ A thread for each connection: a receiver for one person's eyes has few, and a re
 on holds up no other.
 """
 
+import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import NamedTuple
 
 from hookline.cli.arrivals import Arrival, Check, Forwarded
@@ -66,8 +68,6 @@ class Listener(ThreadingHTTPServer):
         manners: Manners,
         on_arrival: Callable[[Arrival], None],
     ) -> None:
-        import socket
-
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.manners = manners
         self._on_arrival = on_arrival
@@ -75,6 +75,11 @@ class Listener(ThreadingHTTPServer):
         self._seen: dict[str, int] = {}
         self._lock = threading.Lock()
         super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Without the base's question to a name server, which can take seconds and is of no use here."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A sender that hangs up gets no answer, and needs no page of text about it."""

@@ -98,6 +98,17 @@ def path_step(text: str) -> str:
     return quote(text, safe="")
 
 
+def checked(text: str, check: Callable[[str], str]) -> str:
+    """A name as a step of a path; a usage error if it is none."""
+    from hookline.cli.exits import USAGE, CommandError
+    from hookline.errors import Invalid
+
+    try:
+        return check(text)
+    except Invalid as error:
+        raise CommandError(error.detail, USAGE) from None
+
+
 def connect(url: str | None) -> "Client":
     """The server that flag, variable or file name."""
     from hookline.cli.client import Client

@@ -52,7 +52,7 @@ def check_secret_key(settings: Settings) -> Iterator[Finding]:
         yield warn(
             "secret_key",
             "endpoints' secrets are stored as they are",
-            f"set {PREFIX}SECRET_KEY before endpoints are created, and keep it apart from the database",
+            f"set {PREFIX}SECRET_KEY, keep it apart from the database, and run `hookline secrets seal`",
         )
     else:
         yield ok("secret_key", "endpoints' secrets are sealed")
