@@ -19,6 +19,8 @@ from hookline.endpoints import EndpointPatch, read_fields
 from hookline.errors import ConfigError, Invalid
 from hookline.event_types import EventTypes
 from hookline.ids import Ids, read, show
+from hookline.keyring import Keyring
+from hookline.keys import KeyDesk
 from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.names import check_account, check_idempotency_key, check_type
 from hookline.net import Net, SystemNet
@@ -110,6 +112,8 @@ class Hookline:
         self.trial = Trial(self.store, self._catalogue, self.worker, self.clock, self.ids)
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
         self.accounts = Accounts(self.store, self._catalogue, self.clock, canonical=self._canonical)
+        self.keyring = Keyring(self.store, self.clock)
+        self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
         self.reports = Reports(self.store, self.worker, default_retry=settings.retry)
         self._delivers = deliver
         self._is_running = False
@@ -122,7 +126,7 @@ class Hookline:
         try:
             await self._check_key()
             await self._catalogue.open()
-            await self.worker.start(self._jobs.run)
+            await self.worker.start(self._jobs.run, always=[self.keyring.run])
         except BaseException:
             await self.store.close()
             raise
@@ -269,6 +273,12 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
 
         return PostgresStore(url)
     raise ConfigError(f"A database URL is sqlite:///path.db or postgresql://…, not {url[:100]!r}.")
+
+
+def key_desk(store: Store, clock: Clock | None = None) -> KeyDesk:
+    """A way to keys for whoever runs no hookline."""
+    clock = clock or SystemClock()
+    return KeyDesk(store, clock, Ids(clock, Random()))
 
 
 def _store_time(moment: datetime, *, now: float) -> float | None:

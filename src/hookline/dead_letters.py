@@ -29,6 +29,10 @@ class Chosen(msgspec.Struct, frozen=True):
     filter: DeliveryFilter
     ids: tuple[DeliveryId, ...] = ()
 
+    def within(self, account: str) -> "Chosen":
+        """Those of them that are this account's; ids are looked at one by one."""
+        return Chosen(msgspec.structs.replace(self.filter, account=account), self.ids)
+
     def digest(self) -> bytes:
         """Equal for equal choices."""
         return hashlib.sha256(msgspec.msgpack.encode(self)).digest()

@@ -149,10 +149,23 @@ class Desk:
 
     # --- jobs ---
 
-    async def start_job(self, kind: JobKind, chosen: Chosen, *, idempotency_key: str | None = None) -> Job:
-        """Replay or discard all dead letters that are chosen; the job goes on when this returns."""
+    async def start_job(
+        self,
+        kind: JobKind,
+        chosen: Chosen,
+        *,
+        account: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Replay or discard all dead letters that are chosen; the job goes on when this returns.
+
+        With an account it is that account's job, and of the ids does only those that are its own.
+        """
         job = msgspec.structs.replace(
-            self._job(kind, chosen), idempotency_key=idempotency_key, digest=chosen.digest()
+            self._job(kind, chosen),
+            account=account,
+            idempotency_key=idempotency_key,
+            digest=chosen.digest(),
         )
         created = await self._store.create_job(job, now=job.created_at)
         if created.digest != job.digest:
@@ -163,11 +176,14 @@ class Desk:
         self._on_job()
         return created
 
-    async def try_job(self, kind: JobKind, chosen: Chosen) -> Job:
+    async def try_job(self, kind: JobKind, chosen: Chosen, *, account: str | None = None) -> Job:
         """What a job would do now; nothing is done."""
         if chosen.ids:
             found = [await self._store.delivery(id) for id in chosen.ids]
-            matched = sum(each is not None and each.state is State.DEAD for each in found)
+            matched = sum(
+                each is not None and each.state is State.DEAD and account in (None, each.account)
+                for each in found
+            )
         else:
             matched = await self._store.count_dead(chosen.filter)
         now = self._clock.now()

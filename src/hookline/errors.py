@@ -77,6 +77,14 @@ class SchemaMismatch(Invalid):
         return SchemaMismatch(self.event_type, tuple((pointer + at, detail) for at, detail in self.errors))
 
 
+class AccountMismatch(Invalid):
+    """A caller that is bound to one account names another (which may be there or not: nothing is said of it)."""
+
+    def __init__(self, pointer: str) -> None:
+        detail = "This key is bound to another account; leave the account out."
+        super().__init__(detail, pointer=pointer, code="account_mismatch")
+
+
 class Unreadable(HooklineError):
     """Input that cannot be read at all: not one JSON value, a duplicate key, nested too deep."""
 

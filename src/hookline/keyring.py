@@ -49,6 +49,7 @@ def caller(scopes: frozenset[Scope], *, account: str | None = None, key_id: KeyI
 
 # Without a stored key: whoever has the one in the settings, and in development everybody on this machine.
 OPERATOR = caller(frozenset({Scope.ADMIN}))
+NOBODY = caller(frozenset())
 
 
 class Keyring:
@@ -64,6 +65,7 @@ class Keyring:
         self._is_used = asyncio.Event()
         self._asked = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
+        self._is_stopped = False
         # What was found here before is not to be gone by any more.
         self.on_change: Callable[[], None] = lambda: None
 
@@ -74,6 +76,10 @@ class Keyring:
     def find(self, digest: bytes) -> Caller | None:
         """The holder of the key with this digest."""
         return self._callers.get(digest)
+
+    def is_empty(self) -> bool:
+        """Is there no key that is good?"""
+        return not self._callers
 
     def is_revoked(self, digest: bytes) -> bool:
         """Was there such a key? There will not be one again."""
@@ -94,6 +100,8 @@ class Keyring:
 
     async def refresh(self) -> None:
         """Wait for a look that begins after this; `StoreUnavailable` when it fails."""
+        if self._is_stopped:
+            raise _stopping()
         if len(self._waiting) >= MOST_WAITING:
             return
         looked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -103,6 +111,7 @@ class Keyring:
 
     async def run(self) -> None:
         """Look until cancelled."""
+        self._is_stopped = False
         await self._is_used.wait()
         try:
             while True:
@@ -113,7 +122,8 @@ class Keyring:
                 await self._clock.sleep(PAUSE_S)
                 await self._clock.wait(self._asked, LOOK_EVERY_S - PAUSE_S)
         finally:
-            _answer(self._waiting, StoreUnavailable("The server is stopping."))
+            self._is_stopped = True
+            _answer(self._waiting, _stopping())
 
     async def _look_for_all(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -153,3 +163,7 @@ def _answer(waiting: list[asyncio.Future[None]], error: StoreUnavailable | None)
             looked.set_result(None)
         else:
             looked.set_exception(error)
+
+
+def _stopping() -> StoreUnavailable:
+    return StoreUnavailable("The keys are not looked at any more: the server is stopping.")

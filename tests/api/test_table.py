@@ -11,6 +11,7 @@ from hookline.api.bodies import converted
 from hookline.api.calls import routes
 from hookline.api.endpoint_fields import ChangedEndpoint, NewEndpoint
 from hookline.api.parameters import kinds_of
+from hookline.api.reach import Reach
 from hookline.api.routes import table
 from hookline.api.table import Call, Scope
 from hookline.endpoints import EndpointInput, EndpointPatch
@@ -18,8 +19,13 @@ from hookline.errors import Invalid
 
 
 @pytest.fixture
-def calls(tmp_path: Path) -> list[Call]:
-    return table(Hookline(f"sqlite:///{tmp_path}/x.db", settings=Settings(dev=True)))
+def hookline(tmp_path: Path) -> Hookline:
+    return Hookline(f"sqlite:///{tmp_path}/x.db", settings=Settings(dev=True))
+
+
+@pytest.fixture
+def calls(hookline: Hookline) -> list[Call]:
+    return table(hookline)
 
 
 def test_what_may_be_said_about_an_endpoint_over_http_is_what_may_be_said_at_all():
@@ -27,9 +33,9 @@ def test_what_may_be_said_about_an_endpoint_over_http_is_what_may_be_said_at_all
     assert set(ChangedEndpoint.__struct_fields__) == set(EndpointPatch.__struct_fields__)
 
 
-def test_no_call_stands_twice_in_the_table(calls):
+def test_no_call_stands_twice_in_the_table(calls, hookline):
     with pytest.raises(ValueError, match="twice"):
-        routes([*calls, calls[-1]])
+        routes([*calls, calls[-1]], Reach(hookline.store))
 
 
 def test_a_fixed_path_comes_before_one_that_would_take_it_for_an_id(calls):

@@ -48,7 +48,6 @@ def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(tmp_path):
         ([], {**KEY, "HOOKLINE_POLL_S": "never"}, ["HOOKLINE_POLL_S", "seconds"]),
         ([], {**KEY, "HOOKLINE_DATABSE": "x"}, ["HOOKLINE_DATABSE", "HOOKLINE_DATABASE"]),
         ([], {**KEY, "HOOKLINE_ALLOW_NETWORKS": "10.0.0.1/8"}, ["HOOKLINE_ALLOW_NETWORKS"]),
-        ([], {}, ["HOOKLINE_API_KEY"]),
         (["--dev", "--host", "0.0.0.0"], {}, ["--host", "loopback"]),
         (["--dev", "--host", "127.0.0.1.example"], {}, ["loopback"]),
         (["--dev", "--host", "localhost.example"], {}, ["loopback"]),

@@ -83,7 +83,9 @@ async def test_no_change_is_missed_however_many_write_at_once(store, second_stor
     writing = asyncio.gather(
         *(writer.create_key(key) for key, writer in zip(keys, [store, second_store] * 20, strict=True))
     )
-    while not writing.done() or len(seen) < 40:
+    is_last = False
+    while not is_last:
+        is_last = writing.done()
         seen += await store.changed_keys(after=seen[-1].n if seen else 0)
     await writing
     assert [change.n for change in seen] == list(range(1, 41))

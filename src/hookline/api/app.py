@@ -13,17 +13,20 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.routing import Router
 
-from hookline.api.admission import Admission
+from hookline.api.admission import Admission, require
 from hookline.api.answer import JSON, Send, answer, refuse
 from hookline.api.body import Disconnected, Receive, read_body
 from hookline.api.calls import routes
 from hookline.api.problem import Refused
 from hookline.api.publish import Asked, Headers, Way, ways
 from hookline.api.query import Query
+from hookline.api.reach import Reach
 from hookline.api.routes import table
-from hookline.api.table import Scope
+from hookline.api.table import CALLER, Scope
 from hookline.app import Hookline
 from hookline.errors import HooklineError, TooLarge
+from hookline.keyring import NOBODY, Caller
+from hookline.model import Scope as KeyScope
 from hookline.pipeline.intake import Done
 
 log = structlog.get_logger()
@@ -33,29 +36,32 @@ class Api:
     """The ASGI application of one `Hookline`, which must be running."""
 
     def __init__(self, hookline: Hookline) -> None:
-        self._admission = Admission(hookline.settings)
+        self._admission = Admission(hookline.settings, hookline.keyring)
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
         self._hookline = hookline
         calls = table(hookline)
         self._open = frozenset(call.path for call in calls if call.scope is Scope.OPEN)
-        self._router = Router(routes(calls), redirect_slashes=False)
+        self._router = Router(routes(calls, Reach(hookline.store)), redirect_slashes=False)
         self._ids = map(f"req_{secrets.token_hex(8)}{{:08x}}".format, itertools.count(1))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         request_id = self.new_request_id()
         try:
             path = scope["path"]
-            if path not in self._open:
-                self._admission.check(scope["headers"])
+            caller = NOBODY if path in self._open else self._admission.check(scope["headers"])
+            if caller is None:
+                caller = await self._admission.identify(scope["headers"])
             if b"%" in scope["raw_path"]:
                 # No path of ours needs an escape, so none can stand for another one.
                 raise _nothing_here()
             way = self._ways.get(path)
             if way is None or scope["method"] != "POST":
+                scope[CALLER] = caller
                 await self._route(scope, receive, send, request_id)
             else:
-                await self._publish(way, scope, receive, send, request_id)
+                require(caller, KeyScope.PUBLISH)
+                await self._publish(way, caller, scope, receive, send, request_id)
         except Disconnected:
             return
         except HooklineError as error:
@@ -70,18 +76,26 @@ class Api:
 
     def publish_at_once(self, way: Way, headers: Headers, body: bytes, done: Done) -> Asked | None:
         """What a publish that arrived whole asks for, handed in; None or an error: it must go the ordinary way."""
-        self._admission.check(headers)
+        caller = self._admission.check(headers)
+        if caller is None or not caller.may_publish:
+            return None
         way.check(headers)
         if len(body) > way.limit_bytes:
             return None
-        asked = way.read(headers, body)
+        asked = way.read(headers, body, bound_to=caller.account)
         if not asked.drafts:
             return None
         self._hookline.submit(asked.drafts, done)
         return asked
 
     async def _publish(
-        self, way: Way, scope: MutableMapping[str, Any], receive: Receive, send: Send, request_id: str
+        self,
+        way: Way,
+        caller: Caller,
+        scope: MutableMapping[str, Any],
+        receive: Receive,
+        send: Send,
+        request_id: str,
     ) -> None:
         if scope["query_string"]:
             Query(scope["query_string"], ())
@@ -91,7 +105,7 @@ class Api:
             body = await read_body(receive, limit_bytes=way.limit_bytes)
         except TooLarge:
             raise way.too_large from None
-        asked = way.read(headers, body)
+        asked = way.read(headers, body, bound_to=caller.account)
         results = await self._hookline.accept(asked.drafts) if asked.drafts else []
         shown = asked.answer(results, request_id=request_id)
         await answer(send, 202, shown, request_id=request_id, headers=[JSON])

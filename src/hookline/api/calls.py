@@ -15,13 +15,15 @@ from starlette.routing import Route
 from hookline.api import bodies, parameters
 from hookline.api.cursor import Cursors
 from hookline.api.problem import Refused
-from hookline.api.table import Answered, Asked, Call, Page, Paged
+from hookline.api.reach import Reach, filled, narrowed
+from hookline.api.table import CALLER, Answered, Asked, Call, Page, Paged
+from hookline.keyring import Caller
 
 _Row = TypeVar("_Row")
 _Shown = TypeVar("_Shown")
 
 
-def routes(table: Iterable[Call]) -> list[Route]:
+def routes(table: Iterable[Call], reach: Reach) -> list[Route]:
     """One route for each path, in the table's order."""
     by_path: dict[str, dict[str, Call]] = {}
     for call in table:
@@ -29,10 +31,10 @@ def routes(table: Iterable[Call]) -> list[Route]:
         if call.method in methods:
             raise ValueError(f"{call.method} {call.path} stands twice in the table")
         methods[call.method] = call
-    return [_route(path, methods) for path, methods in by_path.items()]
+    return [_route(path, methods, reach) for path, methods in by_path.items()]
 
 
-def _route(path: str, methods: dict[str, Call]) -> Route:
+def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
     allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
 
     async def choose(request: Request) -> Response:
@@ -41,7 +43,7 @@ def _route(path: str, methods: dict[str, Call]) -> Route:
             raise Refused(
                 "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode()),)
             )
-        return await _answer(call, request)
+        return await _answer(call, request, reach)
 
     # A path's own route answers for every method, or GET /v1/events/batch would be that of an event.
     route = Route(path, choose)
@@ -49,9 +51,15 @@ def _route(path: str, methods: dict[str, Call]) -> Route:
     return route
 
 
-async def _answer(call: Call, request: Request) -> Response:
+async def _answer(call: Call, request: Request, reach: Reach) -> Response:
+    caller: Caller = request.scope[CALLER]
+    await reach.check(call, request.path_params, caller)
     query, filters = parameters.read(request.scope["query_string"], call.query)
-    fields = {} if call.body is None else await bodies.read_fields(request, call.body)
+    query, filters = narrowed(query, filters, caller.account)
+    fields: dict[str, Any] = {}
+    if call.body is not None:
+        fields = await bodies.read_fields(request, call.body)
+        fields = filled(fields, call.body, caller.account, is_patch=call.method == "PATCH")
     body = None if call.body is None else bodies.converted(fields, call.body)
     assert call.handler is not None  # noqa: S101 - `choose` saw to it
     given = await call.handler(Asked(request, query, filters, body, fields))

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hookline import rfc3339
-from hookline.errors import Invalid, TooLarge, Unreadable
+from hookline.errors import AccountMismatch, Invalid, TooLarge, Unreadable
 from hookline.model import DEFAULT_ACCOUNT
 from hookline.names import check_account, check_idempotency_key, check_type, did_you_mean, pointer_step
 from hookline.payload import DEPTH_LIMIT, check_depth, check_text, not_json, too_deep
@@ -45,9 +45,19 @@ _any = msgspec.json.Decoder(Any)
 
 
 def read_publication(
-    body: bytes, *, header_key: bytes | None = None, limit_bytes: int, now: float, at: str = ""
+    body: bytes,
+    *,
+    header_key: bytes | None = None,
+    limit_bytes: int,
+    now: float,
+    at: str = "",
+    bound_to: str | None = None,
 ) -> Draft:
-    """The event that a body asks to publish. `at` is where the body stands in the request, as a JSON pointer."""
+    """The event that a body asks to publish.
+
+    `at` is where the body stands in the request, as a JSON pointer; `bound_to` the only account that the caller
+    may publish to.
+    """
     check_text(body)
     try:
         envelope = _envelope.decode(body)
@@ -66,12 +76,19 @@ def read_publication(
     return Draft(
         type=check_type(envelope.type, pointer=at + "/type"),
         payload=payload,
-        account=check_account(account, pointer=at + "/account")
+        account=_account(account, bound_to, pointer=at + "/account")
         if isinstance(account, str)
-        else DEFAULT_ACCOUNT,
+        else bound_to or DEFAULT_ACCOUNT,
         idempotency_key=_idempotency_key(key, header_key, at=at),
         deliver_at=_moment(deliver_at, now=now, at=at) if isinstance(deliver_at, str) else None,
     )
+
+
+def _account(text: str, bound_to: str | None, *, pointer: str) -> str:
+    account = check_account(text, pointer=pointer)
+    if bound_to is not None and account != bound_to:
+        raise AccountMismatch(pointer)
+    return account
 
 
 def read_batch(body: bytes) -> list[bytes]:

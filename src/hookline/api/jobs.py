@@ -10,6 +10,7 @@ from hookline.api.parameters import ACCOUNT_SCHEMA, MOMENT_SCHEMA, TYPE_SCHEMA, 
 from hookline.api.table import Answered, Asked, Call, Nothing, Page, Paged, Scope
 from hookline.app import Hookline
 from hookline.dead_letters import MOST_IDS, REASONS, chosen
+from hookline.errors import AccountMismatch
 from hookline.model import JobId
 from hookline.shapes import JobReport
 from hookline.store.contract import JobKind
@@ -66,6 +67,7 @@ class JobCalls:
                 handler=self.list_jobs,
                 query=Paged,
                 answer=Page[JobReport],
+                for_accounts=True,
             ),
             Call(
                 method="POST",
@@ -78,6 +80,7 @@ class JobCalls:
                 status=202,
                 problems=("idempotency_conflict",),
                 takes_key=True,
+                for_accounts=True,
             ),
             Call(
                 method="GET",
@@ -90,11 +93,16 @@ class JobCalls:
         ]
 
     async def start(self, asked: Asked[Nothing, JobOrder]) -> Answered:
-        which = chosen(asked.body.filter)
+        which, account = chosen(asked.body.filter), asked.account
+        if account is not None:
+            if which.filter.account not in (None, account):
+                raise AccountMismatch("/filter/account")
+            which = which.within(account)
         if asked.body.dry_run:
-            tried = await self._desk.try_job(self._kind, which)
+            tried = await self._desk.try_job(self._kind, which, account=account)
             return Answered(reports.job_report(tried, dry_run=True), {})
-        job = await self._desk.start_job(self._kind, which, idempotency_key=asked.idempotency_key)
+        key = asked.idempotency_key
+        job = await self._desk.start_job(self._kind, which, account=account, idempotency_key=key)
         report = reports.job_report(job)
         return Answered(report, {"location": f"{self._path}/{report.id}"})
 
@@ -105,7 +113,10 @@ class JobCalls:
     async def list_jobs(self, asked: Asked[Paged, None]) -> Page[JobReport]:
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.list_jobs(
-            self._kind, after=None if after is None else JobId(after), limit=limit + 1
+            self._kind,
+            account=asked.account,
+            after=None if after is None else JobId(after),
+            limit=limit + 1,
         )
         shown = [reports.job_report(job) for job in found[:limit]]
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)

@@ -41,8 +41,8 @@ class Way(Protocol):
     def check(self, headers: Headers) -> None:
         """Raise unless a body comes that can be read."""
 
-    def read(self, headers: Headers, body: bytes) -> Asked:
-        """What is asked for; raises what is wrong with it."""
+    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> Asked:
+        """What is asked for by a caller that may publish to this account only; raises what is wrong with it."""
 
 
 def ways(hookline: Hookline) -> dict[str, Way]:
@@ -62,9 +62,16 @@ class _Single:
     def check(self, headers: Headers) -> None:
         check_media(headers, limit_bytes=self.limit_bytes)
 
-    def read(self, headers: Headers, body: bytes) -> "_One":
-        key = _idempotency_key(headers)
-        return _One(read_publication(body, header_key=key, limit_bytes=self._payload_limit, now=self._now()))
+    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_One":
+        return _One(
+            read_publication(
+                body,
+                header_key=_idempotency_key(headers),
+                limit_bytes=self._payload_limit,
+                now=self._now(),
+                bound_to=bound_to,
+            )
+        )
 
 
 class _One:
@@ -92,13 +99,19 @@ class _Batch:
         if _idempotency_key(headers) is not None:
             raise Invalid("In a batch each event has its own idempotency_key; the header is for one event.")
 
-    def read(self, headers: Headers, body: bytes) -> "_Many":
+    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_Many":
         now = self._now()
         read: list[Draft | HooklineError] = []
         for place, item in enumerate(read_batch(body)):
             try:
                 read.append(
-                    read_publication(item, limit_bytes=self._payload_limit, now=now, at=f"/events/{place}")
+                    read_publication(
+                        item,
+                        limit_bytes=self._payload_limit,
+                        now=now,
+                        at=f"/events/{place}",
+                        bound_to=bound_to,
+                    )
                 )
             except HooklineError as error:
                 read.append(error)

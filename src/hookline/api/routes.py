@@ -10,6 +10,7 @@ from hookline.api.endpoints import EndpointCalls
 from hookline.api.event_types import EventTypeCalls
 from hookline.api.events import EventCalls
 from hookline.api.jobs import JobCalls
+from hookline.api.keys import KeyCalls
 from hookline.api.probes import ProbeCalls
 from hookline.api.secrets import SecretCalls
 from hookline.api.table import Call
@@ -35,6 +36,7 @@ def table(hookline: Hookline) -> list[Call]:
         DeadLetterCalls(hookline, deliveries),
         JobCalls(hookline, pages, kind=JobKind.REPLAY),
         JobCalls(hookline, pages, kind=JobKind.DISCARD),
+        KeyCalls(hookline, pages),
         ProbeCalls(hookline),
     )
     calls = [call for noun in nouns for call in noun.table()]

@@ -11,7 +11,7 @@ To add a call:
 2. Say what is answered: a Struct (see `shapes`), `Page[…]` of one for a list, None for 204.
 3. Write the handler, a method of the noun's class: `async def show(self, asked: Asked[Nothing, None])`. It gets
    the parameters as `asked.query`, the body as `asked.body` (and `asked.fields`, what was really said), ids of
-   the path by `asked.id("endpoint")`; it returns the answer's value, or `Answered` with headers, and raises
+   the path by `asked.id("endpoint")`, the account that the caller is bound to as `asked.account`; it returns the answer's value, or `Answered` with headers, and raises
    errors of `hookline.errors`. A body's field that has words of its own for what will not do is
    `Annotated[Any, msgspec.Meta(extra_json_schema={…})]` and is checked by the handler.
 4. Put the `Call` into the list that the class gives as `table()`, fixed paths before those with `{…_id}`, and
@@ -30,10 +30,12 @@ from starlette.requests import Request
 from hookline import ids
 from hookline.api.parameters import Cursor, Limit
 from hookline.errors import Invalid
+from hookline.keyring import Caller
 from hookline.model import DeliveryId, EndpointId, EventId
 from hookline.names import check_idempotency_key
 
 DEFAULT_LIMIT = 50
+CALLER = "hookline.caller"  # in an ASGI scope: whoever sent the request
 
 Query = TypeVar("Query", bound=msgspec.Struct)
 Body = TypeVar("Body")
@@ -87,6 +89,12 @@ class Asked(msgspec.Struct, Generic[Query, Body], frozen=True):
         part: str = self.request.path_params[name]
         return part
 
+    @property
+    def account(self) -> str | None:
+        """The account that the caller's key is bound to; None: any."""
+        caller: Caller = self.request.scope[CALLER]
+        return caller.account
+
     def id(self, noun: str) -> bytes:
         """The id that stands in the path as `{noun_id}`; NotFound when it cannot be one."""
         return ids.read(noun, self.part(f"{noun}_id"))
@@ -138,3 +146,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     takes_key: bool = False  # Idempotency-Key
     media: str | None = None  # of an answer that is not JSON: the handler gives a Response
     is_described: bool = True  # False: nobody but our own pages calls it
+    # May a key call it that is bound to an account? None: if it names ids of things that belong to one, or has a
+    # parameter or field `account` (see `reach`). True: the handler minds `asked.account` by itself.
+    for_accounts: bool | None = None

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from hookline.errors import ConfigError, HooklineError, StoreUnavailable
+from hookline.errors import ConfigError, HooklineError, Invalid, NotFound, StoreUnavailable
 
 FAILED, USAGE, UNREACHABLE, NOT_FOUND, REFUSED = 1, 2, 3, 4, 5
 
@@ -34,6 +34,10 @@ class Errors:
                 _fail(error, error.code)
             case ConfigError():
                 _fail(error, USAGE)
+            case Invalid():
+                _fail(error, USAGE)
+            case NotFound():
+                _fail(error, NOT_FOUND)
             case StoreUnavailable():
                 _fail(error, UNREACHABLE)
             case HooklineError():

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    help="sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
+)
 url_option = click.option(
     "--url", metavar="URL", help="The server.  [HOOKLINE_URL; default http://127.0.0.1:8080]"
 )

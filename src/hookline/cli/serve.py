@@ -20,6 +20,17 @@ from hookline.errors import ConfigError, HooklineError
 from hookline.version import VERSION
 
 DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
+FIRST_KEY = """hookline made the first API key of this database. It is shown this once, and kept nowhere:
+
+    {key}
+
+Send it as 'Authorization: Bearer <key>'; hookline's own commands take it from HOOKLINE_API_KEY.
+It may do everything: `hookline keys create` makes others that may do less, `hookline keys revoke` ends one.
+
+"""
+NO_KEY_LEFT = (
+    "hookline: all keys of this database are revoked; `hookline keys create --scope admin` makes one.\n"
+)
 
 
 class CannotListen(HooklineError):
@@ -39,10 +50,6 @@ def _check(settings: Settings) -> None:
     if settings.dev and not _is_loopback(settings.host):
         raise ConfigError(
             f"--host: {settings.host} is not this machine only; --dev listens on loopback alone."
-        )
-    if not settings.dev and settings.api_key is None:
-        raise ConfigError(
-            "no API key: set HOOKLINE_API_KEY to the key clients must send, or use --dev to try things out."
         )
 
 
@@ -77,6 +84,8 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await _either(server.is_listening, serving)
+        if not settings.dev and settings.api_key is None:
+            click.echo(await _first_key(hookline), err=True, nl=False)
         click.echo(_greeting(settings, listener), err=True)
         await _either(stopping, serving)
     finally:
@@ -86,6 +95,15 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         is_drained = await hookline.stop()
         await serving
         say_stopped(is_drained=is_drained)
+
+
+async def _first_key(hookline: Hookline) -> str:
+    """What is to be said about keys where the settings name none."""
+    made = await hookline.keys.create_first()
+    if made is None:
+        await hookline.keyring.look()
+        return NO_KEY_LEFT if hookline.keyring.is_empty() else ""
+    return FIRST_KEY.format(key=made.key)
 
 
 async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:

@@ -113,12 +113,12 @@ class Worker:
 
     # --- life ---
 
-    async def start(self, *also: Loop) -> None:
-        """Recover what others left, then work, and run the other loops given beside it if this process delivers."""
+    async def start(self, *also: Loop, always: Sequence[Loop] = ()) -> None:
+        """Recover what others left, then work, and run the other loops beside it: `also` if this process delivers."""
         await self._heart.start()
         await sweep(self._store, self._clock)
         await self._heart.look()
-        loops: list[Loop] = [self._heart.run_pulse, self._heart.run_beat, self.wakes.run]
+        loops: list[Loop] = [self._heart.run_pulse, self._heart.run_beat, self.wakes.run, *always]
         if self._delivers:
             loops += [
                 self._loader.run,

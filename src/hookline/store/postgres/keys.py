@@ -16,7 +16,7 @@ LOCK_KEYS = "LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE"
 CREATE_KEY = f"""
 INSERT INTO keys (n, id, digest, hint, name, scopes, account, created_at, revoked_at)
 VALUES ({_NEXT}, $1, $2, $3, $4, $5, $6, to_timestamp($7), to_timestamp($8))
-ON CONFLICT DO NOTHING
+ON CONFLICT (id) DO NOTHING
 """
 ANY_KEY = "SELECT EXISTS (SELECT FROM keys WHERE id <> $1)"
 REVOKE_KEY = (

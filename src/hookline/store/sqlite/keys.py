@@ -17,8 +17,9 @@ _COLUMNS = "id, digest, hint, name, scopes, account, created_at, revoked_at"
 _NEXT = "(SELECT coalesce(max(n), 0) + 1 FROM keys)"
 
 CREATE_KEY = f"""
-INSERT OR IGNORE INTO keys (n, {_COLUMNS})
+INSERT INTO keys (n, {_COLUMNS})
 VALUES ({_NEXT}, :id, :digest, :hint, :name, :scopes, :account, :created_at, :revoked_at)
+ON CONFLICT (id) DO NOTHING
 """
 ANY_KEY = "SELECT EXISTS (SELECT 1 FROM keys WHERE id <> :id)"
 REVOKE_KEY = f"UPDATE keys SET revoked_at = :now, n = {_NEXT} WHERE id = :id AND revoked_at IS NULL"

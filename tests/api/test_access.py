@@ -1,0 +1,396 @@
+"""Who may make which call, and what of whom is reached by it?
+
+The table below says it for every call there is. A call that is not in it fails the first test: whoever adds one
+decides here who may make it.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from answering import eventually, receiving
+from hookline import Hookline, Settings
+from hookline.api.routes import table
+
+# What a key that is bound to an account gets:
+ALIKE = "what everybody gets: nothing in it is any account's"
+REFUSED = "403: the call is about all accounts"
+LISTED = "a list of what is its own; naming another account is refused"
+BY_ID = "what is its own; another account's id is not found, like one that is not there"
+GIVEN = "what it says becomes its own; naming another account is refused"
+MINDED = "its own; tested one by one below"
+
+CALLS = {
+    "GET /healthz": ("open", ALIKE),
+    "GET /readyz": ("open", ALIKE),
+    "POST /v1/events": ("publish", GIVEN),
+    "POST /v1/events/batch": ("publish", MINDED),
+    "GET /v1/events/{event_id}": ("read", BY_ID),
+    "GET /v1/events/{event_id}/deliveries": ("read", BY_ID),
+    "POST /v1/events/{event_id}/replay": ("admin", BY_ID),
+    "GET /v1/endpoints": ("read", LISTED),
+    "POST /v1/endpoints": ("admin", GIVEN),
+    "GET /v1/endpoints/{endpoint_id}": ("read", BY_ID),
+    "PATCH /v1/endpoints/{endpoint_id}": ("admin", BY_ID),
+    "DELETE /v1/endpoints/{endpoint_id}": ("admin", BY_ID),
+    "POST /v1/endpoints/{endpoint_id}/enable": ("admin", BY_ID),
+    "POST /v1/endpoints/{endpoint_id}/disable": ("admin", BY_ID),
+    "POST /v1/endpoints/{endpoint_id}/pause": ("admin", BY_ID),
+    "POST /v1/endpoints/{endpoint_id}/resume": ("admin", BY_ID),
+    "POST /v1/endpoints/{endpoint_id}/circuit/reset": ("admin", BY_ID),
+    "GET /v1/endpoints/{endpoint_id}/deliveries": ("read", BY_ID),
+    "GET /v1/deliveries": ("read", LISTED),
+    "GET /v1/deliveries/{delivery_id}": ("read", BY_ID),
+    "GET /v1/deliveries/{delivery_id}/attempts": ("read", BY_ID),
+    "POST /v1/deliveries/{delivery_id}/retry": ("admin", BY_ID),
+    "POST /v1/deliveries/{delivery_id}/cancel": ("admin", BY_ID),
+    "GET /v1/dead-letters": ("read", LISTED),
+    "POST /v1/dead-letters/{delivery_id}/replay": ("admin", BY_ID),
+    "POST /v1/dead-letters/{delivery_id}/discard": ("admin", BY_ID),
+    "GET /v1/replays": ("read", MINDED),
+    "POST /v1/replays": ("admin", MINDED),
+    "GET /v1/replays/{replay_id}": ("read", BY_ID),
+    "GET /v1/discards": ("read", MINDED),
+    "POST /v1/discards": ("admin", MINDED),
+    "GET /v1/discards/{discard_id}": ("read", BY_ID),
+    "GET /v1/keys": ("admin", REFUSED),
+    "POST /v1/keys": ("admin", REFUSED),
+    "GET /v1/keys/{key_id}": ("admin", REFUSED),
+    "DELETE /v1/keys/{key_id}": ("admin", REFUSED),
+}
+PREFIXES = {
+    "event": "evt_",
+    "endpoint": "ep_",
+    "delivery": "dlv_",
+    "replay": "rpl_",
+    "discard": "dsc_",
+    "key": "key_",
+}
+UNKNOWN = {noun: prefix + "0" * 26 for noun, prefix in PREFIXES.items()}
+INCLUDED = {"publish": {"publish"}, "read": {"read"}, "admin": {"publish", "read", "admin"}}
+
+REAL = {
+    f"{call.method} {call.path}": call
+    for call in table(Hookline("sqlite:///unused.db", settings=Settings(dev=True)))
+}
+
+
+def of(*kinds: str) -> list[str]:
+    return [call for call, (_, kind) in CALLS.items() if kind in kinds]
+
+
+def test_every_call_is_in_the_table_above_with_its_scope():
+    assert {call: scope for call, (scope, _) in CALLS.items()} == {
+        name: call.scope.value for name, call in REAL.items()
+    }
+
+
+class Things(NamedTuple):
+    """One of each that an account may own."""
+
+    account: str
+    ids: dict[str, str]  # by noun
+
+
+class Setting:
+    """A server with two accounts, and keys of all kinds."""
+
+    def __init__(self, service: Any, receiver: Any) -> None:
+        self.service = service
+        self.receiver = receiver
+        self.keys = {scope: self.key([scope]) for scope in INCLUDED}
+        self.mine = self.things("mine")
+        self.other = self.things("other")
+        self.bound = self.key(["admin"], account="mine")
+        revoked = service.call("POST", "/v1/keys", {"scopes": ["admin"]}).json()
+        assert service.call("DELETE", f"/v1/keys/{revoked['id']}").status_code == 204
+        self.revoked = revoked["key"]
+
+    def key(self, scopes: list[str], **fields: str) -> str:
+        answer = self.service.call("POST", "/v1/keys", {"scopes": scopes, **fields})
+        assert answer.status_code == 201, answer.text
+        key: str = answer.json()["key"]
+        return key
+
+    def things(self, account: str) -> Things:
+        endpoint = self.service.create(account=account, url=self.receiver.url + "/404", events=["*"])["id"]
+        event = self.service.publish(account=account)["id"]
+        delivery = "dlv_" + event.removeprefix("evt_")
+        eventually(lambda: self.state(delivery) == "dead" or None)
+        ids = {"endpoint": endpoint, "event": event, "delivery": delivery}
+        for noun in ("replay", "discard"):
+            key = self.key(["admin"], account=account)
+            order = {"filter": {"event_type": "no.such"}}
+            ids[noun] = self.call(f"POST /v1/{noun}s", key, order).json()["id"]
+        return Things(account, ids)
+
+    def state(self, delivery: str) -> str:
+        state: str = self.service.call("GET", f"/v1/deliveries/{delivery}").json()["state"]
+        return state
+
+    def call(self, call: str, key: str | None, body: Any = None, *, query: str = "", **ids: str) -> Any:
+        """Makes a call; ids not given are those of nothing."""
+        method, path = call.split(" ")
+        path = path.format(**{f"{noun}_id": id for noun, id in {**UNKNOWN, **ids}.items()})
+        given = "" if key is None else f"Bearer {key}"
+        return self.service.call(method, path + query, body, authorization=given)
+
+    def shown(self, things: Things) -> list[Any]:
+        """All that an operator sees of them."""
+        nouns = {"endpoint": "endpoints", "event": "events", "delivery": "deliveries", "replay": "replays"}
+        return [
+            self.service.call("GET", f"/v1/{path}/{things.ids[noun]}").json() for noun, path in nouns.items()
+        ]
+
+
+@pytest.fixture(scope="module")
+def setting(service: Any) -> Iterator[Setting]:
+    with receiving() as receiver:
+        yield Setting(service, receiver)
+
+
+def refusal(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["code"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_without_a_good_key_only_open_calls_are_answered(setting, call):
+    method, path = call.split(" ")
+    for key in (None, "hlk_wrong", setting.revoked, setting.keys["admin"][:-1]):
+        for name in [call, f"HEAD {path}"] if method == "GET" else [call]:
+            answer = setting.call(name, key)
+            if CALLS[call][0] == "open":
+                assert answer.status_code == 200
+            elif name == call:
+                assert refusal(answer) == (401, "unauthenticated")
+                assert answer.json()["detail"] == "Send the API key as 'Authorization: Bearer <key>'."
+            else:
+                assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("call", [call for call, (scope, _) in CALLS.items() if scope != "open"])
+@pytest.mark.parametrize("scope", INCLUDED)
+def test_a_key_does_what_its_scopes_include_and_nothing_else(setting, call, scope):
+    needed = CALLS[call][0]
+    answer = setting.call(call, setting.keys[scope])
+    if needed in INCLUDED[scope]:
+        assert answer.status_code not in (401, 403), answer.text
+    else:
+        assert refusal(answer) == (403, "forbidden")
+        assert answer.json()["detail"] == f"This key lacks the scope {needed}."
+    if call.startswith("GET "):
+        head = setting.call(call.replace("GET", "HEAD"), setting.keys[scope])
+        assert (head.status_code == 403) == (needed not in INCLUDED[scope])
+
+
+@pytest.mark.parametrize("call", [call for call, (scope, _) in CALLS.items() if scope == "read"])
+def test_scopes_add_up(setting, call):
+    key = setting.key(["publish", "read"])
+    assert setting.call(call, key).status_code not in (401, 403)
+    assert setting.call("POST /v1/events", key).status_code == 415
+    assert refusal(setting.call("POST /v1/endpoints", key)) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("call", of(REFUSED))
+def test_what_is_about_all_accounts_is_not_for_a_key_that_is_bound_to_one(setting, call):
+    body = {"scopes": ["read"], "account": "mine"} if call == "POST /v1/keys" else None
+    answer = setting.call(call, setting.bound, body)
+    assert refusal(answer) == (403, "forbidden")
+    assert "bound to an account" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("call", of(BY_ID))
+def test_the_ids_of_another_account_are_not_found_word_for_word_as_unknown_ones(setting, call):
+    before = setting.shown(setting.other)
+    noun = re.findall(r"\{(\w+)_id\}", call)[0]
+    foreign, unknown = setting.other.ids[noun], UNKNOWN[noun]
+    answers = []
+    for id in (foreign, unknown):
+        for body in (None, {}, {"no_such": 1}, {"account": "other"}):
+            answer = setting.call(call, setting.bound, body, query="", **{noun: id})
+            assert refusal(answer) == (404, "not_found")
+            answers.append(json.loads(answer.text.replace(id, "<id>")) | {"request_id": None})
+    assert all(answer == answers[0] for answer in answers)
+    assert setting.shown(setting.other) == before
+    if call.startswith("GET "):
+        assert setting.call(call, setting.bound, **{noun: setting.mine.ids[noun]}).status_code == 200
+        # What an unbound key says about an id that is not there is the same, too.
+        unbound = setting.call(call, setting.keys["admin"])
+        assert json.loads(unbound.text.replace(unknown, "<id>")) | {"request_id": None} == answers[0]
+
+
+@pytest.mark.parametrize("call", of(LISTED))
+def test_lists_show_what_is_the_account_s_own(setting, call):
+    shown = setting.call(call, setting.bound, query="?limit=200").json()["data"]
+    assert {each["account"] for each in shown} <= {"mine"}
+    everything = setting.call(call, setting.keys["read"], query="?limit=200").json()["data"]
+    assert {"mine", "other"} <= {each["account"] for each in everything}
+    assert setting.call(call, setting.bound, query="?account=mine&limit=200").json()["data"] == shown
+    for named in ("other", "nobodys"):
+        answer = setting.call(call, setting.bound, query=f"?account={named}")
+        assert refusal(answer) == (422, "account_mismatch")
+        assert [error["pointer"] for error in answer.json()["errors"]] == ["account"]
+
+
+@pytest.mark.parametrize("call", of(GIVEN))
+def test_what_is_said_without_an_account_becomes_the_key_s_own(setting, call):
+    bodies = {
+        "POST /v1/events": {"type": "no.such", "payload": 1},
+        "POST /v1/endpoints": {"url": "https://hooks.example.com/", "events": ["no.such"]},
+    }
+    body = bodies[call]
+    for given in ({}, {"account": None}, {"account": "mine"}):
+        answer = setting.call(call, setting.bound, {**body, **given})
+        assert answer.is_success, answer.text
+        assert answer.json()["account"] == "mine"
+    before = setting.service.counts()
+    answer = setting.call(call, setting.bound, {**body, "account": "other"})
+    assert refusal(answer) == (422, "account_mismatch")
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/account"]
+    wrong = setting.call(call, setting.bound, {**body, "account": 5})
+    assert refusal(wrong) == (422, "invalid_field")
+    assert setting.service.counts() == before
+    unbound = setting.call(call, setting.keys["admin"], body)
+    assert unbound.json()["account"] == "default"
+
+
+# --- what handlers mind by themselves ---
+
+
+def test_a_batch_keeps_to_the_key_s_account_event_by_event(setting):
+    events = [
+        {"type": "no.such", "payload": 1, **given}
+        for given in ({}, {"account": "other"}, {"account": "mine"})
+    ]
+    answer = setting.call("POST /v1/events/batch", setting.bound, {"events": events})
+    first, second, third = answer.json()["results"]
+    assert (answer.status_code, first["account"], third["account"]) == (202, "mine", "mine")
+    assert (second["error"]["code"], second["error"]["errors"][0]["pointer"]) == (
+        "account_mismatch",
+        "/events/1/account",
+    )
+
+
+def test_an_idempotency_key_of_another_account_is_no_conflict(setting):
+    published = [
+        setting.call(
+            "POST /v1/events", key, {"type": f"no.such{n}", "payload": n, "idempotency_key": "shared"}
+        )
+        for n, key in enumerate([setting.bound, setting.key(["publish"], account="other")])
+    ]
+    assert [answer.status_code for answer in published] == [202, 202]
+    assert [answer.json()["duplicate"] for answer in published] == [False, False]
+
+
+def test_an_endpoint_cannot_be_moved_to_another_account(setting):
+    endpoint = setting.mine.ids["endpoint"]
+    call = "PATCH /v1/endpoints/{endpoint_id}"
+    answer = setting.call(call, setting.bound, {"account": "other"}, endpoint=endpoint)
+    assert refusal(answer) == (422, "account_mismatch")
+    assert setting.call(call, setting.bound, {"account": "mine"}, endpoint=endpoint).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("call", "noun"),
+    [
+        ("GET /v1/deliveries", "endpoint"),
+        ("GET /v1/deliveries", "event"),
+        ("GET /v1/dead-letters", "endpoint"),
+    ],
+)
+def test_a_filter_by_another_account_s_id_finds_what_one_by_an_unknown_id_does(setting, call, noun):
+    pages = [
+        setting.call(call, setting.bound, query=f"?{noun}_id={id}").json()
+        for id in (setting.other.ids[noun], UNKNOWN[noun])
+    ]
+    assert pages == [{"data": [], "next_cursor": None}] * 2
+    assert setting.call(call, setting.bound, query=f"?{noun}_id={setting.mine.ids[noun]}").json()["data"]
+
+
+def test_an_event_is_not_replayed_to_another_account_s_endpoint(setting):
+    answers = [
+        setting.call(
+            "POST /v1/events/{event_id}/replay",
+            setting.bound,
+            {"endpoint_id": id},
+            event=setting.mine.ids["event"],
+        )
+        for id in (setting.other.ids["endpoint"], UNKNOWN["endpoint"])
+    ]
+    assert [answer.json() for answer in answers] == [{"replayed": 0, "deliveries": []}] * 2
+
+
+@pytest.mark.parametrize("noun", ["replay", "discard"])
+def test_a_job_does_what_is_the_account_s_own(setting, noun):
+    call, show = f"POST /v1/{noun}s", f"GET /v1/{noun}s/{{{noun}_id}}"
+    mine, other = setting.things(f"{noun}s.one"), setting.things(f"{noun}s.two")
+    bound = setting.key(["admin"], account=mine.account)
+
+    def matched(filter: dict[str, Any], key: str = bound) -> int:
+        number: int = setting.call(call, key, {"filter": filter, "dry_run": True}).json()["matched"]
+        return number
+
+    def done(filter: dict[str, Any]) -> tuple[int, int]:
+        started = setting.call(call, bound, {"filter": filter}).json()
+
+        def look() -> tuple[int, int] | None:
+            job = setting.call(show, bound, **{noun: started["id"]}).json()
+            return (job["done"], job["failed"]) if job["state"] == "done" else None
+
+        return eventually(look)
+
+    until = {"until": "2100-01-01T00:00:00Z"}
+    assert matched(until) < matched(until, setting.keys["admin"])
+    ids = [mine.ids["delivery"], other.ids["delivery"], UNKNOWN["delivery"]]
+    assert matched({"ids": ids}) == 1
+    assert done({"ids": ids}) == (1, 2)
+    number, failed = done({"endpoint_id": other.ids["endpoint"]})
+    assert (number, failed, setting.state(other.ids["delivery"])) == (0, 0, "dead")
+    done(until)
+    assert setting.state(other.ids["delivery"]) == "dead"
+    answer = setting.call(call, bound, {"filter": {"account": other.account}})
+    assert refusal(answer) == (422, "account_mismatch")
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/filter/account"]
+
+
+@pytest.mark.parametrize("noun", ["replay", "discard"])
+def test_jobs_are_shown_to_the_account_that_asked_for_them_and_to_operators(setting, noun):
+    call, order = f"GET /v1/{noun}s", {"filter": {"event_type": "no.such"}}
+    operators = setting.call(f"POST /v1/{noun}s", setting.keys["admin"], order).json()["id"]
+
+    def listed(key: str) -> set[str]:
+        return {job["id"] for job in setting.call(call, key, query="?limit=200").json()["data"]}
+
+    assert listed(setting.bound) & {setting.mine.ids[noun], setting.other.ids[noun], operators} == {
+        setting.mine.ids[noun]
+    }
+    assert {setting.mine.ids[noun], setting.other.ids[noun], operators} <= listed(setting.keys["read"])
+    assert setting.call(f"{call}/{{{noun}_id}}", setting.bound, **{noun: operators}).status_code == 404
+
+
+def test_an_idempotency_key_of_another_account_s_job_gives_another_job(setting):
+    order = {"filter": {"event_type": "no.such"}}
+    keys = [setting.bound, setting.key(["admin"], account="other"), setting.keys["admin"]]
+    jobs = [
+        setting.service.call(
+            "POST", "/v1/replays", order, authorization=f"Bearer {key}", idempotency_key="one-key"
+        ).json()["id"]
+        for key in [*keys, *keys]
+    ]
+    assert len(set(jobs)) == 3
+    assert jobs[:3] == jobs[3:]
+
+
+def test_a_cursor_of_one_account_s_list_is_not_good_for_another_s(setting):
+    for _ in range(2):
+        setting.service.create(account="mine", events=["no.such"])
+        setting.service.create(account="other", events=["no.such"])
+    call, other = "GET /v1/endpoints", setting.key(["read"], account="other")
+    cursor = setting.call(call, setting.bound, query="?limit=1").json()["next_cursor"]
+    assert setting.call(call, setting.bound, query=f"?limit=1&cursor={cursor}").status_code == 200
+    for key in (other, setting.keys["read"]):
+        answer = setting.call(call, key, query=f"?limit=1&cursor={cursor}")
+        assert refusal(answer) == (422, "invalid_cursor")
