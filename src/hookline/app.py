@@ -3,6 +3,7 @@
 The only place that constructs: clock, chance, network, store and pipeline are made here and handed down.
 """
 
+import secrets
 from datetime import datetime
 from random import Random
 from types import TracebackType
@@ -112,6 +113,7 @@ class Hookline:
         self.trial = Trial(self.store, self._catalogue, self.worker, self.clock, self.ids)
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
         self.accounts = Accounts(self.store, self._catalogue, self.clock, canonical=self._canonical)
+        self.secret = secrets.token_bytes(32)  # until the start: then the one that all processes share
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
         self.reports = Reports(self.store, self.worker, default_retry=settings.retry)
@@ -125,6 +127,7 @@ class Hookline:
         await self.store.open(serve=self._delivers)
         try:
             await self._check_key()
+            self.secret = await self.store.installation_secret(self.secret)
             await self._catalogue.open()
             await self.worker.start(self._jobs.run, always=[self.keyring.run])
         except BaseException:

@@ -159,6 +159,8 @@ def test_what_one_server_makes_and_revokes_another_knows(postgres_server, tmp_pa
             there = Caller(two, created["key"])
             assert there("GET", "/v1/endpoints").status_code == 200
         assert there("POST", "/v1/events", EVENT).status_code == 202
+        cursor = Caller(one)("GET", "/v1/keys?limit=1").json()["next_cursor"]
+        assert there("GET", f"/v1/keys?limit=1&cursor={cursor}").status_code == 200
         assert Caller(one)("DELETE", f"/v1/keys/{created['id']}").status_code == 204
         assert refused_within_s(there) < 5
         assert there("POST", "/v1/events", EVENT).status_code == 401

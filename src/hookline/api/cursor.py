@@ -1,15 +1,13 @@
 """Where does the next page of a list begin?
 
-A cursor is the last id (of event types: name) that was shown, with a MAC over it, the list and its filters: it is good for that
-list only and cannot be made up. The MAC's key comes from the API key, so that every process serving the same
-installation reads the others' cursors; without an API key (development) it is the process's own, and a
-cursor ends with it.
+A cursor is the last id (of event types: name) that was shown, with a MAC over it, the list and its filters: it
+is good for that list only and cannot be made up. The MAC's key comes from the installation's secret, so that
+every process reads the others' cursors, also after a restart.
 """
 
 import binascii
 import hashlib
 import hmac
-import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 
@@ -21,9 +19,8 @@ _MAC_BYTES = 16
 class Cursors:
     """Makes and reads cursors."""
 
-    def __init__(self, api_key: str | None) -> None:
-        seed = api_key.encode() if api_key else secrets.token_bytes(32)
-        self._key = hashlib.sha256(b"hookline cursor\0" + seed).digest()
+    def __init__(self, secret: bytes) -> None:
+        self._key = hashlib.sha256(b"hookline cursor\0" + secret).digest()
 
     def show(self, last: bytes, *, of: str, filters: Mapping[str, str]) -> str:
         """The cursor for what comes after this id."""

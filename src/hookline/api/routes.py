@@ -23,7 +23,7 @@ from hookline.store.contract import JobKind
 def table(hookline: Hookline) -> list[Call]:
     """All calls, by what they are about."""
     shown = Reports(hookline.store, hookline.worker, default_retry=hookline.settings.retry)
-    pages = Pages(Cursors(hookline.settings.api_key))
+    pages = Pages(Cursors(hookline.secret))
     deliveries = DeliveryCalls(hookline, shown, pages)
     nouns = (
         EventCalls(hookline, pages, deliveries),

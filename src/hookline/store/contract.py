@@ -33,6 +33,7 @@ from hookline.model import (
 )
 from hookline.store.described import Described
 from hookline.store.events import EventStore
+from hookline.store.installation import InstallationStore
 from hookline.store.keys import KeyStore
 
 FREE_CHUNK = 1_000  # lanes freed from a dead worker in one transaction
@@ -283,7 +284,7 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # pending again after a death, instead of `state`
 
 
-class Store(Described, EventStore, KeyStore, Protocol):
+class Store(Described, EventStore, InstallationStore, KeyStore, Protocol):
     """Everything durable."""
 
     exclusive: bool  # one process serves this database: every other worker's row is a dead one's

@@ -46,6 +46,7 @@ from hookline.store.postgres import jobs, lists, operators, rows, session, sql
 from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
 from hookline.store.postgres.faults import translated
+from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links
 from hookline.store.postgres.schema import bring_up_to_date, refuse_unless_usable
@@ -58,7 +59,7 @@ LIST_SESSIONS = 2
 _BEFORE_ALL = EndpointId(bytes(16))
 
 
-class PostgresStore(PostgresDescribed, PostgresEvents, PostgresKeys):
+class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, PostgresKeys):
     """The contract's verbs, for any number of processes on one database.
 
     `unsafe` uses a server that does not flush its commits: for showing what is lost then, never for service.

@@ -51,6 +51,7 @@ from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.described import SqliteDescribed
 from hookline.store.sqlite.events import SqliteEvents
 from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lock import ServingLock
 from hookline.store.sqlite.paired import Paired
@@ -60,7 +61,7 @@ from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_togeth
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteDescribed, SqliteEvents, SqliteKeys):
+class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys):
     """The store in one file."""
 
     exclusive = True  # one process serves a file
