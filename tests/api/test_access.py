@@ -13,6 +13,7 @@ import pytest
 
 from answering import eventually, receiving
 from hookline import Hookline, Settings
+from hookline.api.docs import VIEWER
 from hookline.api.routes import table
 
 # What a key that is bound to an account gets:
@@ -21,6 +22,7 @@ REFUSED = "403: the call is about all accounts"
 LISTED = "a list of what is its own; naming another account is refused"
 BY_ID = "what is its own; another account's id is not found, like one that is not there"
 GIVEN = "what it says becomes its own; naming another account is refused"
+NAMED = "its own account; naming another is refused"
 MINDED = "its own; tested one by one below"
 
 CALLS = {
@@ -44,6 +46,9 @@ CALLS = {
     "POST /v1/endpoints/{endpoint_id}/resume": ("admin", BY_ID),
     "POST /v1/endpoints/{endpoint_id}/circuit/reset": ("admin", BY_ID),
     "GET /v1/endpoints/{endpoint_id}/deliveries": ("read", BY_ID),
+    "GET /v1/endpoints/{endpoint_id}/secret": ("admin", BY_ID),
+    "POST /v1/endpoints/{endpoint_id}/secret/rotate": ("admin", BY_ID),
+    "POST /v1/endpoints/{endpoint_id}/test": ("admin", BY_ID),
     "GET /v1/deliveries": ("read", LISTED),
     "GET /v1/deliveries/{delivery_id}": ("read", BY_ID),
     "GET /v1/deliveries/{delivery_id}/attempts": ("read", BY_ID),
@@ -58,6 +63,15 @@ CALLS = {
     "GET /v1/discards": ("read", MINDED),
     "POST /v1/discards": ("admin", MINDED),
     "GET /v1/discards/{discard_id}": ("read", BY_ID),
+    "GET /v1/event-types": ("read", ALIKE),
+    "GET /v1/event-types/{name}": ("read", ALIKE),
+    "PUT /v1/event-types/{name}": ("admin", REFUSED),
+    "DELETE /v1/event-types/{name}": ("admin", REFUSED),
+    "GET /v1/accounts/{account}": ("admin", NAMED),
+    "PUT /v1/accounts/{account}": ("admin", NAMED),
+    "GET /openapi.json": ("read", ALIKE),
+    "GET /docs": ("read", ALIKE),
+    f"GET /docs/{VIEWER}": ("read", ALIKE),
     "GET /v1/keys": ("admin", REFUSED),
     "POST /v1/keys": ("admin", REFUSED),
     "GET /v1/keys/{key_id}": ("admin", REFUSED),
@@ -133,10 +147,20 @@ class Setting:
         state: str = self.service.call("GET", f"/v1/deliveries/{delivery}").json()["state"]
         return state
 
-    def call(self, call: str, key: str | None, body: Any = None, *, query: str = "", **ids: str) -> Any:
+    def call(
+        self,
+        call: str,
+        key: str | None,
+        body: Any = None,
+        *,
+        query: str = "",
+        account: str = "mine",
+        **ids: str,
+    ) -> Any:
         """Makes a call; ids not given are those of nothing."""
         method, path = call.split(" ")
-        path = path.format(**{f"{noun}_id": id for noun, id in {**UNKNOWN, **ids}.items()})
+        known = {f"{noun}_id": id for noun, id in {**UNKNOWN, **ids}.items()}
+        path = path.format(name="no.such", account=account, **known)
         given = "" if key is None else f"Bearer {key}"
         return self.service.call(method, path + query, body, authorization=given)
 
@@ -257,6 +281,24 @@ def test_what_is_said_without_an_account_becomes_the_key_s_own(setting, call):
     assert setting.service.counts() == before
     unbound = setting.call(call, setting.keys["admin"], body)
     assert unbound.json()["account"] == "default"
+
+
+@pytest.mark.parametrize("call", of(NAMED))
+def test_another_account_cannot_be_named(setting, call):
+    body = {} if call.startswith("PUT") else None
+    assert setting.call(call, setting.bound, body).status_code == 200
+    for named in ("other", "nobodys"):
+        answer = setting.call(call, setting.bound, body, account=named)
+        assert refusal(answer) == (422, "account_mismatch")
+
+
+@pytest.mark.parametrize("call", of(ALIKE))
+def test_what_is_no_account_s_is_shown_to_a_key_that_is_bound_to_one_as_to_any(setting, call):
+    bound, unbound = (setting.call(call, key) for key in (setting.bound, setting.keys["admin"]))
+    assert bound.status_code == unbound.status_code
+    assert bound.is_success == unbound.is_success
+    if bound.is_success:
+        assert bound.content == unbound.content
 
 
 # --- what handlers mind by themselves ---

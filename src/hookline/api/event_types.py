@@ -45,6 +45,7 @@ class EventTypeCalls:
                 handler=self.list_event_types,
                 query=Paged,
                 answer=Page[EventTypeReport],
+                for_accounts=True,
             ),
             Call(
                 method="GET",
@@ -53,6 +54,7 @@ class EventTypeCalls:
                 scope=Scope.READ,
                 handler=self.show,
                 answer=EventTypeReport,
+                for_accounts=True,
             ),
             Call(
                 method="PUT",

@@ -2,8 +2,8 @@
 
 What its key's scopes allow. A key that is bound to an account reaches nothing but what is that account's, and
 cannot tell what is another's from what is not there. This is decided here for every call of the table, by what
-the table says about it: ids in the path are looked up, an `account` among the parameters or fields is the key's
-own. A call that names no account in any of these ways is refused to such keys, unless its handler says that it
+the table says about it: ids in the path are looked up, an `account` in the path, among the parameters or the
+fields is the key's own. A call that names no account in any of these ways is refused to such keys, unless its handler says that it
 minds the account by itself (`for_accounts`).
 """
 
@@ -48,6 +48,8 @@ class Reach:
         nouns = [noun for noun in _ID.findall(call.path) if noun in self._owners]
         if not _is_for_accounts(call, nouns):
             raise Refused("forbidden", "This key is bound to an account, and this call is about all of them.")
+        if path.get("account", caller.account) != caller.account:
+            raise AccountMismatch("account")
         for noun in nouns:
             text = path[f"{noun}_id"]
             if await self._owners[noun](ids.read(noun, text)) != caller.account:
@@ -95,4 +97,9 @@ def _is_for_accounts(call: Call, nouns: list[str]) -> bool:
     if call.for_accounts is not None:
         return call.for_accounts
     body = () if call.body is None else call.body.__struct_fields__
-    return bool(nouns) or "account" in call.query.__struct_fields__ or "account" in body
+    return (
+        bool(nouns)
+        or "{account}" in call.path
+        or "account" in call.query.__struct_fields__
+        or "account" in body
+    )

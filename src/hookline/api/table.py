@@ -146,6 +146,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     takes_key: bool = False  # Idempotency-Key
     media: str | None = None  # of an answer that is not JSON: the handler gives a Response
     is_described: bool = True  # False: nobody but our own pages calls it
-    # May a key call it that is bound to an account? None: if it names ids of things that belong to one, or has a
-    # parameter or field `account` (see `reach`). True: the handler minds `asked.account` by itself.
+    # May a key call it that is bound to an account? None: if its path names things that belong to one, or it
+    # has a parameter or field `account` (see `reach`). True: the handler minds `asked.account`, or shows nothing of any.
     for_accounts: bool | None = None
