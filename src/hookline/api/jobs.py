@@ -78,7 +78,7 @@ class JobCalls:
                 body=JobOrder,
                 answer=JobReport,
                 status=202,
-                problems=("idempotency_conflict",),
+                problems=("idempotency_conflict", "account_mismatch"),
                 takes_key=True,
                 for_accounts=True,
             ),

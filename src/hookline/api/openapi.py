@@ -11,7 +11,7 @@ import msgspec
 
 from hookline.api import parameters, webhooks
 from hookline.api.problem import STATUSES, TITLES, Problem
-from hookline.api.table import Call, Page, Paged, Scope
+from hookline.api.table import Call, Page, Paged, Scope, names_account
 from hookline.ids import PREFIXES
 from hookline.version import VERSION
 
@@ -167,6 +167,8 @@ def problems_of(call: Call) -> list[str]:
         codes += [*WITH_BODY, "unknown_field"]
     if call.takes_key:
         codes.append("invalid_field")
+    if names_account(call):
+        codes.append("account_mismatch")
     return list(dict.fromkeys([*codes, *call.problems]))
 
 

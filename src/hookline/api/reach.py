@@ -16,7 +16,7 @@ import msgspec
 from hookline import ids, model
 from hookline.api.admission import require
 from hookline.api.problem import Refused
-from hookline.api.table import Call, Scope
+from hookline.api.table import Call, Scope, names_account
 from hookline.errors import AccountMismatch, NotFound
 from hookline.keyring import Caller
 from hookline.model import DeliveryId, EndpointId, EventId, JobId
@@ -96,10 +96,4 @@ def filled(
 def _is_for_accounts(call: Call, nouns: list[str]) -> bool:
     if call.for_accounts is not None:
         return call.for_accounts
-    body = () if call.body is None else call.body.__struct_fields__
-    return (
-        bool(nouns)
-        or "{account}" in call.path
-        or "account" in call.query.__struct_fields__
-        or "account" in body
-    )
+    return bool(nouns) or names_account(call)

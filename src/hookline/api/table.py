@@ -149,3 +149,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     # May a key call it that is bound to an account? None: if its path names things that belong to one, or it
     # has a parameter or field `account` (see `reach`). True: the handler minds `asked.account`, or shows nothing of any.
     for_accounts: bool | None = None
+
+
+def names_account(call: Call) -> bool:
+    """Can it say which account it is about? A key that is bound to one may say no other."""
+    body = () if call.body is None else call.body.__struct_fields__
+    return "{account}" in call.path or "account" in call.query.__struct_fields__ or "account" in body
