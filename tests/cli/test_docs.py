@@ -87,6 +87,8 @@ class World:
             return next((each["id"] for each in self._client.get(query).json()["data"]), None)
 
         delivery = eventually(look)
+        key = self._client.post("/v1/keys", json={"scopes": ["read"]}).json()["id"]
+        command = command.replace("key_…", key)
         return command.replace("ep_…", endpoint).replace("evt_…", event).replace("dlv_…", delivery)
 
     def close(self) -> None:

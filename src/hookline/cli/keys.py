@@ -3,12 +3,12 @@
 Straight in the database, beside a running server or without one: whoever may write there needs no key.
 """
 
-import sys
 from typing import Any
 
 import click
 
-from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
+from hookline.cli.asking import must_agree
+from hookline.cli.exits import Errors
 from hookline.cli.options import database_option, json_option, settings, yes_option
 from hookline.cli.showing import print_fields, print_json, print_rows, printable, say
 
@@ -82,10 +82,7 @@ def revoke(key_id: str, yes: bool, database: str | None, as_json: bool) -> None:
         where = _database(database)
         if not yes:
             key = key_work.show(where, key_id)
-            if not sys.stdin.isatty():
-                raise CommandError("to revoke without being asked, add --yes.", USAGE)
-            if not click.confirm(f"Revoke {key['id']} ({key['hint']}… {printable(key['name'])})?", err=True):
-                raise CommandError("nothing was done.", FAILED)
+            must_agree(f"Revoke {key['id']} ({key['hint']}… {printable(key['name'])})?", to="revoke")
         revoked = key_work.revoke(where, key_id)
         say(f"{revoked['id']} is revoked.", revoked, as_json=as_json)
 
