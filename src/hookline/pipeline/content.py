@@ -87,7 +87,7 @@ def _judged(
 ) -> tuple[EndpointId, ...] | SchemaMismatch:
     value = _read(payload)
     if schema is not None:
-        errors = _NOT_CHECKABLE if value is _UNREAD else schema.errors(value)
+        errors = _NOT_CHECKABLE if value is _UNREAD else schema.errors(value, len(payload))
         if errors:
             return SchemaMismatch(event_type, errors)
     if not filtered or value is _UNREAD:
