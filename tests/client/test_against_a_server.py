@@ -215,3 +215,25 @@ def test_an_account_says_where_it_is_told_about_trouble(client, account):
     changed = client.put_account(account, notify={"email": "ops@example.com"})
     assert (changed.id, changed.notify.email) == (account, "ops@example.com")
     assert client.account(account) == changed
+
+
+def test_a_key_of_its_own_publishes_for_one_account_until_it_is_revoked(connect, server, client, account):
+    made = client.create_key(["publish"], name="the shop", account=account)
+    assert made.key.startswith("hlk_")
+    assert made.key not in repr(made)
+    assert (made.scopes, made.name, made.account) == (["publish"], "the shop", account)
+    shop = connect(server.url, made.key)
+    assert shop.publish("a", 1).account == account
+    with pytest.raises(ApiError) as raised:
+        shop.endpoints().page()
+    assert (raised.value.status, raised.value.code) == (403, "forbidden")
+    with pytest.raises(ApiError) as raised:
+        shop.publish("a", 1, account="another")
+    assert (raised.value.status, raised.value.code) == (422, "account_mismatch")
+    assert client.key(made.id).key is None
+    listed = client.keys()
+    assert made.id in {each.id for each in listed}
+    assert client.revoke_key(made.id) is None
+    with pytest.raises(ApiError) as raised:
+        eventually(lambda: shop.publish("a", 1) and None, seconds=10)
+    assert (raised.value.status, raised.value.code) == (401, "unauthenticated")
