@@ -138,6 +138,33 @@ async def test_a_publish_in_pieces_is_answered_like_a_whole_one(hookline: Held):
             assert body["deliveries"] == 0
 
 
+async def test_a_head_that_is_known_says_how_long_the_body_is(hookline: Held):
+    request, longer = post(b"/v1/events", EVENT % 1), post(b"/v1/events", EVENT % 10)
+    async with serving(hookline) as (server, client):
+        for _ in range(3):
+            client.send(request)
+            assert (await client.answer())[0] == 202
+        assert len(server.config.app.heads) == 1
+        client.send(request[:-5])
+        await until(lambda: has_begun(server))
+        client.send(request[-5:], request, longer, request)
+        assert [(await client.answer())[0] for _ in range(4)] == [202] * 4
+        client.send(request[:-1], b" ")  # as long, and no JSON any more
+        assert (await client.answer())[0] == 400
+        client.send(request)
+        assert (await client.answer())[0] == 202
+
+
+async def test_a_head_that_is_different_each_time_is_not_kept(hookline: Held):
+    async with serving(hookline) as (server, client):
+        for n in range(3):
+            client.send(post(b"/v1/events", EVENT % 1, b"idempotency-key: k%d" % n))
+            assert (await client.answer())[0] == 202
+        client.send(post(b"/v1/events", EVENT % 1, b"idempotency-key: k0"))
+        assert (await client.answer())[2]["duplicate"] is True
+        assert not server.config.app.heads
+
+
 async def test_a_connection_that_is_to_be_closed_is_closed_after_the_answer(hookline: Held):
     async with serving(hookline) as (_, client):
         client.send(post(b"/v1/events", EVENT % 1, b"connection: close"))

@@ -39,6 +39,7 @@ class Api:
         self._admission = Admission(hookline.settings, hookline.keyring)
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
+        self.heads: dict[bytes, Any] = {}  # of publishes that took the shortcut, by their bytes
         self._hookline = hookline
         calls = table(hookline)
         self._open = frozenset(call.path for call in calls if call.scope is Scope.OPEN)

@@ -55,6 +55,11 @@ class Protocol(HttpToolsProtocol):
         self.begin_head()
         super().on_message_complete()
 
+    @property
+    def is_between(self) -> bool:
+        """Is no request arriving?"""
+        return self._is_in_head and not self._head_bytes
+
     def begin_head(self) -> None:
         """What comes next is a request line and headers."""
         self._is_in_head = True

@@ -1,12 +1,12 @@
 """How is a publish answered without a task of its own?
 
 A publish that arrives whole is read in the parser's callbacks, handed to the intake, and answered in one write
-when its commit is done. Whatever is not that plain (it comes in pieces, it is refused, another request is under
+when its commit is done. A head that was parsed before is not parsed again: the same bytes mean the same. Whatever is not that plain (it comes in pieces, it is refused, another request is under
 way on its connection) goes the ordinary way, from the start: there is one implementation of every refusal.
 """
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from uvicorn.config import Config
@@ -18,6 +18,18 @@ from hookline.api.protocol import Protocol
 from hookline.api.publish import Asked, Way
 from hookline.errors import HooklineError
 from hookline.pipeline.intake import Result
+
+REMEMBERED_HEADS = 1_000
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class Head(NamedTuple):
+    """What the head of a publish said."""
+
+    way: Way
+    headers: list[tuple[bytes, bytes]]
+    body_bytes: int
+    keep_alive: bool
 
 
 class Turn:
@@ -49,13 +61,24 @@ class Shortcut(Protocol):
         self._turn = Turn()
         self._way: Way | None = None  # of the publish that is arriving
         self._parts: list[bytes] = []
+        self._came: Head | None = None  # of the publish that the last bytes were, if they were one
         self._asked: Asked  # of the publish that is being stored
         self._request_id = ""
 
     def data_received(self, data: bytes) -> None:
+        cycle = self.cycle
+        if self.is_between and (cycle is None or cycle.response_complete) and not self.flow.write_paused:
+            end = data.find(_END_OF_HEAD) + 4
+            head = self._api.heads.get(data[:end])
+            if head is not None and len(data) - end == head.body_bytes:
+                self._unset_keepalive_if_required()
+                if self._publish(head, data[end:]):
+                    return
         super().data_received(data)
         if self._way is not None:
             self._go_the_ordinary_way(is_whole=False)
+        elif self._came is not None:
+            self._remember(data, self._came)
 
     # --- the parser's callbacks ---
 
@@ -93,23 +116,43 @@ class Shortcut(Protocol):
             super().on_message_complete()
             return
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        try:
-            asked = self._api.publish_at_once(self._way, self.headers, body, self._stored)
-        except Exception:  # said, or logged, by the ordinary way
-            asked = None
-        if asked is None:
+        keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        head = Head(self._way, self.headers, len(body), keep_alive)
+        if self._publish(head, body):
+            self._came, self._way = head, None
+        else:
             self._go_the_ordinary_way(is_whole=True)
-            return
-        self._asked = asked
-        self._way = None
+
+    # --- what becomes of a publish ---
+
+    def _publish(self, head: Head, body: bytes) -> bool:
+        """Hand it in; False: it must go the ordinary way."""
+        try:
+            asked = self._api.publish_at_once(head.way, head.headers, body, self._stored)
+        except Exception:  # said, or logged, by the ordinary way
+            return False
+        if asked is None:
+            return False
+        self.end_head()
         self.begin_head()
         turn = self._turn
         turn.response_complete = False
-        turn.keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        turn.keep_alive = head.keep_alive
         self.cycle = turn  # type: ignore[assignment]
+        self._asked = asked
         self._request_id = self._api.new_request_id()
+        return True
 
-    # --- what becomes of a publish ---
+    def _remember(self, data: bytes, head: Head) -> None:
+        self._came = None
+        end = data.find(_END_OF_HEAD) + 4
+        # Only where the read was this one request, and nothing in its head is different each time.
+        if len(data) - end == head.body_bytes and not any(
+            name == b"idempotency-key" for name, _ in head.headers
+        ):
+            if len(self._api.heads) >= REMEMBERED_HEADS:
+                self._api.heads.clear()
+            self._api.heads[data[:end]] = head
 
     def _go_the_ordinary_way(self, *, is_whole: bool) -> None:
         parts, self._parts, self._way = self._parts, [], None

@@ -61,7 +61,7 @@ _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")
 Columns = list[Sequence[Any] | None]
 
 
-def publication_columns(batch: Sequence[Publication]) -> Columns:
+def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
     """The arrays of ACCEPT: events, then their deliveries with the (1-based) place of their event."""
     events = [publication.event for publication in batch]
     deliveries = [
@@ -75,9 +75,9 @@ def publication_columns(batch: Sequence[Publication]) -> Columns:
         [event.type for event in events],
         _column([event.idempotency_key for event in events]),
         [event.payload for event in events],
-        [event.created_at for event in events],
+        _unusual([event.created_at for event in events], now),
         _column([event.deliver_at for event in events]),
-        [publication.digest for publication in batch],
+        _column([each.digest if each.event.idempotency_key is not None else None for each in batch]),
         deliveries,
         [endpoint for publication in batch for endpoint in publication.endpoints],
         [place for place, publication in enumerate(batch, 1) for _ in publication.endpoints],
@@ -93,13 +93,13 @@ def settlement_columns(batch: Sequence[Settlement]) -> Columns:
         [attempt.delivery_id for attempt in attempts],
         [settlement.endpoint_id for settlement in batch],
         [settlement.epoch for settlement in batch],
-        [attempt.number for attempt in attempts],
-        [attempt.replays for attempt in attempts],
-        [settlement.state for settlement in batch],
-        [settlement.due_at for settlement in batch],
+        _unusual([attempt.number for attempt in attempts], 1),
+        _unusual([attempt.replays for attempt in attempts], 0),
+        _unusual([settlement.state for settlement in batch], State.DELIVERED),
+        _column([each.due_at if each.state is State.PENDING else None for each in batch]),
         _column([settlement.reason for settlement in batch]),
         [attempt.at for attempt in attempts],
-        [attempt.outcome for attempt in attempts],
+        _unusual([attempt.outcome for attempt in attempts], Outcome.ACCEPTED),
         [attempt.duration for attempt in attempts],
         _column([attempt.status for attempt in attempts]),
         _column([attempt.error for attempt in attempts]),
@@ -357,10 +357,14 @@ def printable(text: str) -> str:
 
 def _column(values: Sequence[Any]) -> Sequence[Any] | None:
     """The array, or null for one of nulls only: unnest fills it up, and nothing is encoded or sent."""
-    for value in values:
-        if value is not None:
-            return values
-    return None
+    return None if values.count(None) == len(values) else values
+
+
+def _unusual(values: Sequence[Any], usual: Any) -> Sequence[Any] | None:
+    """The array with nulls for the usual value, or null for one of nothing else."""
+    if values.count(usual) == len(values):
+        return None
+    return [None if value == usual else value for value in values]
 
 
 def _texts(values: Iterable[str | None]) -> Sequence[Any] | None:

@@ -30,7 +30,7 @@ keyed AS (
   ON CONFLICT (account, key) DO NOTHING RETURNING event_id),
 stored AS (
   INSERT INTO events (id, account, type, idempotency_key, payload, created_at, deliver_at)
-  SELECT id, account, type, key, payload, to_timestamp(created_at), to_timestamp(deliver_at) FROM p
+  SELECT id, account, type, key, payload, to_timestamp(coalesce(created_at, $13)), to_timestamp(deliver_at) FROM p
   WHERE key IS NULL OR id IN (SELECT event_id FROM keyed)
   ON CONFLICT (id) DO NOTHING RETURNING id),
 queued AS (
@@ -143,10 +143,16 @@ noted AS (
 # Answers only what was not applied: a batch as it should be brings no rows back. Lanes are joined by epoch too, so
 # that a lane lost and won again does not let in what was sent before. `IS NOT DISTINCT FROM` keeps the planner from
 # the indexes on owner and endpoint: looked up by key, row by row, the join is linear whatever the statistics say.
+# Columns of which nearly every value is the usual one come as nulls for it, and mostly as no array at all: what is
+# bound costs more than what is filled in here.
 SETTLE = f"""
 WITH {_ME},
 s AS MATERIALIZED (
-  SELECT * FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::int[], $7::int[], $8::text[], $9::float8[], $10::text[],
+  SELECT id, delivery_id, endpoint_id, epoch, coalesce(number, 1) AS number, coalesce(replays, 0) AS replays,
+    coalesce(state, 'delivered') AS state, due_at, reason, at, coalesce(outcome, 'accepted') AS outcome, duration, status,
+    error, error_detail, dns, connect, tls, first_byte,
+    request_url, request_headers, response_headers, response_body, response_truncated, final_url, n
+  FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::int[], $7::int[], $8::text[], $9::float8[], $10::text[],
     $11::float8[], $12::text[], $13::float8[], $14::int[], $15::text[], $16::text[],
     $17::float8[], $18::float8[], $19::float8[], $20::float8[],
     $21::text[], $22::text[], $23::text[], $24::bytea[], $25::bool[], $26::text[]) WITH ORDINALITY

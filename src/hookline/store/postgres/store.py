@@ -126,7 +126,7 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
 
     async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
         """See the contract."""
-        columns = rows.publication_columns(batch)
+        columns = rows.publication_columns(batch, now=now)
         [found] = await self._accept.fetch(sql.ACCEPT, catalogue, *columns, now)
         if found["stale"]:
             # A repeat of what is all here already is answered as the first time, whatever changed in between.
