@@ -54,6 +54,7 @@ def real(service: Service, receiver: str) -> dict[str, str]:
     for noun in ("replay", "discard"):
         order = {"filter": {"account": "nobody"}}
         found[f"{noun}_id"] = service.call("POST", f"/v1/{noun}s", order).json()["id"]
+    found["key_id"] = service.call("POST", "/v1/keys", {"scopes": ["read"]}).json()["id"]
     return found
 
 
