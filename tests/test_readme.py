@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import pytest
@@ -34,13 +35,55 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class Shell:
+    """A shell that stays open, as a reader's does: what one block sets, the next one sees."""
+
+    def __init__(self, terminal: "Terminal", **env: str) -> None:
+        self._terminal = terminal
+        self._process = subprocess.Popen(
+            ["bash"],
+            cwd=terminal.folder,
+            env={**terminal.env, **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, commands: str) -> str:
+        """What the commands print; each of them has to succeed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"set -euo pipefail\n{self._terminal.adapted(commands)}\necho; echo END\n")
+        self._process.stdin.flush()
+        printed = ""
+        while not printed.endswith("\nEND\n"):
+            line = self._process.stdout.readline()
+            assert line, f"the shell ended after:\n{printed}"
+            printed += line
+        return printed.removesuffix("\nEND\n")
+
+    def until(self, commands: str, text: str) -> str:
+        """What the commands print once it has this text in it."""
+        deadline = time.monotonic() + CEILING_S
+        while text not in (printed := self.run(commands)):
+            assert time.monotonic() < deadline, printed
+        return printed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process:
+            self._process.terminate()
+
+
 class Terminal:
     """A folder like a checkout's, and ports of its own."""
 
     def __init__(self, folder: Path, env: dict[str, str] | None = None) -> None:
         self.folder = folder
         self.api, self.receiver = free_port(), free_port()
-        self._env = environment(env)
+        self.env = environment(env)
         (folder / "examples").symlink_to(ROOT / "examples")
 
     def adapted(self, commands: str) -> str:
@@ -52,6 +95,11 @@ class Terminal:
             .replace("python3 ", f"{python} ")
             .replace("127.0.0.1:8080", f"127.0.0.1:{self.api}")
             .replace("127.0.0.1:9000", f"127.0.0.1:{self.receiver}")
+            .replace("127.0.0.1:9001", f"127.0.0.1:{self.receiver}")
+            .replace("hookline listen", f"hookline listen --port {self.receiver}")
+            .replace(
+                'export PATH="$PWD/.venv/bin:$PATH"', f'hookline() {{ {python} -m hookline "$@"; }}; export'
+            )
         )
 
     def _recipe(self) -> str:
@@ -70,7 +118,7 @@ class Terminal:
         return subprocess.run(
             ["bash", "-euc", self.adapted(commands)],
             cwd=self.folder,
-            env=self._env,
+            env=self.env,
             stdout=subprocess.PIPE,
             text=True,
             timeout=CEILING_S,
@@ -85,7 +133,7 @@ class Terminal:
             process = subprocess.Popen(
                 ["bash", "-euc", self.adapted(commands)],
                 cwd=self.folder,
-                env=self._env,
+                env=self.env,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -135,12 +183,66 @@ def test_the_quick_start_and_the_worst_moment_go_as_told(tmp_path):
         wait_for(received, 'signature ok: {"id": 43}', seconds=PATIENCE_S)
 
 
+@pytest.fixture
+def tour(tmp_path) -> Iterator[tuple[Terminal, Path]]:
+    """A terminal beside the tour's server, and what the server prints."""
+    (start,) = blocks("A tour", "sh")
+    terminal = Terminal(tmp_path)
+    terminal.env["HOOKLINE_PORT"] = str(terminal.api)
+    with terminal.running(start, until="listening on") as output:
+        yield terminal, output
+
+
+def test_the_tour_works_with_the_command_line_alone(tour):
+    terminal, _ = tour
+    prepare, listen, send, fail, replay = blocks("With the command line", "sh")
+    with Shell(terminal, HOOKLINE_URL=f"http://127.0.0.1:{terminal.api}") as shell:
+        shell.run(prepare)
+        with terminal.running(listen, until="listening on") as received:
+            sent, _, inspect = send.strip().splitlines()
+            shell.run(sent)
+            wait_for(received, '{"id": 42}')
+            shell.until(inspect, "order.paid")
+            assert "order.paid" in shell.run("hookline events list")
+        assert "signature ok" in received.read_text()
+        sent, inspect = fail.strip().splitlines()
+        shell.run(sent)
+        shell.until(inspect, "exhausted")
+        with terminal.running(listen, until="listening on") as received:
+            again, inspect = replay.strip().splitlines()
+            shell.run(again)
+            wait_for(received, '{"id": 43}')
+            assert shell.until(inspect, "order.paid").count("order.paid") == 2
+
+
+def test_the_tour_works_with_curl_alone(tour):
+    terminal, output = tour
+    prepare, publish, fail, replay = blocks("With curl", "sh")
+    (first_key,) = re.findall(r"hlk_\S{43}", output.read_text())
+    with Shell(terminal, KEY=first_key) as shell:
+        shell.run(prepare)
+        listen = f"SECRET={shlex.quote(shell.run('echo $SECRET').strip())} python3 examples/receiver.py"
+        with terminal.running(listen, until="receiving on") as received:
+            sent, inspect = publish.strip().splitlines()
+            assert '"deliveries":1' in shell.run(sent)
+            wait_for(received, 'signature ok: {"id": 44}')
+            shell.until(inspect, '"state":"delivered"')
+        sent, inspect = fail.strip().splitlines()
+        shell.run(sent)
+        shell.until(inspect, '"reason":"exhausted"')
+        with terminal.running(listen, until="receiving on") as received:
+            again, inspect = replay.strip().splitlines()
+            assert '"id":"rpl_' in shell.run(again)
+            wait_for(received, 'signature ok: {"id": 45}')
+            shell.until(inspect, '"replays":1')
+
+
 def last_line(commands: str) -> str:
     return commands.strip().splitlines()[-1]
 
 
 def test_the_postgresql_commands_work(tmp_path, postgres_server):
-    (commands,) = blocks("PostgreSQL", "sh")
+    (commands,) = blocks("On PostgreSQL", "sh")
     terminal = Terminal(tmp_path, {"HOOKLINE_PORT": "0"})
     name = postgres_server.create_database()
     here = re.sub(r"postgresql://\S+", postgres_server.url(name), commands)
