@@ -381,6 +381,13 @@ def test_a_method_cannot_be_overridden(service):
     assert answer.status_code == 200
 
 
+def test_the_request_id_is_ours_whatever_a_caller_sends(service):
+    answers = [service.call("GET", "/healthz", request_id="mine\tforged") for _ in range(2)]
+    given = {answer.headers["request-id"] for answer in answers}
+    assert len(given) == 2
+    assert all(each.startswith("req_") for each in given)
+
+
 def assert_problem(answer, status, code):
     problem = answer.json()
     assert (answer.status_code, problem["code"]) == (status, code), problem

@@ -70,7 +70,7 @@ def test_every_answer_is_as_described(service, real, case):
     for name, value in (case.path_parameters or {}).items():
         if isinstance(value, str) and re.fullmatch(r"[a-z]+_[0-7][0-9a-v]{25}", value):
             short_lived = case.method == "DELETE" and name == "endpoint_id"
-            case.path_parameters[name] = service.create()["id"] if short_lived else real[name]
+            case.path_parameters[name] = service.create()["id"] if short_lived else real.get(name, value)
     case.call_and_validate(
         base_url=service.process.url,
         headers={"authorization": f"Bearer {KEY}"},
