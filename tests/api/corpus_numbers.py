@@ -279,6 +279,11 @@ def a_key(service: Service, recorder: Recorder) -> None:
         (f"x-api-key: {KEY}",),
     ):
         assert body(*lines) == without
+    made = service.call("POST", "/v1/keys", {"scopes": ["read"]}).json()
+    revoked = f"authorization: Bearer {made['key']}"
+    assert service.call("GET", "/v1/endpoints", authorization=f"Bearer {made['key']}").status_code == 200
+    assert service.call("DELETE", f"/v1/keys/{made['id']}").status_code == 204
+    assert body(revoked) == without
     for name in ("key", "api_key", "token", "access_token"):
         assert body(path=f"/v1/endpoints?{name}={KEY}") == without
     # A megabyte of header is not read to its end.
@@ -328,3 +333,111 @@ def a_batch(service: Service, recorder: Recorder) -> None:
         json.loads(service.call("GET", f"/v1/events/{first['id']}").content)["idempotency_key"]
         == "corpus-twice"
     )
+
+
+class _Bound:
+    """Calls with a key that is bound to an account, and things of another one."""
+
+    def __init__(self, service: Service, recorder: Recorder, *, account: str) -> None:
+        key = service.call("POST", "/v1/keys", {"scopes": ["admin"], "account": account})
+        assert key.status_code == 201, key.text
+        self._service = service
+        self._headers = {"authorization": f"Bearer {key.json()['key']}"}
+        theirs = f"{account}-theirs"
+        self.theirs = theirs
+        endpoint = service.create(account=theirs, url=f"{recorder.url}/{theirs}")["id"]
+        event = service.publish(account=theirs)["id"]
+        delivery = event.replace("evt_", "dlv_")
+        job = service.call("POST", "/v1/replays", {"filter": {"account": theirs}}).json()["id"]
+        self.ids = {"endpoint": endpoint, "event": event, "delivery": delivery, "replay": job}
+
+    def __call__(self, method: str, path: str, body: object = None) -> httpx.Response:
+        return self._service.call(method, path, body, **self._headers)
+
+    def refused_alike(self, method: str, path: str, noun: str, body: object = None) -> None:
+        """Another's id is answered word for word as one that is not there, and nothing is changed."""
+        before = self._service.counts()
+        unknown = re.sub(r"_.*", f"_{UNKNOWN}", self.ids[noun])
+        said = []
+        for id in (self.ids[noun], unknown):
+            sent = json.loads(json.dumps(body).replace("ID", id)) if body is not None else None
+            found = assert_problem(self(method, path.replace("ID", id), sent), 404, "not_found")
+            said.append(json.dumps({**found, "request_id": ""}).replace(id, "ID"))
+        assert said[0] == said[1]
+        assert self._service.counts() == before
+
+
+@covers("N12")
+def an_id_of_another_account(service: Service, recorder: Recorder) -> None:
+    call = _Bound(service, recorder, account="corpus-N12")
+    before = service.call("GET", f"/v1/endpoints/{call.ids['endpoint']}").json()
+    for method, path, noun, body in (
+        ("GET", "/v1/endpoints/ID", "endpoint", None),
+        ("PATCH", "/v1/endpoints/ID", "endpoint", {"description": "mine now"}),
+        ("DELETE", "/v1/endpoints/ID", "endpoint", None),
+        ("POST", "/v1/endpoints/ID/disable", "endpoint", None),
+        ("POST", "/v1/endpoints/ID/test", "endpoint", None),
+        ("POST", "/v1/endpoints/ID/circuit/reset", "endpoint", None),
+        ("GET", "/v1/endpoints/ID/secret", "endpoint", None),
+        ("POST", "/v1/endpoints/ID/secret/rotate", "endpoint", None),
+        ("GET", "/v1/endpoints/ID/deliveries", "endpoint", None),
+        ("GET", "/v1/events/ID", "event", None),
+        ("GET", "/v1/events/ID/deliveries", "event", None),
+        ("GET", "/v1/events/ID/attempts", "event", None),
+        ("POST", "/v1/events/ID/replay", "event", None),
+        ("GET", "/v1/deliveries/ID", "delivery", None),
+        ("GET", "/v1/deliveries/ID/attempts", "delivery", None),
+        ("POST", "/v1/deliveries/ID/retry", "delivery", None),
+        ("POST", "/v1/deliveries/ID/cancel", "delivery", None),
+        ("POST", "/v1/dead-letters/ID/replay", "delivery", None),
+        ("POST", "/v1/dead-letters/ID/discard", "delivery", None),
+        ("GET", "/v1/replays/ID", "replay", None),
+        ("POST", "/v1/replays", "delivery", {"filter": {"ids": ["ID"]}}),
+        ("POST", "/v1/replays", "delivery", {"filter": {"ids": ["ID"]}, "dry_run": True}),
+        ("POST", "/v1/discards", "delivery", {"filter": {"ids": ["ID"]}}),
+        ("POST", "/v1/replays", "endpoint", {"filter": {"endpoint_id": "ID"}}),
+    ):
+        call.refused_alike(method, path, noun, body)
+    for path in (
+        f"/v1/deliveries?endpoint_id={call.ids['endpoint']}",
+        f"/v1/deliveries?event_id={call.ids['event']}",
+        f"/v1/dead-letters?endpoint_id={call.ids['endpoint']}",
+        *("/v1/events", "/v1/endpoints", "/v1/deliveries", "/v1/replays"),
+    ):
+        assert call("GET", path).json() == {"data": [], "next_cursor": None}
+    # One of another's among one's own: none of them is done.
+    made = call("POST", "/v1/endpoints", {"url": f"{recorder.url}/mine", "events": ["*"]}).json()
+    own = call("POST", "/v1/events", {"type": "a", "payload": 1}).json()["id"].replace("evt_", "dlv_")
+    jobs = service.counts()["jobs"]
+    both = {"filter": {"ids": [own, call.ids["delivery"]]}}
+    assert_problem(call("POST", "/v1/replays", both), 404, "not_found")
+    assert service.counts()["jobs"] == jobs
+    assert made["account"] == "corpus-N12"
+    after = service.call("GET", f"/v1/endpoints/{call.ids['endpoint']}").json()
+    assert {**after, "circuit_state": None} == {**before, "circuit_state": None}
+
+
+@covers("N13")
+def fields_that_name_another_account(service: Service, recorder: Recorder) -> None:
+    call = _Bound(service, recorder, account="corpus-N13")
+    event = {"type": "a", "payload": 1}
+    new = {"url": "https://a.example/", "events": ["*"]}
+    refused(service, 422, "unknown_field", body={**event, "tenant_id": "x"}, pointer="/tenant_id")
+    refused_endpoint(service, {"tenant_id": "x"}, "/tenant_id", "unknown_field")
+    before = service.counts()
+    for method, path, body, pointer in (
+        ("POST", "/v1/events", {**event, "account": call.theirs}, "/account"),
+        ("POST", "/v1/endpoints", {**new, "account": call.theirs}, "/account"),
+        ("POST", "/v1/replays", {"filter": {"account": call.theirs}}, "/filter/account"),
+        ("GET", f"/v1/events?account={call.theirs}", None, "account"),
+        ("GET", f"/v1/endpoints?account={call.theirs}", None, "account"),
+        ("GET", f"/v1/deliveries?account={call.theirs}", None, "account"),
+    ):
+        found = assert_problem(call(method, path, body), 422, "account_mismatch")
+        assert [each["pointer"] for each in found["errors"]] == [pointer]
+    batch = call("POST", "/v1/events/batch", {"events": [{**event, "account": call.theirs}]}).json()
+    assert [result["error"]["code"] for result in batch["results"]] == ["account_mismatch"]
+    assert service.counts() == before
+    own = call("POST", "/v1/events", event).json()
+    assert own["account"] == "corpus-N13"
+    call.refused_alike("POST", f"/v1/events/{own['id']}/replay", "endpoint", {"endpoint_id": "ID"})
