@@ -211,6 +211,10 @@ class EventCalls:
 
     async def replay(self, asked: Asked[Nothing, ReplayOfEvent]) -> ReplayedReport:
         endpoint, states = _endpoint(asked.body.endpoint_id), _states(asked.body.states)
+        if endpoint is not None and asked.account is not None:
+            found = await reports.endpoint(self._store, endpoint)
+            if found.account != asked.account:
+                raise NotFound("endpoint", ids.show("endpoint", endpoint))
         replayed = await self._desk.replay_event(asked.event_id, endpoint=endpoint, states=states)
         return ReplayedReport(len(replayed), [ids.show("delivery", id) for id in replayed])
 

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hookline import reports
+from hookline import ids, reports
 from hookline.api.calls import Pages
 from hookline.api.parameters import ACCOUNT_SCHEMA, MOMENT_SCHEMA, TYPE_SCHEMA, id_schema, or_null
 from hookline.api.table import Answered, Asked, Call, Nothing, Page, Paged, Scope
 from hookline.app import Hookline
-from hookline.dead_letters import MOST_IDS, REASONS, chosen
-from hookline.errors import AccountMismatch
+from hookline.dead_letters import MOST_IDS, REASONS, Chosen, chosen
+from hookline.errors import AccountMismatch, NotFound
 from hookline.model import JobId
 from hookline.shapes import JobReport
 from hookline.store.contract import JobKind
@@ -97,6 +97,7 @@ class JobCalls:
         if account is not None:
             if which.filter.account not in (None, account):
                 raise AccountMismatch("/filter/account")
+            await self._check_theirs(which, account)
             which = which.within(account)
         if asked.body.dry_run:
             tried = await self._desk.try_job(self._kind, which, account=account)
@@ -105,6 +106,17 @@ class JobCalls:
         job = await self._desk.start_job(self._kind, which, account=account, idempotency_key=key)
         report = reports.job_report(job)
         return Answered(report, {"location": f"{self._path}/{report.id}"})
+
+    async def _check_theirs(self, which: Chosen, account: str) -> None:
+        """Raise unless all that is named is the account's: what is another's is answered as what is not there."""
+        if which.filter.endpoint_id is not None:
+            endpoint = await reports.endpoint(self._store, which.filter.endpoint_id)
+            if endpoint.account != account:
+                raise NotFound("endpoint", ids.show("endpoint", endpoint.id))
+        for id in which.ids:
+            delivery = await reports.delivery(self._store, id)
+            if delivery.account != account:
+                raise NotFound("delivery", ids.show("delivery", id))
 
     async def show(self, asked: Asked[Nothing, None]) -> JobReport:
         id = JobId(asked.id(self._kind.value))
