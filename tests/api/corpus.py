@@ -63,7 +63,8 @@ def recorder() -> Iterator[Recorder]:
 
 def delivered(service: Service, recorder: Recorder, account: str, *payloads: bytes) -> list[str]:
     """Each payload is accepted, shown and delivered byte by byte; the ids of the events."""
-    service.create(account=account, url=f"{recorder.url}/{account}", events=["*"])
+    path = f"/{account}-{service.process.port}"  # the receiver is one for both stores
+    service.create(account=account, url=recorder.url + path, events=["*"])
     ids = []
     for payload in payloads:
         body = b'{"type":"a.b","account":"%b","payload":%b}' % (account.encode(), payload)
@@ -73,8 +74,8 @@ def delivered(service: Service, recorder: Recorder, account: str, *payloads: byt
         shown = service.call("GET", f"/v1/events/{ids[-1]}").content
         assert b'"payload":%b,"idempotency_key"' % payload in shown
     expected = sorted(payloads)
-    eventually(lambda: True if len(recorder.bodies.get(f"/{account}", [])) >= len(payloads) else None)
-    assert sorted(recorder.bodies[f"/{account}"]) == expected
+    eventually(lambda: True if len(recorder.bodies.get(path, [])) >= len(payloads) else None)
+    assert sorted(recorder.bodies[path]) == expected
     return ids
 
 
