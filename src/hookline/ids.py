@@ -76,11 +76,15 @@ class Ids:
 
 def delivery_of(event: EventId, ordinal: int) -> DeliveryId:
     """The id of the event's delivery with this place in the fan-out."""
+    if not ordinal:
+        return DeliveryId(event)
     return DeliveryId((int.from_bytes(event) | ordinal).to_bytes(16))
 
 
 def event_of(delivery: DeliveryId | bytes) -> EventId:
     """The id of the event a delivery belongs to."""
+    if delivery[14:] == b"\0\0" and not delivery[13] & 15:
+        return EventId(delivery)  # the first one's is the event's
     return EventId((int.from_bytes(delivery) & ~_ORDINAL_MASK).to_bytes(16))
 
 

@@ -224,7 +224,6 @@ class Deliverer:
         outcome, kind = classify(
             answer.status, answer.error, asks_to_wait=asked is not None, retried=flight.outlet.retried
         )
-        now = self._clock.now()
         attempt = Attempt(
             id=self._ids.attempt(),
             delivery_id=delivery.id,
@@ -243,9 +242,13 @@ class Deliverer:
             attempt = msgspec.structs.replace(attempt, error=kind, error_detail=answer.detail)
             if with_evidence:
                 attempt = self._with_evidence(attempt, flight, answer)
-        roll = self._rng.random()
         decision = decide(
-            outcome, attempt=flight.number, policy=flight.outlet.policy, now=now, roll=roll, asked=asked
+            outcome,
+            attempt=flight.number,
+            policy=flight.outlet.policy,
+            now=self._clock.now(),
+            roll=self._rng.random(),
+            asked=asked,
         )
         match decision:
             case Delivered():
