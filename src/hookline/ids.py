@@ -30,8 +30,7 @@ PREFIXES = {
 _ORDINAL_MASK = MAX_FANOUT - 1
 _SHAPE = (0x7 << 76) | (0b10 << 62)  # version 7, RFC 9562 variant
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"  # base32hex: text sorts as the bytes do
-_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
-_SHIFTS = tuple(range(120, -1, -10))
+_TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
 _TEXT = re.compile(r"[0-7][0-9a-v]{25}\Z")
 
 
@@ -96,9 +95,21 @@ def first_at(moment: float) -> bytes:
 @lru_cache(maxsize=8_192)  # an event's is shown to its producer, and to each receiver soon after
 def show(noun: str, id: bytes) -> str:
     """The id as people and programs outside see it: prefix and 26 characters."""
-    number = int.from_bytes(id)
-    pairs = _PAIRS
-    return PREFIXES[noun] + "".join([pairs[number >> shift & 1023] for shift in _SHIFTS])
+    number, digits, triples = int.from_bytes(id), _ALPHABET, _TRIPLES
+    # Written out: every event's id is shown, and this takes a third of the time of a loop over its digits.
+    return (
+        PREFIXES[noun]
+        + digits[number >> 125]
+        + digits[number >> 120 & 31]
+        + triples[number >> 105 & 32767]
+        + triples[number >> 90 & 32767]
+        + triples[number >> 75 & 32767]
+        + triples[number >> 60 & 32767]
+        + triples[number >> 45 & 32767]
+        + triples[number >> 30 & 32767]
+        + triples[number >> 15 & 32767]
+        + triples[number & 32767]
+    )
 
 
 def read(noun: str, text: str) -> bytes:
