@@ -1,4 +1,4 @@
-"""What does an operator want to know about an event, an endpoint, a delivery or a job?
+"""What does an operator want to know about an event, an endpoint, a delivery, a job or a worker?
 
 The questions that need more than one look into the store, and how their answers are shown (`shapes`).
 """
@@ -25,6 +25,7 @@ from hookline.model import (
     JobId,
     State,
 )
+from hookline.rules.liveness import condition
 from hookline.rules.retry import DEFAULT_PRESET, PRESETS, policy_of
 from hookline.shapes import (
     AttemptReport,
@@ -37,9 +38,10 @@ from hookline.shapes import (
     JobReport,
     PhasesReport,
     RequestReport,
+    WorkerReport,
 )
 from hookline.shapes import EndpointReport as EndpointReport
-from hookline.store.contract import Job, JobKind, Lane, Store
+from hookline.store.contract import Job, JobKind, Lane, Store, Worker
 from hookline.store.events import ListedEvent
 from hookline.waiting import waiting_for
 
@@ -260,6 +262,29 @@ def job_report(job: Job, *, dry_run: bool = False) -> JobReport:
         filter=_filter_report(job),
         created_at=rfc3339.show(job.created_at),
         finished_at=_time(job.finished_at),
+    )
+
+
+def worker_report(worker: Worker, *, now: float, heartbeat: float) -> WorkerReport:
+    """A worker that should be heard of every `heartbeat` seconds."""
+    load = worker.load
+    return WorkerReport(
+        id=ids.show("worker", worker.id),
+        kind=worker.kind,
+        host=worker.host,
+        pid=worker.pid,
+        version=worker.version,
+        started_at=rfc3339.show(worker.started_at),
+        heartbeat_at=rfc3339.show(worker.seen_at),
+        lanes=load.lanes,
+        in_flight=load.in_flight,
+        delivered_per_s=round(load.delivered_per_s, 3),
+        state=condition(
+            silent=now - worker.seen_at,
+            is_draining=load.draining,
+            is_buried=worker.buried,
+            heartbeat=heartbeat,
+        ).value,
     )
 
 

@@ -20,6 +20,7 @@ from hookline.model import (
     Signing,
     State,
 )
+from hookline.rules.liveness import Condition
 from hookline.waiting import WORDS
 
 # Texts of a kind: for programs that read the description of the API; here they are texts.
@@ -46,6 +47,9 @@ SigningWord = Annotated[str, _one_of(Signing)]
 SignatureWord = Annotated[str, _one_of(Signature)]
 OrderingWord = Annotated[str, _one_of(Ordering)]
 WaitingWord = Annotated[str, _one_of(WORDS)]
+WorkerText = Annotated[str, _id("worker")]
+ConditionWord = Annotated[str, _one_of(Condition)]
+KindWord = Annotated[str, _one_of(("serve", "worker", "api", "library"))]
 JobWord = Annotated[str, _one_of(("running", "done", "failed"))]
 
 
@@ -203,6 +207,22 @@ class JobReport(msgspec.Struct, kw_only=True):
     filter: dict[str, Any]
     created_at: Moment
     finished_at: Moment | None
+
+
+class WorkerReport(msgspec.Struct, kw_only=True):
+    """A process that publishes or delivers, as of its last heartbeat."""
+
+    id: WorkerText
+    kind: KindWord
+    host: str
+    pid: int
+    version: str
+    started_at: Moment
+    heartbeat_at: Moment
+    lanes: int  # owned
+    in_flight: int  # requests under way
+    delivered_per_s: float  # between its last two heartbeats
+    state: ConditionWord
 
 
 class PublishedReport(msgspec.Struct, kw_only=True):

@@ -72,6 +72,7 @@ CALLS = {
     "GET /openapi.json": ("read", ALIKE),
     "GET /docs": ("read", ALIKE),
     f"GET /docs/{VIEWER}": ("read", ALIKE),
+    "GET /v1/workers": ("read", REFUSED),
     "GET /v1/keys": ("admin", REFUSED),
     "POST /v1/keys": ("admin", REFUSED),
     "GET /v1/keys/{key_id}": ("admin", REFUSED),

@@ -21,7 +21,7 @@ async def test_a_pulse_shows_all_workers_as_they_registered(store):
 async def test_a_beat_counts_up_and_tells_the_load(store):
     worker = a_worker()
     await store.register(worker)
-    load = Load(lanes=1, in_flight=2, free_slots=3, waiting=4, draining=True)
+    load = Load(lanes=1, in_flight=2, free_slots=3, waiting=4, draining=True, delivered_per_s=0.125)
     assert await store.beat(worker.id, Load(), now=NOW + 1)
     assert await store.beat(worker.id, load, now=NOW + 2)
     [seen] = (await store.pulse(seen=0)).workers

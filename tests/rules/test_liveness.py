@@ -1,5 +1,7 @@
+import pytest
+
 from hookline.model import WorkerId
-from hookline.rules.liveness import Watch, look
+from hookline.rules.liveness import Condition, Watch, condition, look
 
 A, B = WorkerId(b"a" * 16), WorkerId(b"b" * 16)
 LEASE, GAP = 10.0, 5.0
@@ -43,3 +45,20 @@ def test_each_worker_is_watched_for_itself():
 
 def test_a_worker_seen_for_the_first_time_is_alive():
     assert watch_over([(0.0, [(A, 7)]), (4.0, [(A, 7), (B, 0)])]) == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("silent", "is_draining", "is_buried", "expected"),
+    [
+        (0.0, False, False, Condition.RUNNING),
+        (-5.0, False, False, Condition.RUNNING),  # a beat that is younger than the observer's time
+        (5.0, False, False, Condition.RUNNING),
+        (5.1, False, False, Condition.STALE),
+        (0.0, True, False, Condition.DRAINING),
+        (5.1, True, False, Condition.STALE),
+        (0.0, False, True, Condition.STALE),
+    ],
+)
+def test_people_are_told_how_a_worker_stands(silent, is_draining, is_buried, expected):
+    found = condition(silent=silent, is_draining=is_draining, is_buried=is_buried, heartbeat=2.0)
+    assert found is expected

@@ -15,6 +15,7 @@ from hookline.api.probes import ProbeCalls
 from hookline.api.secrets import SecretCalls
 from hookline.api.table import Call
 from hookline.api.trials import TrialCalls
+from hookline.api.workers import WorkerCalls
 from hookline.app import Hookline
 from hookline.reports import Reports
 from hookline.store.contract import JobKind
@@ -37,6 +38,7 @@ def table(hookline: Hookline) -> list[Call]:
         JobCalls(hookline, pages, kind=JobKind.REPLAY),
         JobCalls(hookline, pages, kind=JobKind.DISCARD),
         KeyCalls(hookline, pages),
+        WorkerCalls(hookline, pages),
         ProbeCalls(hookline),
     )
     calls = [call for noun in nouns for call in noun.table()]

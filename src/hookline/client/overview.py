@@ -81,10 +81,11 @@ class Alert(Answer, frozen=True, kw_only=True):
 
 
 class Worker(Answer, frozen=True, kw_only=True):
-    """A process that delivers."""
+    """A process that publishes or delivers, as of its last heartbeat."""
 
     id: str
     state: str
+    kind: str | None = None
     host: str | None = None
     pid: int | None = None
     version: str | None = None

@@ -14,7 +14,7 @@ from hookline import ids
 from hookline.clock import Clock
 from hookline.errors import HooklineError
 from hookline.failpoints import failpoint
-from hookline.model import WorkerId
+from hookline.model import State, WorkerId
 from hookline.pipeline.lane import Lane
 from hookline.store.contract import Settlement, Store, Verdict
 
@@ -45,6 +45,7 @@ class Settler:
         self._many = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self.delivered = 0  # deliveries that came to their good end, since the start
         self.late = 0  # settlements that came too late, since the start
 
     def add(self, lane: Lane, settlement: Settlement) -> None:
@@ -95,6 +96,8 @@ class Settler:
             lane.unsettled -= 1
             if verdict is Verdict.LATE:
                 self.late += 1
+            elif settlement.state is State.DELIVERED:
+                self.delivered += 1
             self._on_settled(lane, settlement, verdict)
 
     async def _write(self, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:

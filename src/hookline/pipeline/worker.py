@@ -22,6 +22,7 @@ from hookline.pipeline.heart import Heart
 from hookline.pipeline.holdings import Holdings
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.load import Loader
+from hookline.pipeline.pace import Pace
 from hookline.pipeline.sender.contract import Sender
 from hookline.pipeline.settle import Settler
 from hookline.pipeline.upkeep import Upkeep
@@ -88,6 +89,7 @@ class Worker:
         )
         self.dispatcher = Dispatcher(slots, clock, may_send=self._may_send, send=self._deliverer.send)
         self.settler = Settler(store, clock, worker=lambda: heart.id, on_settled=self._settled)
+        self._pace = Pace(clock, lambda: self.settler.delivered)
         self._loader = Loader(
             store,
             clock,
@@ -380,6 +382,7 @@ class Worker:
             free_slots=0 if self._is_draining else self.dispatcher.slots - self.dispatcher.in_flight,
             waiting=self.dispatcher.waiting,
             draining=self._is_draining,
+            delivered_per_s=self._pace.per_s(),
         )
 
     # --- loops ---

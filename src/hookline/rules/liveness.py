@@ -6,10 +6,21 @@ asleep starts its watch again.
 """
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 import msgspec
 
 from hookline.model import WorkerId
+
+MISSED = 2.5  # heartbeats; a worker that is silent for longer may be dead, and people are told so
+
+
+class Condition(StrEnum):
+    """How a worker stands, as people are shown it; nothing is decided by it."""
+
+    RUNNING = "running"
+    DRAINING = "draining"
+    STALE = "stale"  # not heard of lately, or taken for dead
 
 
 class Watch(msgspec.Struct, frozen=True):
@@ -36,3 +47,10 @@ def look(
         if at - since >= lease:
             dead.append((id, beat))
     return Watch(at, beats), dead
+
+
+def condition(*, silent: float, is_draining: bool, is_buried: bool, heartbeat: float) -> Condition:
+    """How a worker stands that was last heard of `silent` seconds ago and should be heard every `heartbeat`."""
+    if is_buried or silent > MISSED * heartbeat:
+        return Condition.STALE
+    return Condition.DRAINING if is_draining else Condition.RUNNING

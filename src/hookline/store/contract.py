@@ -175,6 +175,7 @@ class Load(msgspec.Struct, frozen=True):
     free_slots: int = 0
     waiting: int = 0
     draining: bool = False
+    delivered_per_s: float = 0.0  # since the beat before
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
@@ -364,6 +365,9 @@ class Store(Described, EventStore, InstallationStore, KeyStore, Protocol):
 
     async def pulse(self, *, seen: int) -> Pulse:
         """The store's time, all workers, the changes after number `seen`."""
+
+    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
+        """Newest first, from below the id `after`, buried ones too."""
 
     async def owned(self, worker: WorkerId) -> list[Taken]:
         """The lanes that name this worker as owner (`woke_at` is then their `wake_at`)."""

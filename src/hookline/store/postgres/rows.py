@@ -283,7 +283,14 @@ def worker(row: Any) -> Worker:
         started_at=row["started_at"],
         seen_at=row["seen_at"],
         beat=row["beat"],
-        load=Load(row["lanes"], row["in_flight"], row["free_slots"], row["waiting"], row["draining"]),
+        load=Load(
+            row["lanes"],
+            row["in_flight"],
+            row["free_slots"],
+            row["waiting"],
+            row["draining"],
+            row["delivered_per_s"],
+        ),
         buried=row["buried"],
     )
 

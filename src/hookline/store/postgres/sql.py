@@ -265,27 +265,34 @@ WITH n AS MATERIALIZED (
 # --- workers ---------------------------------------------------------------------------------------------
 
 REGISTER = """
-INSERT INTO workers (id, kind, host, pid, version, started_at, seen_at, beat, lanes, in_flight, free_slots, waiting, draining)
-VALUES ($1, $2, $3, $4, $5, to_timestamp($6), to_timestamp($7), $8, $9, $10, $11, $12, $13)
+INSERT INTO workers (id, kind, host, pid, version, started_at, seen_at, beat, lanes, in_flight, free_slots, waiting, draining,
+  delivered_per_s)
+VALUES ($1, $2, $3, $4, $5, to_timestamp($6), to_timestamp($7), $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (id) DO NOTHING
 """
 
 BEAT = """
 UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
-  lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7
+  lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
 WHERE id = $1 AND buried_at IS NULL
 RETURNING id
 """
 
-PULSE_WORKERS = """
-SELECT date_part('epoch', now()) AS now, w.id, w.kind, w.host, w.pid, w.version,
+_WORKER = """w.id, w.kind, w.host, w.pid, w.version,
   date_part('epoch', w.started_at) AS started_at, date_part('epoch', w.seen_at) AS seen_at, w.beat,
-  w.lanes, w.in_flight, w.free_slots, w.waiting, w.draining, w.buried_at IS NOT NULL AS buried
+  w.lanes, w.in_flight, w.free_slots, w.waiting, w.draining, w.delivered_per_s, w.buried_at IS NOT NULL AS buried"""
+
+PULSE_WORKERS = f"""
+SELECT date_part('epoch', now()) AS now, {_WORKER}
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true
 ORDER BY w.id
 """
 
 PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > $1 ORDER BY n LIMIT 1000"
+
+LIST_WORKERS = (
+    f"SELECT {_WORKER} FROM workers w WHERE $1::uuid IS NULL OR w.id < $1 ORDER BY w.id DESC LIMIT $2"
+)
 
 OWNED = f"SELECT {_TAKEN} FROM lanes l WHERE l.owner = $1 ORDER BY l.endpoint_id"
 

@@ -268,6 +268,7 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
             load.free_slots,
             load.waiting,
             load.draining,
+            load.delivered_per_s,
         )
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
@@ -281,6 +282,7 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
             load.free_slots,
             load.waiting,
             load.draining,
+            load.delivered_per_s,
         )
         return bool(found)
 
@@ -293,6 +295,10 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
             workers=tuple(rows.worker(row) for row in workers if row["id"] is not None),
             changes=tuple(Change(*row) for row in changes),
         )
+
+    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
+        """See the contract."""
+        return [rows.worker(row) for row in await self._desk.fetch(sql.LIST_WORKERS, after, limit)]
 
     async def owned(self, worker: WorkerId) -> list[Taken]:
         """See the contract."""

@@ -477,6 +477,7 @@ def read_worker(row: Row) -> Worker:
         free,
         waiting,
         draining,
+        delivered_per_s,
         buried,
     ) = row
     return Worker(
@@ -488,7 +489,7 @@ def read_worker(row: Row) -> Worker:
         started_at=started_at,
         seen_at=seen_at,
         beat=beat,
-        load=Load(lanes, in_flight, free, waiting, bool(draining)),
+        load=Load(lanes, in_flight, free, waiting, bool(draining), delivered_per_s),
         buried=bool(buried),
     )
 

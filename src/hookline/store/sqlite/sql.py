@@ -233,25 +233,25 @@ WAKE = f"WITH RECURSIVE {PIECES}, {ASKS} {LOWER}"
 
 REGISTER = """
 INSERT OR IGNORE INTO workers (id, kind, host, pid, version, started_at, seen_at, beat,
-                               lanes, in_flight, free_slots, waiting, draining)
+                               lanes, in_flight, free_slots, waiting, draining, delivered_per_s)
 VALUES (:id, :kind, :host, :pid, :version, :started_at, :seen_at, :beat,
-        :lanes, :in_flight, :free_slots, :waiting, :draining)
+        :lanes, :in_flight, :free_slots, :waiting, :draining, :delivered_per_s)
 """
 BEAT = """
 UPDATE workers SET beat = beat + 1, seen_at = :now, lanes = :lanes, in_flight = :in_flight,
-                   free_slots = :free_slots, waiting = :waiting, draining = :draining
+                   free_slots = :free_slots, waiting = :waiting, draining = :draining,
+                   delivered_per_s = :delivered_per_s
 WHERE id = :worker AND buried_at IS NULL
 """
 # Only here: a file has no clock of its own, so the latest time a beat knew is kept in it.
 BEAT_CLOCK = "UPDATE clock SET at = :now WHERE at < :now"
 PULSE_CLOCK = "SELECT at FROM clock"
 PULSE_FOREIGN = "PRAGMA data_version"
-PULSE_WORKERS = """
-SELECT id, kind, host, pid, version, started_at, seen_at, beat,
-       lanes, in_flight, free_slots, waiting, draining, buried_at IS NOT NULL
-FROM workers ORDER BY id
-"""
+_WORKER = """id, kind, host, pid, version, started_at, seen_at, beat,
+       lanes, in_flight, free_slots, waiting, draining, delivered_per_s, buried_at IS NOT NULL"""
+PULSE_WORKERS = f"SELECT {_WORKER} FROM workers ORDER BY id"
 PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > :seen ORDER BY n LIMIT 1000"
+LIST_WORKERS = f"SELECT {_WORKER} FROM workers WHERE id < :before ORDER BY id DESC LIMIT :limit"
 OWNED = f"SELECT {TAKEN} FROM lanes WHERE owner = :worker ORDER BY endpoint_id"
 BURY = "UPDATE workers SET buried_at = :now WHERE id = :worker AND beat = :beat AND buried_at IS NULL"
 IS_BURIED = "SELECT count(*) FROM workers WHERE id = :worker AND buried_at IS NOT NULL"

@@ -218,6 +218,10 @@ class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys)
         now = self._time.now(written=look.written)
         return Pulse(now, look.workers, look.changes, foreign=foreign)
 
+    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
+        """Newest first, from below the id `after`, buried ones too."""
+        return await self._read(partial(workers.listed, after=after, limit=limit))
+
     async def owned(self, worker: WorkerId) -> list[Taken]:
         """The lanes that name this worker as owner."""
         return await self._load(partial(workers.owned, worker=worker))

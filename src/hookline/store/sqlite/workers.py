@@ -5,7 +5,7 @@ import sqlite3
 from hookline.model import EndpointId, WorkerId
 from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, Worker
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.rows import load_values, read_taken, read_worker, worker_values
+from hookline.store.sqlite.rows import ABOVE_ALL_IDS, load_values, read_taken, read_worker, worker_values
 
 
 def register(connection: sqlite3.Connection, worker: Worker) -> None:
@@ -26,6 +26,11 @@ class Look:
         self.workers = tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall()))
         changes = connection.execute(sql.PULSE_CHANGES, {"seen": seen}).fetchall()
         self.changes = tuple(Change(*row) for row in changes)
+
+
+def listed(connection: sqlite3.Connection, *, after: WorkerId | None, limit: int) -> list[Worker]:
+    values = {"before": after or ABOVE_ALL_IDS, "limit": limit}
+    return [read_worker(row) for row in connection.execute(sql.LIST_WORKERS, values)]
 
 
 def owned(connection: sqlite3.Connection, worker: WorkerId) -> list[Taken]:

@@ -1,0 +1,20 @@
+"""How fast does this worker deliver?"""
+
+from collections.abc import Callable
+
+from hookline.clock import Clock
+
+
+class Pace:
+    """The rate of a count that goes up, from one look to the next."""
+
+    def __init__(self, clock: Clock, count: Callable[[], int]) -> None:
+        self._clock = clock
+        self._count = count
+        self._last = (count(), clock.monotonic())
+
+    def per_s(self) -> float:
+        """Since the look before."""
+        before, since = self._last
+        self._last = count, at = self._count(), self._clock.monotonic()
+        return (count - before) / (at - since) if at > since else 0.0
