@@ -64,7 +64,9 @@ class Hookline:
         self.ids = Ids(self.clock, rng)
         self.store = store_for(settings.database, self.clock)
         self.sealer = Sealer(settings.secret_key)
-        self._catalogue = Catalogue(self.store, default=PRESETS[settings.retry], sealer=self.sealer)
+        self._catalogue = Catalogue(
+            self.store, default=PRESETS[settings.retry], sealer=self.sealer, contact=settings.contact
+        )
         self._heart = Heart(
             self.store,
             self._catalogue,

@@ -52,6 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     endpoints_per_account: int = 20_000
     retry: str = "patient"  # the preset of endpoints that have no policy of their own
     open_docs: bool = False  # /openapi.json and /docs are answered without a key
+    contact: str | None = None  # told to receivers in the User-Agent: where to ask about these requests
     url: str = "http://127.0.0.1:8080"  # of the server that client commands speak to
 
     def __repr__(self) -> str:
@@ -124,6 +125,15 @@ def _secret_key(value: Any) -> tuple[str, ...]:
             "several, separated by commas, the newest first"
         )
     return keys
+
+
+def _contact(value: Any) -> str:
+    contact = _text(value)
+    if not re.fullmatch(r"[\x21-\x27\x2a-\x7e]{1,200}", contact):
+        raise _Unfit(
+            "an address of 1 to 200 visible ASCII characters without brackets, such as https://example.com/hooks"
+        )
+    return contact
 
 
 def _host(value: Any) -> str:
@@ -226,6 +236,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "endpoints_per_account": _whole(1, 1_000_000),
     "retry": _preset,
     "open_docs": _flag,
+    "contact": _contact,
     "url": _url,
 }
 

@@ -30,6 +30,19 @@ async def test_an_event_arrives_as_it_was_published(world: World, receiver: Rece
     assert event.deliveries == 1
 
 
+async def test_receivers_are_told_whom_to_ask_when_there_is_somebody(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url("/"), events=["*"])
+    await hooks.publish("order.paid", {})
+    await world.until(lambda: receiver.requests)
+    assert receiver.requests[0].headers["user-agent"] == "hookline/0.1"
+    await world.stop(hooks)
+    hooks = await world.start(contact="https://example.com/hooks")
+    await hooks.publish("order.paid", {})
+    await world.until(lambda: len(receiver.requests) == 2)
+    assert receiver.requests[1].headers["user-agent"] == "hookline/0.1 (+https://example.com/hooks)"
+
+
 async def test_the_delivery_and_its_attempt_are_recorded(world: World, receiver: Receiver):
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"])

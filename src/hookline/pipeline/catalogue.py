@@ -26,11 +26,17 @@ class Catalogue:
     """All endpoints by id, and who subscribes to what in each account."""
 
     def __init__(
-        self, store: Store, *, default: Policy = DEFAULT_POLICY, sealer: Sealer | None = None
+        self,
+        store: Store,
+        *,
+        default: Policy = DEFAULT_POLICY,
+        sealer: Sealer | None = None,
+        contact: str | None = None,
     ) -> None:
         self._store = store
         self._default = default  # the retry policy of endpoints that name none
         self._sealer = sealer or Sealer()
+        self._contact = contact
         self.content = Content()
         self._outlets: dict[EndpointId, Outlet] = {}
         self._members: dict[str, set[EndpointId]] = {}
@@ -115,7 +121,9 @@ class Catalogue:
             # Another process, with another key, wrote it since this one started: not to be sent to from here.
             log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
             secrets = None
-        self._outlets[endpoint.id] = Outlet(endpoint, secrets, default=self._default, health=health)
+        self._outlets[endpoint.id] = Outlet(
+            endpoint, secrets, default=self._default, contact=self._contact, health=health
+        )
         self._members.setdefault(endpoint.account, set()).add(endpoint.id)
         self.content.subscribe(endpoint)
 

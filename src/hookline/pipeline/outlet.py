@@ -24,7 +24,17 @@ MASK = "***"
 class Outlet:
     """An endpoint, ready to be sent to."""
 
-    __slots__ = ("_constant", "_sign", "endpoint", "health", "is_open", "policy", "retried", "target")
+    __slots__ = (
+        "_base",
+        "_constant",
+        "_sign",
+        "endpoint",
+        "health",
+        "is_open",
+        "policy",
+        "retried",
+        "target",
+    )
 
     def __init__(
         self,
@@ -32,6 +42,7 @@ class Outlet:
         secrets: Secrets | None,
         *,
         default: Policy = DEFAULT_POLICY,
+        contact: str | None = None,
         health: Health = Health.UNTRIED,
     ) -> None:
         self.endpoint = endpoint
@@ -42,7 +53,8 @@ class Outlet:
         self.target = parse(endpoint.url)
         self.health = health  # how the last attempt of this process went
         self._sign = _cannot_sign if secrets is None else signer_of(secrets, endpoint.signing)
-        self._constant = _lines({**_BASE, **endpoint.headers})
+        self._base = _BASE if contact is None else {**_BASE, "user-agent": f"{USER_AGENT} (+{contact})"}
+        self._constant = _lines({**self._base, **endpoint.headers})
 
     def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
         """The signed request for one attempt."""
@@ -63,7 +75,7 @@ class Outlet:
         target = parse(url)
         ours = (self.target.tls, self.target.host, self.target.port)
         is_same = (target.tls, target.host, target.port) == ours
-        constant = self._constant if is_same else _lines(_BASE)
+        constant = self._constant if is_same else _lines(self._base)
         return Request(
             target, constant + self._lines(delivery, body, number=number, wall=wall), body, timeout
         )
@@ -72,7 +84,7 @@ class Outlet:
         """The request's headers as they are recorded: the endpoint's own values masked."""
         lines = self._lines(delivery, body, number=number, wall=wall).decode("ascii").splitlines()
         return {
-            **_BASE,
+            **self._base,
             **dict.fromkeys(self.endpoint.headers, MASK),
             **dict(line.split(": ", 1) for line in lines),
         }
