@@ -28,7 +28,7 @@ FILL = f"""
 CREATE TEMP TABLE numbered AS SELECT i, ('01900000-0000-7000-8000-' || lpad(to_hex(i::bigint << 20), 12, '0'))::uuid AS id
   FROM generate_series(1, {DELIVERIES}) i;
 INSERT INTO events (id, created_at, account, type, payload)
-  SELECT id, to_timestamp(i), CASE WHEN i % 10 = 0 THEN 'few' ELSE 'most' END, 'a.b', '{{}}' FROM numbered;
+  SELECT id, to_timestamp(i), CASE WHEN i BETWEEN 20000 AND 20500 THEN 'rare' WHEN i % 10 = 0 THEN 'few' ELSE 'most' END, 'a.b', '{{}}' FROM numbered;
 INSERT INTO deliveries (id, endpoint_id, due_at, queue, state, done_at, death_at, death_reason, reason)
   SELECT id, (CASE WHEN i % 20 = 7 THEN '{SMALL}' ELSE '{BIG}' END)::uuid, to_timestamp(i),
     CASE WHEN i % 3 = 0 THEN 'timed' ELSE 'ready' END,
@@ -69,6 +69,9 @@ LISTS = {
         PENDING // 20 + 3 * PAGE,
     ),
     "the big one's pending": (DeliveryFilter(endpoint_id=BIG_ID, state=State.PENDING), PENDING + 3 * PAGE),
+    "a rare account's": (DeliveryFilter(account="rare"), 3 * PAGE),
+    "a rare account's delivered": (DeliveryFilter(account="rare", state=State.DELIVERED), 3 * PAGE),
+    "a large account's": (DeliveryFilter(account="most"), 3 * PAGE),
     # One in ten of the rows that are walked is the account's.
     "an account's dead": (DeliveryFilter(account="few", state=State.DEAD), 30 * PAGE),
 }

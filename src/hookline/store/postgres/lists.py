@@ -5,7 +5,7 @@ States stand in it as literals, so that the partial indexes can be used; everyth
 
 from typing import Any
 
-from hookline.model import DeliveryId, State
+from hookline.model import DEFAULT_ACCOUNT, DeliveryId, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.postgres import sql
 
@@ -101,12 +101,36 @@ def _asked(filter: DeliveryFilter) -> Conditions:
     return asked
 
 
+def _is_by_account(filter: DeliveryFilter) -> bool:
+    """Does an account's own index find its rows sooner than a walk through everybody's?
+
+    Rows in a state that most are not in are found by that state.
+    """
+    return (
+        filter.account not in (None, DEFAULT_ACCOUNT)
+        and filter.state in (None, State.DELIVERED)
+        and filter.endpoint_id is None
+        and filter.event_id is None
+    )
+
+
 def _parts(
     filter: DeliveryFilter, asked: Conditions, *, after: DeliveryId | None
 ) -> list[tuple[str, str, str]]:
     """Where each part of the list comes from, what its rows have to be, and the column that orders it."""
     if filter.is_replayed:
         return [(asked.source(), asked.also(_REPLAYED), "d.id")]
+    if _is_by_account(filter):
+        account = asked.bind(filter.account, "text")
+        below = "true" if after is None else f"id <= {asked.bind(after, 'uuid')}"
+        one = [] if filter.state is None else [_IN_STATE[filter.state]]
+        return [
+            (
+                sql.LIST_OF_ACCOUNT.format(account=account, below=below),
+                asked.also(*one),
+                "e.id DESC, d.id",
+            )
+        ]
     if filter.endpoint_id is None or filter.event_id is not None:
         one = [] if filter.state is None else [_IN_STATE[filter.state]]
         return [(asked.source(), asked.also(*one), "d.id")]

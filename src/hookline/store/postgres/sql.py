@@ -529,6 +529,10 @@ LIST_DELIVERIES = (
 )
 LIST_PART = "(SELECT d.* FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
 LIST_WITH_EVENTS = "{deliveries} JOIN events e ON e.id = event_of(d.id)"
+# An account's events by their index (which leaves the default account out), newest first, with their deliveries.
+LIST_OF_ACCOUNT = """(
+  SELECT * FROM events WHERE account = {account} AND account <> 'default' AND {below} ORDER BY id DESC OFFSET 0) e
+CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE id BETWEEN e.id AND last_delivery_of(e.id) OFFSET 0) d"""
 # There is no index of an endpoint's pending rows by id: it would be written at every accept, for lists alone. Their ids
 # are gathered from the two that there are and sorted (0.4 s for 500,000), the rest is read of those on the page.
 # Each `OFFSET 0` is a fence: the first keeps the planner from walking all ids of the table, the second from reading
