@@ -33,13 +33,19 @@ def read(text: str) -> float:
 
 def show(at: float) -> str:
     """`2026-05-04T10:20:30.400000Z`"""
+    global _shown
+    if at == _shown[0]:
+        return _shown[1]  # events of one commit share their moment
     whole = math.floor(at)
     micros = round((at - whole) * 1e6)
     if micros == 1_000_000:
         whole, micros = whole + 1, 0
-    return f"{_whole_seconds(whole)}.{micros:06d}Z"
+    text = f"{_whole_seconds(whole)}.{micros:06d}Z"
+    _shown = (at, text)
+    return text
 
 
+_shown: tuple[float, str] = (0.0, "1970-01-01T00:00:00.000000Z")
 _last: tuple[int, str] = (0, "1970-01-01T00:00:00")
 
 
