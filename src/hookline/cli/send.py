@@ -46,7 +46,7 @@ def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields
 def _one_value(text: bytes) -> bytes:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CommandError(
             "the payload is not one JSON value (a text needs quotation marks).", USAGE
         ) from None
