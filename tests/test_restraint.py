@@ -89,6 +89,7 @@ def test_a_circuit_says_what_differs_from_the_default(said, policy):
         ({"cooldown_s": 0}, "/circuit/cooldown_s", ["from 0.1 to 86,400"]),
         ({"cooldown_s": math.inf}, "/circuit/cooldown_s", ["from 0.1 to 86,400"]),
         ({"cooldown_s": math.nan}, "/circuit/cooldown_s", ["from 0.1 to 86,400"]),
+        ({"cooldown_s": 10**400}, "/circuit/cooldown_s", ["from 0.1 to 86,400"]),
         ({"cooldown_s": []}, "/circuit/cooldown_s", ["from 0.1 to 86,400"]),
         ({"max_cooldown_s": 10}, "/circuit/max_cooldown_s", ["not below cooldown_s (300)"]),
         ({"cooldown": 10}, "/circuit/cooldown", ["Did you mean cooldown_s?"]),

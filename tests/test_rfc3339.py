@@ -20,6 +20,19 @@ def test_a_moment_is_read_with_any_zone(text, seconds):
     assert rfc3339.read(text) == pytest.approx(seconds, abs=1e-7)
 
 
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.000000Z"])
+def test_the_first_and_the_last_moment_can_be_read_and_shown_again(text):
+    assert rfc3339.show(rfc3339.read(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-00:01", "9999-12-31T23:59:59.999999Z"]
+)
+def test_a_moment_that_could_not_be_shown_is_not_read(text):
+    with pytest.raises(ValueError, match="years 1 to 9999"):
+        rfc3339.read(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

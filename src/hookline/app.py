@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from hookline import payload as payloads
+from hookline import rfc3339
 from hookline.accounts import Accounts
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
@@ -290,6 +291,8 @@ def _store_time(moment: datetime, *, now: float) -> float | None:
     if moment.tzinfo is None:
         raise Invalid("deliver_at needs a zone.", pointer="/deliver_at")
     at = moment.timestamp()
+    if not rfc3339.can_be_shown(at):  # a zone can carry it there
+        raise Invalid("deliver_at lies in the years 1 to 9999.", pointer="/deliver_at")
     if at > now + 365 * 86_400:
         raise Invalid("deliver_at lies at most 365 days ahead.", pointer="/deliver_at")
     return at

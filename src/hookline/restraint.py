@@ -105,4 +105,6 @@ def circuit(value: Any, *, before: CircuitPolicy | None = None) -> CircuitPolicy
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if isinstance(value, float):
+        return not math.isnan(value)
+    return isinstance(value, int) and not isinstance(value, bool)  # of any size: no float may hold it

@@ -13,6 +13,9 @@ _SHAPE = re.compile(
     r"(?:([Zz])|([+-])([0-9]{2}):([0-9]{2}))"
 )
 
+_FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+
 
 def read(text: str) -> float:
     """Seconds since 1970; ValueError for what is no moment, or has no zone, or is a leap second."""
@@ -28,7 +31,15 @@ def read(text: str) -> float:
             raise ValueError("not an RFC 3339 time with a zone")
         offset = timedelta(hours=hours, minutes=minutes)
         zone = timezone(-offset if shape[9] == "-" else offset)
-    return datetime(year, month, day, hour, minute, second, micros, tzinfo=zone).timestamp()
+    at = datetime(year, month, day, hour, minute, second, micros, tzinfo=zone).timestamp()
+    if not can_be_shown(at):
+        raise ValueError("not within the years 1 to 9999 in UTC")
+    return at
+
+
+def can_be_shown(at: float) -> bool:
+    """Whether the moment has a year of four digits in UTC: a zone, or rounding, can carry it beyond."""
+    return _FIRST <= at <= _LAST
 
 
 def show(at: float) -> str:

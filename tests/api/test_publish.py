@@ -77,6 +77,17 @@ def test_a_key_for_another_event_is_a_conflict(service, other):
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_conflict")
 
 
+def test_a_time_that_could_not_be_shown_is_refused_before_it_spoils_a_list(service):
+    for when in ("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"):
+        event = {"type": "a", "payload": 1, "deliver_at": when}
+        assert service.call("POST", "/v1/events", event).json()["code"] == "invalid_field"
+        for jobs in ("replays", "discards"):
+            answer = service.call("POST", f"/v1/{jobs}", {"filter": {"until": when}, "dry_run": True})
+            assert answer.status_code == 422
+    for path in ("events", "replays", "discards"):
+        assert service.call("GET", f"/v1/{path}").status_code == 200
+
+
 def test_deliver_at_in_the_past_means_now_and_within_a_year_is_kept(service):
     past = service.publish(deliver_at="2020-01-01T02:00:00+02:00")
     assert (

@@ -2,11 +2,12 @@
 
 import hashlib
 import hmac
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from hookline.errors import Invalid
 from hookline.ids import read
 from hookline.model import EndpointId, ErrorKind, Outcome, Reason, State
 from tests.receiver import Answer, Receiver
@@ -178,6 +179,13 @@ async def test_a_payload_too_large_to_keep_in_memory_is_read_when_it_is_sent(wor
     event = await hooks.publish("order.paid", body)
     await world.until_state(hooks, event.id, State.DELIVERED)
     assert receiver.bodies() == [body]
+
+
+async def test_a_time_that_could_not_be_shown_is_not_taken(world):
+    hooks = await world.start()
+    before_the_first_year = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))
+    with pytest.raises(Invalid, match="years 1 to 9999"):
+        await hooks.publish("order.paid", {}, deliver_at=before_the_first_year)
 
 
 async def test_a_scheduled_event_is_sent_when_its_time_has_come_and_not_before(world, receiver):
