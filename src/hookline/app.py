@@ -120,14 +120,15 @@ class Hookline:
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
         self.reports = Reports(self.store, self.worker, default_retry=settings.retry)
-        self._delivers = deliver
+        # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
+        self._claims = deliver or kind != "library"
         self._is_running = False
 
     # --- life ---
 
     async def start(self) -> None:
         """Open the database, recover what is pending, begin to deliver."""
-        await self.store.open(serve=self._delivers)
+        await self.store.open(serve=self._claims)
         try:
             await self._check_key()
             self.secret = await self.store.installation_secret(self.secret)

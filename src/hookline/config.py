@@ -40,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dev: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
+    processes: int = 1  # server processes on the port, on PostgreSQL
     allow_networks: tuple[Network, ...] = ()
     heartbeat_s: float = 2.0
     takeover_s: float = 10.0
@@ -224,6 +225,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "dev": _flag,
     "host": _host,
     "port": _whole(0, 65_535),
+    "processes": _whole(1, 64),
     "allow_networks": _networks,
     "heartbeat_s": _seconds(0.05, 60),
     "takeover_s": _seconds(0.25, 600),

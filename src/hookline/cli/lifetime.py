@@ -34,6 +34,17 @@ def on_signals(stopping: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
+def on_letting_go(leash: int, stopping: asyncio.Event) -> None:
+    """Set the event when the other end of the pipe is closed: the parent stops, or is dead."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        loop.remove_reader(leash)
+        stopping.set()
+
+    loop.add_reader(leash, stop)
+
+
 async def prepare(database: str) -> None:
     """Bring up the schema of an embedded database, and of a shared one that is empty.
 

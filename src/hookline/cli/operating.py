@@ -19,14 +19,18 @@ from hookline.version import VERSION
 @click.option(
     "--port", metavar="N", help="Port to listen on, 0 for a free one.  [HOOKLINE_PORT; default 8080]"
 )
+@click.option(
+    "--processes", metavar="N", help="How many processes; PostgreSQL only.  [HOOKLINE_PROCESSES; default 1]"
+)
+@click.option("--no-worker", is_flag=True, help="Only the API: others deliver.")
 @database_option
-def serve(**flags: Any) -> None:
+def serve(no_worker: bool, **flags: Any) -> None:
     """Run the API and deliver."""
     with Errors():
         found = settings(flags)
         from hookline.cli.serve import run
 
-        run(found)
+        run(found, delivers=not no_worker)
 
 
 @click.command()

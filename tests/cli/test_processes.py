@@ -1,0 +1,274 @@
+"""How do several server processes live under one parent?"""
+
+import contextlib
+import http.server
+import json
+import re
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+
+import httpx
+import psutil
+import pytest
+
+from answering import eventually, receiving
+from server_process import ServerProcess, run
+
+QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2", "HOOKLINE_TAKEOVER_S": "1"}
+
+
+def several(database: str, tmp_path, *, count: int = 2, dev: bool = True, env=None) -> ServerProcess:
+    flags = ["--dev"] if dev else []
+    return ServerProcess(
+        *flags, "--database", database, "--processes", str(count), cwd=tmp_path, env={**QUICK, **(env or {})}
+    )
+
+
+def children(process: ServerProcess) -> list[psutil.Process]:
+    return psutil.Process(process.process.pid).children(recursive=True)
+
+
+def ask(process: ServerProcess, method: str, path: str, body=None, **headers: str) -> httpx.Response:
+    """A request on a connection of its own, which any of the processes may take."""
+    with httpx.Client(base_url=process.url, trust_env=False, timeout=30) as client:
+        return client.request(method, path, json=body, headers=headers)
+
+
+def workers(process: ServerProcess) -> dict[int, dict]:
+    return {each["pid"]: each for each in ask(process, "GET", "/v1/workers").json()["data"]}
+
+
+def publish(process: ServerProcess, n: int) -> str | None:
+    """The event's id once it is accepted; None when the process that took the connection died."""
+    event = {"type": f"t{n}", "payload": n, "idempotency_key": f"key-{n}"}
+    try:
+        answer = ask(process, "POST", "/v1/events", event)
+    except httpx.TransportError:
+        return None
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def add_endpoints(process: ServerProcess, url: str, count: int) -> None:
+    for n in range(count):
+        endpoint = {"url": f"{url}/200/{n}", "events": [f"t{n}"], "timeout_ms": 60_000}
+        assert ask(process, "POST", "/v1/endpoints", endpoint).status_code == 201
+
+
+class Slow(http.server.ThreadingHTTPServer):
+    """Answers when it is told to."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.events: list[str] = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(handler) -> None:
+                handler.rfile.read(int(handler.headers["content-length"]))
+                self.events.append(handler.headers["webhook-id"])
+                self.release.wait(60)
+                with contextlib.suppress(OSError):
+                    handler.send_response(200)
+                    handler.send_header("content-length", "0")
+                    handler.end_headers()
+
+            def log_message(handler, *args: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    with Slow() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.release.set()
+            server.shutdown()
+            thread.join()
+
+
+def busy_on_both(process: ServerProcess, slow: Slow) -> list[str]:
+    """Publish, each time for another endpoint, until both processes have requests under way."""
+    events: list[str] = []
+
+    def both() -> bool | None:
+        n = len(events)
+        endpoint = {"url": f"{slow.url}/{n}", "events": [f"t{n}"], "timeout_ms": 60_000}
+        assert ask(process, "POST", "/v1/endpoints", endpoint).status_code == 201
+        event = publish(process, n)
+        assert event is not None
+        events.append(event)
+        found = workers(process).values()
+        return True if len(found) == 2 and all(each["in_flight"] for each in found) else None
+
+    eventually(both)
+    eventually(lambda: len(slow.events) == len(events) or None)
+    return events
+
+
+def accepts(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def test_all_of_them_answer_and_deliver(tmp_path, postgres_url):
+    with receiving() as receiver, several(postgres_url, tmp_path, count=3) as process:
+        assert re.fullmatch(
+            r"hookline \S+ listening on http://127\.0\.0\.1:\d+ with 3 processes \(development mode: .*\)\n",
+            process.stderr,
+        )
+        pids = {child.pid for child in children(process)}
+        assert len(pids) == 3
+        assert workers(process).keys() == pids
+        add_endpoints(process, receiver.url, 40)
+        for n in range(40):
+            assert publish(process, n) is not None
+        eventually(lambda: len(receiver.requests) >= 40 or None)
+
+        def spread() -> bool | None:
+            found = workers(process)
+            return True if sum(each["lanes"] for each in found.values()) == 40 else None
+
+        eventually(spread)
+        assert sorted(each.body for each in receiver.requests) == sorted(b"%d" % n for n in range(40))
+        assert process.stop() == 0
+
+
+def test_one_that_is_killed_is_started_again_and_loses_nothing(tmp_path, postgres_url):
+    with receiving() as receiver, several(postgres_url, tmp_path) as process:
+        add_endpoints(process, receiver.url, 20)
+        accepted = [publish(process, n) for n in range(20)]
+
+        def an_owner() -> int | None:
+            return next((pid for pid, worker in workers(process).items() if worker["lanes"]), None)
+
+        victim = eventually(an_owner)
+        before = {child.pid for child in children(process)}
+        psutil.Process(victim).kill()
+        # Its lanes have new work while nobody owns them.
+        again = {}
+        for n in range(20):
+            event = {"type": f"t{n}", "payload": 100 + n, "idempotency_key": f"again-{n}"}
+            while n not in again:
+                with contextlib.suppress(httpx.TransportError):
+                    again[n] = ask(process, "POST", "/v1/events", event).json()["id"]
+        wanted = {*accepted, *again.values()}
+        eventually(lambda: wanted <= {each.event_id for each in receiver.requests} or None, seconds=15)
+        eventually(lambda: len(children(process)) == 2 or None)
+        assert victim not in {child.pid for child in children(process)}
+        assert len(before & {child.pid for child in children(process)}) == 1
+        lines = [json.loads(line) for line in process.stderr.splitlines() if "process.died" in line]
+        [line] = lines
+        assert (line["pid"], line["signal"], line["restart_in_s"]) == (victim, "SIGKILL", 0.1)
+        eventually(lambda: workers(process).keys() == {child.pid for child in children(process)} or None)
+        assert process.stop() == 0
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["to the parent", "to the whole group"])
+def test_a_signal_drains_all_of_them(tmp_path, postgres_url, slow, to_all):
+    with several(postgres_url, tmp_path) as process:
+        events = busy_on_both(process, slow)
+        family = children(process)
+        if to_all:  # as terminals and service managers do
+            for child in family:
+                child.send_signal(signal.SIGINT)
+        process.send(signal.SIGINT)
+        eventually(lambda: not accepts(process.port) or None)
+        assert process.process.poll() is None
+        assert all(child.is_running() for child in family)
+        slow.release.set()
+        assert process.wait() == 0
+        assert not any(child.is_running() for child in family)
+        assert process.stderr.splitlines()[1:] == [
+            "hookline is stopping 2 processes; a second signal ends them now.",
+            "hookline has stopped.",
+        ]
+    assert sorted(slow.events) == sorted(events)  # nothing was sent twice
+    with several(postgres_url, tmp_path) as process:
+        assert workers(process).keys() == {child.pid for child in children(process)}
+        for event in events:
+            assert ask(process, "GET", f"/v1/events/{event}").json()["deliveries"]["delivered"] == 1
+
+
+def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
+    with several(postgres_url, tmp_path) as process:
+        busy_on_both(process, slow)
+        family = children(process)
+        process.send(signal.SIGTERM)
+        eventually(lambda: not accepts(process.port) or None)
+        process.send(signal.SIGTERM)
+        assert process.wait(5) == 1
+        assert not any(child.is_running() for child in family)
+        assert process.stderr.splitlines()[-1].startswith("hookline has stopped before all was answered")
+
+
+def test_no_process_outlives_a_parent_that_is_killed(tmp_path, postgres_url):
+    with several(postgres_url, tmp_path) as process:
+        family = children(process)
+        assert len(family) == 2
+        process.kill()
+        _, alive = psutil.wait_procs(family, timeout=20)
+        assert alive == []
+        assert not accepts(process.port)
+
+
+def test_an_empty_database_is_brought_up_and_gets_one_first_key(tmp_path, postgres_server):
+    name = postgres_server.create_database()
+    try:
+        with several(postgres_server.url(name), tmp_path, count=3, dev=False) as process:
+            [key] = re.findall(r"hlk_\S+", process.stderr)
+            for _ in range(10):
+                assert ask(process, "GET", "/v1/workers", authorization=f"Bearer {key}").status_code == 200
+            assert len(ask(process, "GET", "/v1/keys", authorization=f"Bearer {key}").json()["data"]) == 1
+            assert process.stop() == 0
+    finally:
+        postgres_server.drop_database(name)
+
+
+def test_what_keeps_them_from_starting_is_said_once(tmp_path, postgres_url):
+    flags = ("--database", postgres_url, "--processes", "3", "--port", "0", "--dev")
+    sealed = {"HOOKLINE_SECRET_KEY": "a" * 32}
+    with ServerProcess("--dev", "--database", postgres_url, cwd=tmp_path, env=sealed) as process:
+        assert process.stop() == 0
+    wrong = run("serve", *flags, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": "b" * 32})
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    away = run(
+        "serve", "--processes", "2", "--database", "postgresql://me:canary@127.0.0.1:1/x", cwd=tmp_path
+    )
+    assert (away.returncode, away.stderr.count("\n"), "canary" in away.stderr) == (3, 1, False)
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_started(tmp_path, postgres_url):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        flags = ("--database", postgres_url, "--processes", "2", "--port", str(taken.getsockname()[1]))
+        result = run("serve", "--dev", *flags, cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "cannot listen" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--processes", "2"), "--processes: 2 need PostgreSQL; one process serves an SQLite file."),
+        (("--processes", "0"), "a whole number from 1 to 64"),
+        (("--processes", "many"), "a whole number from 1 to 64"),
+    ],
+)
+def test_numbers_that_will_not_do_are_refused(tmp_path, flags, said):
+    result = run("serve", "--dev", *flags, cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert said in result.stderr
+    assert list(tmp_path.iterdir()) == []
