@@ -1,0 +1,162 @@
+"""Was anything lost, sent twice without cause, or invented?
+
+Joins what the producer was promised, what the receiver got and what the database says, around the moments at
+which something was killed. Pure: ledgers in, one report out.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+GRACE_S = 0.5  # what a process wrote before it died is read by then; nobody replaces it sooner
+CLOCKS_S = 0.05  # the store's time and this machine's, which are one clock read in two places
+TERMINAL = frozenset({"delivered", "dead", "cancelled"})
+
+
+class Receipt(NamedTuple):
+    """One line of the receiver."""
+
+    id: str
+    digest: str
+    path: str
+    began: float
+    signed: bool = True
+
+
+class Stored(NamedTuple):
+    """A delivery as the database has it at the end; every event of these runs has one."""
+
+    digest: str
+    state: str
+    done_at: float | None = None
+    settled: int = 1  # attempts that counted
+    late: int = 0
+
+
+class Fault(NamedTuple):
+    """Something was killed or held up; `paths` are the endpoints it was sending to, None for all."""
+
+    at: float
+    kind: str
+    paths: frozenset[str] | None = None
+    excuses: bool = True  # False: nothing may be sent twice because of it
+
+
+class Limits(NamedTuple):
+    """What a row allows."""
+
+    in_flight: int | None = None  # duplicates of one fault
+    redelivery_s: float | None = None
+
+
+def check(
+    promises: Iterable[Mapping[str, Any]],
+    receipts: Sequence[Receipt],
+    stored: Mapping[str, Stored],
+    faults: Sequence[Fault],
+    limits: Limits,
+) -> dict[str, Any]:
+    """The report; `violations` is empty if everything held."""
+    intents: dict[str, str] = {}
+    acks: dict[str, str] = {}
+    doubtful: set[str] = set()
+    statuses: Counter[int] = Counter()
+    slowest = 0.0
+    for line in promises:
+        match line["did"]:
+            case "intent":
+                intents[line["key"]] = line["digest"]
+            case "ack":
+                acks[line["key"]] = line["id"]
+            case _:
+                doubtful.add(line["key"])
+                statuses[line["status"]] += 1
+        slowest = max(slowest, line.get("took", 0.0))
+    arrived = Counter(receipt.id for receipt in receipts)
+    digests = frozenset(intents.values())
+    lost = [key for key, id in acks.items() if _is_lost(stored.get(id), arrived[id])]
+    events_of: defaultdict[str, set[str]] = defaultdict(set)
+    for id, row in stored.items():
+        events_of[row.digest].add(id)
+    duplicates, unexplained, redelivery = _attribute(receipts, stored, faults)
+    bounds = [_in_flight(receipts, stored, fault) for fault in faults]
+    report = {
+        "published": len(intents),
+        "acked": len(acks),
+        "in_doubt": len(doubtful - acks.keys()),
+        "delivered": sum(row.state == "delivered" for row in stored.values()),
+        "lost": len(lost),
+        "duplicated": sum(count - 1 for count in arrived.values()),
+        "duplicate_bound": sum(bounds),
+        "worst_fault": max(duplicates, default=0),
+        "unexplained": unexplained,
+        "corrupt": sum(
+            receipt.digest not in digests
+            or (receipt.id in stored and stored[receipt.id].digest != receipt.digest)
+            for receipt in receipts
+        ),
+        "unexpected": len(arrived.keys() - stored.keys()),
+        "unsigned": sum(not receipt.signed for receipt in receipts),
+        "twins": sum(len(ids) > 1 for ids in events_of.values()),
+        "moved": sum(id not in events_of[intents[key]] for key, id in acks.items() if id in stored),
+        "resettled": sum(row.settled > 1 for row in stored.values()),
+        "pending": sum(row.state not in TERMINAL for row in stored.values()),
+        "dead": sum(row.state == "dead" for row in stored.values()),
+        "late": sum(row.late for row in stored.values()),
+        "errors_5xx": sum(count for status, count in statuses.items() if status >= 500 and status != 503),
+        "slowest_publish_s": round(slowest, 2),
+        "redelivery_s": None if redelivery is None else round(redelivery, 2),
+    }
+    zeroes = ("lost", "unexplained", "corrupt", "unexpected", "unsigned", "twins", "moved", "resettled")
+    violations = [
+        f"{name} {report[name]}" for name in (*zeroes, "pending", "dead", "errors_5xx") if report[name]
+    ]
+    for fault, count, bound in zip(faults, duplicates, bounds, strict=True):
+        most = bound if limits.in_flight is None else min(bound, limits.in_flight)
+        if count > (most if fault.excuses else 0):
+            violations.append(f"{fault.kind} sent {count} twice, allowed {most if fault.excuses else 0}")
+    if limits.redelivery_s is not None and redelivery is not None and redelivery > limits.redelivery_s:
+        violations.append(f"redelivery after {redelivery:.1f} s, allowed {limits.redelivery_s:g}")
+    return {**report, "violations": violations}
+
+
+def _is_lost(row: Stored | None, arrived: int) -> bool:
+    return row is None or row.state not in TERMINAL or (row.state == "delivered" and not arrived)
+
+
+def _was_in_flight(receipt: Receipt, row: Stored | None, fault: Fault) -> bool:
+    if fault.paths is not None and receipt.path not in fault.paths:
+        return False
+    if receipt.began > fault.at + GRACE_S:
+        return False
+    return row is None or row.done_at is None or row.done_at > fault.at - CLOCKS_S
+
+
+def _in_flight(receipts: Sequence[Receipt], stored: Mapping[str, Stored], fault: Fault) -> int:
+    return len({each.id for each in receipts if _was_in_flight(each, stored.get(each.id), fault)})
+
+
+def _attribute(
+    receipts: Sequence[Receipt], stored: Mapping[str, Stored], faults: Sequence[Fault]
+) -> tuple[list[int], int, float | None]:
+    """How many duplicates each fault caused, how many none did, and the longest wait for a fault's first."""
+    duplicates = [0] * len(faults)
+    firsts: dict[int, float] = {}
+    unexplained = 0
+    before: dict[str, Receipt] = {}
+    for receipt in sorted(receipts, key=lambda each: each.began):
+        earlier = before.get(receipt.id)
+        before[receipt.id] = receipt
+        if earlier is None:
+            continue
+        causes = [
+            n
+            for n, fault in enumerate(faults)
+            if fault.at < receipt.began and _was_in_flight(earlier, stored.get(receipt.id), fault)
+        ]
+        if causes:
+            duplicates[causes[-1]] += 1
+            firsts.setdefault(causes[-1], receipt.began - faults[causes[-1]].at)
+        else:
+            unexplained += 1
+    return duplicates, unexplained, max(firsts.values(), default=None)

@@ -1,0 +1,212 @@
+"""What is done to hookline in each row of the fault matrix, and which planted bug must show?
+
+A trial is one fault under load: some events are published, something is killed, stopped or told to end, and
+everything published arrives before the next trial begins. Times, victims and places come from the seed.
+"""
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import psycopg
+
+from tests.chaos.checker import GRACE_S, Limits
+from tests.chaos.system import IN_FLIGHT, TAKEOVER_S, Process, System, wait_for
+
+BURST = 400  # events of one trial
+PLACES = (
+    "take.after",
+    "load.after",
+    "send.before",
+    "send.after",
+    "answer.after",
+    "settle.before",
+    "settle.after",
+)
+ARMED_S = 5.0  # a place that is not reached by then is passed by, and the process killed wherever it is
+DRAIN_TIMEOUT_S = 30.0
+REDELIVERY_S = TAKEOVER_S + 2.0
+
+
+class Row(NamedTuple):
+    """One row: `trial` does the harm and mends it; what it returns is what it found wrong."""
+
+    fault: str
+    stores: tuple[str, ...]
+    trials: int
+    bug: str  # planted by CONTROL=1
+    trial: Callable[[System], list[str]]
+    limits: Limits = Limits(in_flight=IN_FLIGHT, redelivery_s=REDELIVERY_S)
+
+
+def kill_a_worker(system: System) -> list[str]:
+    """F05: at a random moment, or at a place on the way of a delivery."""
+    system.publish(BURST)
+    _pause(system, 0.1, 0.7)
+    victim = system.busy()
+    place = system.rng.choice((*PLACES, *(("random",) * 3)))
+    if place != "random":
+        victim.arm(
+            f"{place}=kill@{system.rng.randint(1, 3 if place.startswith(('take', 'settle', 'load')) else 60)}"
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            victim.child.wait(ARMED_S)
+    died_there = victim.child.poll() is not None
+    victim.kill()
+    system.note(f"kill at {place}" if died_there else "kill", victim)
+    _replace(system, victim)
+    return []
+
+
+def kill_the_server(system: System) -> list[str]:
+    """F04: SQLite's one process, at a random moment."""
+    system.publish(BURST)
+    _pause(system, 0.1, 1.5)
+    system.api.kill()
+    system.note("kill")
+    wrong = [] if system.database.is_whole() else ["the file is broken"]
+    began = time.monotonic()
+    _replace(system, system.api)
+    took = time.monotonic() - began - GRACE_S
+    return wrong + ([f"it took {took:.1f} s to start"] if took > 2 else [])
+
+
+def kill_the_database(system: System) -> list[str]:
+    """F01: the postmaster and all its children."""
+    return _database_away(system, "kill")
+
+
+def restart_the_database(system: System) -> list[str]:
+    """F02: restarted by an operator, stopped without goodbye, or all its sessions ended."""
+    return _database_away(system, system.rng.choice(("restart", "kill", "terminate")))
+
+
+def _database_away(system: System, how: str) -> list[str]:
+    server = system.server
+    assert server is not None
+    system.publish(BURST)
+    _pause(system, 0.1, 1.0)
+    pids = [each.child.pid for each in (system.api, *system.workers)]
+    system.note(f"database {how}")
+    if how == "terminate":
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                " AND backend_type = 'client backend'"
+            )
+    else:
+        (server.kill if how == "kill" else server.stop)()
+        _pause(system, 0.0, 1.0)
+        server.start()
+    up = time.time()
+    with contextlib.suppress(TimeoutError):
+        wait_for(
+            lambda: any(each.began > up for each in system.receipts()) or not system.database.pending(),
+            "one",
+            20,
+        )
+    took = time.time() - up
+    wrong = [f"first delivery after {took:.1f} s"] if took > 5 else []
+    if [each.child.pid for each in (system.api, *system.workers) if each.child.poll() is None] != pids:
+        wrong.append("a process ended")
+    return wrong
+
+
+def stop_a_worker_past_its_lease(system: System) -> list[str]:
+    """F06: the lane is another's when it wakes."""
+    system.publish(BURST)
+    _pause(system, 0.3, 1.0)
+    victim = system.busy()
+    victim.child.send_signal(signal.SIGSTOP)
+    system.note("stop", victim)
+    time.sleep(TAKEOVER_S + 2)
+    victim.child.send_signal(signal.SIGCONT)
+    return []
+
+
+def drain(system: System) -> list[str]:
+    """F07: SIGTERM under load."""
+    system.publish(BURST)
+    _pause(system, 0.3, 1.0)
+    victim = system.busy()
+    began = time.monotonic()
+    victim.child.send_signal(signal.SIGTERM)
+    system.note("drain", victim, excuses=False)
+    try:
+        status = victim.child.wait(35)
+    except subprocess.TimeoutExpired:
+        victim.kill()
+        status = None
+    took = time.monotonic() - began
+    _replace(system, victim)
+    return [] if status == 0 and took <= 30 else [f"exit {status} after {took:.1f} s"]
+
+
+def kill_between_commit_and_answer(system: System) -> list[str]:
+    """F08: the producer asks again with the same key."""
+    victim = system.api
+    victim.arm(f"accept.after=kill@{system.rng.randint(1, 8)}")
+    system.publish(BURST // 4)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        victim.child.wait(ARMED_S)
+    died_there = victim.child.poll() is not None
+    victim.kill()
+    system.note("kill at accept.after" if died_there else "kill", victim)
+    _replace(system, victim)
+    return []
+
+
+def kill_the_undertaker(system: System) -> list[str]:
+    """F10: whoever buries a dead worker dies over it."""
+    system.publish(BURST)
+    _pause(system, 0.3, 1.0)
+    victim = system.busy()
+    others = [each for each in system.workers if each is not victim]
+    for other in others:
+        other.arm(f"{system.rng.choice(('bury.after', 'free.after'))}=kill")
+    victim.kill()
+    system.note("kill", victim)
+    with contextlib.suppress(TimeoutError):
+        wait_for(lambda: any(each.child.poll() is not None for each in others), "an undertaker's death", 10)
+    for other in others:
+        if other.child.poll() is None:
+            other.arm("")
+        else:
+            system.note("kill over a burial", other)
+            system.replace(other)
+    system.replace(victim)
+    return []
+
+
+def _pause(system: System, least: float, most: float) -> None:
+    time.sleep(system.rng.uniform(least, most))
+
+
+def _replace(system: System, ended: Process) -> None:
+    time.sleep(GRACE_S)  # what it had written is read by then: see the checker
+    system.replace(ended)
+
+
+BOTH, POSTGRES, SQLITE = ("sqlite", "postgres"), ("postgres",), ("sqlite",)
+ROWS = {
+    "F01": Row("kill -9 PostgreSQL", POSTGRES, 10, "answer-before-commit", kill_the_database, Limits()),
+    "F02": Row("PostgreSQL restarts", POSTGRES, 10, "answer-before-commit", restart_the_database, Limits()),
+    "F04": Row("kill -9 the process on an SQLite file", SQLITE, 20, "answer-before-commit", kill_the_server),
+    "F05": Row("kill -9 a worker", BOTH, 40, "settle-before-send", kill_a_worker),
+    "F06": Row(
+        "a worker stops past its lease", POSTGRES, 10, "settle-unfenced", stop_a_worker_past_its_lease
+    ),
+    "F07": Row("SIGTERM", BOTH, 10, "exit-at-once", drain),
+    "F08": Row("kill -9 between commit and answer", BOTH, 20, "forget-keys", kill_between_commit_and_answer),
+    "F10": Row(
+        "kill -9 over a burial",
+        POSTGRES,
+        10,
+        "bury-without-freeing",
+        kill_the_undertaker,
+        Limits(in_flight=IN_FLIGHT, redelivery_s=2 * TAKEOVER_S + 2),
+    ),
+}
