@@ -7,7 +7,7 @@ PYTHON = $(VENV)/bin/python
 READY = $(VENV)/.ready
 PORT = 8080
 
-.PHONY: help setup run test check bench clean nginx languages
+.PHONY: help setup run test check bench chaos clean nginx languages
 .DEFAULT_GOAL = help
 
 help:
@@ -16,6 +16,8 @@ help:
 	@echo "make test     set up everything and run the whole suite"
 	@echo "make check    format, lint, types, fast tests"
 	@echo "make bench    the benchmarks, throughput first"
+	@echo "make chaos    kill real processes under load and count what arrives;"
+	@echo "              ROWS=F05,F07 STORE=postgres|sqlite TRIALS=40 SEED=1 choose, CONTROL=1 plants a bug: must exit 1"
 	@echo "make setup    the virtual environment alone, in $(VENV)"
 	@echo "make clean    remove what the above made; databases stay"
 
@@ -85,6 +87,11 @@ bench: setup
 	@set -e; for script in throughput sender store isolation; do \
 	  echo "== $$script"; $(PYTHON) benchmarks/$$script.py; \
 	done
+
+# make itself exits 2 whatever the exit status of what it runs; with CONTROL=1 that is the good end.
+chaos: setup
+	@$(PYTHON) -m tests.chaos.run $(if $(ROWS),--rows $(ROWS)) $(if $(STORE),--store $(STORE)) \
+	  $(if $(TRIALS),--trials $(TRIALS)) $(if $(SEED),--seed $(SEED)) $(if $(CONTROL),--control)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

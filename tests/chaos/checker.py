@@ -40,6 +40,7 @@ class Fault(NamedTuple):
     kind: str
     paths: frozenset[str] | None = None
     excuses: bool = True  # False: nothing may be sent twice because of it
+    owed_from: float = 0.0  # when somebody was there again to redeliver; at once, if others were left
 
 
 class Limits(NamedTuple):
@@ -156,7 +157,8 @@ def _attribute(
         ]
         if causes:
             duplicates[causes[-1]] += 1
-            firsts.setdefault(causes[-1], receipt.began - faults[causes[-1]].at)
+            cause = faults[causes[-1]]
+            firsts.setdefault(causes[-1], max(0.0, receipt.began - max(cause.at, cause.owed_from)))
         else:
             unexplained += 1
     return duplicates, unexplained, max(firsts.values(), default=None)

@@ -38,6 +38,7 @@ class Row(NamedTuple):
     stores: tuple[str, ...]
     trials: int
     bug: str  # planted by CONTROL=1
+    shows: str  # the violation that the bug must cause
     trial: Callable[[System], list[str]]
     limits: Limits = Limits(in_flight=IN_FLIGHT, redelivery_s=REDELIVERY_S)
 
@@ -68,10 +69,12 @@ def kill_the_server(system: System) -> list[str]:
     system.api.kill()
     system.note("kill")
     wrong = [] if system.database.is_whole() else ["the file is broken"]
-    began = time.monotonic()
     _replace(system, system.api)
-    took = time.monotonic() - began - GRACE_S
-    return wrong + ([f"it took {took:.1f} s to start"] if took > 2 else [])
+    first, last = system.starts[0], system.starts[-1]
+    # Processors are shared with whatever else runs here: the first start says what a start costs today.
+    return wrong + (
+        [f"it took {last:.1f} s to start, {first:.1f} s before"] if last > max(2.0, 3 * first) else []
+    )
 
 
 def kill_the_database(system: System) -> list[str]:
@@ -192,20 +195,34 @@ def _replace(system: System, ended: Process) -> None:
 
 BOTH, POSTGRES, SQLITE = ("sqlite", "postgres"), ("postgres",), ("sqlite",)
 ROWS = {
-    "F01": Row("kill -9 PostgreSQL", POSTGRES, 10, "answer-before-commit", kill_the_database, Limits()),
-    "F02": Row("PostgreSQL restarts", POSTGRES, 10, "answer-before-commit", restart_the_database, Limits()),
-    "F04": Row("kill -9 the process on an SQLite file", SQLITE, 20, "answer-before-commit", kill_the_server),
-    "F05": Row("kill -9 a worker", BOTH, 40, "settle-before-send", kill_a_worker),
-    "F06": Row(
-        "a worker stops past its lease", POSTGRES, 10, "settle-unfenced", stop_a_worker_past_its_lease
+    "F01": Row(
+        "kill -9 PostgreSQL", POSTGRES, 10, "answer-before-commit", "lost", kill_the_database, Limits()
     ),
-    "F07": Row("SIGTERM", BOTH, 10, "exit-at-once", drain),
-    "F08": Row("kill -9 between commit and answer", BOTH, 20, "forget-keys", kill_between_commit_and_answer),
+    "F02": Row(
+        "PostgreSQL restarts", POSTGRES, 10, "answer-before-commit", "lost", restart_the_database, Limits()
+    ),
+    "F04": Row(
+        "kill -9 the process on an SQLite file", SQLITE, 20, "answer-before-commit", "lost", kill_the_server
+    ),
+    "F05": Row("kill -9 a worker", BOTH, 40, "settle-before-send", "lost", kill_a_worker),
+    "F06": Row(
+        "a worker stops past its lease",
+        POSTGRES,
+        10,
+        "settle-unfenced",
+        "resettled",
+        stop_a_worker_past_its_lease,
+    ),
+    "F07": Row("SIGTERM", BOTH, 10, "exit-at-once", "drain sent", drain),
+    "F08": Row(
+        "kill -9 between commit and answer", BOTH, 20, "forget-keys", "twins", kill_between_commit_and_answer
+    ),
     "F10": Row(
         "kill -9 over a burial",
         POSTGRES,
         10,
         "bury-without-freeing",
+        "lost",
         kill_the_undertaker,
         Limits(in_flight=IN_FLIGHT, redelivery_s=2 * TAKEOVER_S + 2),
     ),

@@ -92,6 +92,7 @@ class System:
         self.bug = bug
         self.rng = random.Random(seed)
         self.faults: list[Fault] = []
+        self.starts: list[float] = []  # seconds; the first is of an empty database, with nothing to recover
         self.server: PostgresServer | None = None
         self.workers: list[Process] = []
         self._names = iter(range(1, 1_000_000))
@@ -136,7 +137,9 @@ class System:
         api_only = {"CHAOS_API_ONLY": "1"} if self._wanted else {}
         name = f"serve-{next(self._names)}"
         self.api = Process(self, name, "serve", "--dev", "--port", str(self.port), **api_only)
+        began = time.monotonic()
         self.port = int(self.api.wait_until(r"listening on http://[^ ]*:(\d+)"))
+        self.starts.append(time.monotonic() - began)
 
     def worker(self) -> Process:
         """One more worker, delivering."""
@@ -148,6 +151,8 @@ class System:
         """Another one in the place of one that ended."""
         if ended is self.api:
             self.serve()
+            if not self._wanted:  # until now there was nobody
+                self.faults[-1] = self.faults[-1]._replace(owed_from=time.time())
         else:
             self.workers[self.workers.index(ended)] = self.worker()
 
