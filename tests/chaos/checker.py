@@ -80,7 +80,7 @@ def check(
     for id, row in stored.items():
         events_of[row.digest].add(id)
     duplicates, unexplained, redelivery = _attribute(receipts, stored, faults)
-    bounds = [_in_flight(receipts, stored, fault) for fault in faults]
+    bounds = [_in_flight(receipts, stored, fault) if fault.excuses else 0 for fault in faults]
     report = {
         "published": len(intents),
         "acked": len(acks),
@@ -114,8 +114,8 @@ def check(
     ]
     for fault, count, bound in zip(faults, duplicates, bounds, strict=True):
         most = bound if limits.in_flight is None else min(bound, limits.in_flight)
-        if count > (most if fault.excuses else 0):
-            violations.append(f"{fault.kind} sent {count} twice, allowed {most if fault.excuses else 0}")
+        if count > most:
+            violations.append(f"{fault.kind} sent {count} twice, allowed {most}")
     if limits.redelivery_s is not None and redelivery is not None and redelivery > limits.redelivery_s:
         violations.append(f"redelivery after {redelivery:.1f} s, allowed {limits.redelivery_s:g}")
     return {**report, "violations": violations}
