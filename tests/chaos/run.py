@@ -2,7 +2,7 @@
 
 Runs rows of the fault matrix with real processes and prints a line of JSON for each row and store; the exit
 status is 0 if every promise held. With --control a bug is planted that the row must find: 1 then means that
-every row found its bug, and 0 that one did not. See CONTRIBUTING.md.
+every row found its bug, and 0 that one did not. 3 is a run that broke. See CONTRIBUTING.md.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import json
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from tests.chaos.system import System
 START_S, TRIAL_S = 120, 90  # ceilings: of the set-up, and of each trial
 CONTROL_TRIALS = 5  # a bug that five trials do not show is not shown
 CONTROL_DRAIN_S = 10.0
+BROKEN = 3
 
 
 class Ended(Exception):
@@ -53,9 +55,14 @@ def main() -> int:
         options.error(f"{given.rows} has no trials on {given.store}")
     for number in (signal.SIGALRM, signal.SIGTERM):
         signal.signal(number, _end)
-    results = [
-        run(name, store, seed=seed, trials=given.trials, control=given.control) for name, store in wanted
-    ]
+    try:
+        results = [
+            run(name, store, seed=seed, trials=given.trials, control=given.control) for name, store in wanted
+        ]
+    except (Ended, OSError, RuntimeError, subprocess.SubprocessError) as error:
+        # Not 1: a run that broke has found nothing, with a bug or without.
+        print(f"the run broke: {type(error).__name__}: {error}", file=sys.stderr)
+        return BROKEN
     if given.control:
         return 0 if any(results) else 1
     return 0 if all(results) else 1
