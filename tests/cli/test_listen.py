@@ -174,6 +174,10 @@ def test_what_it_cannot_read_is_refused(tmp_path):
         (["--forward", "http://user:canary@localhost/"], 2, "--forward"),
         (["--event", "*"], 2, "--register"),
         (["--secret-file", "nowhere"], 2, "nowhere"),
+        (["--secret-file", "/dev/null"], 2, "--secret"),
+        (["--secret", "short"], 2, "--secret"),
+        (["--secret", "whsec_nobase64, and with blanks"], 2, "--secret"),
+        (["--secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS"], 2, "padded base64"),
         (["--host", "192.0.2.1"], 1, "cannot listen"),
     ],
 )

@@ -13,7 +13,7 @@ import click
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import connect, json_option, read_span, url_option
 from hookline.cli.showing import counted
-from hookline.cli.signatures import secret_options, secrets_of
+from hookline.cli.signatures import check_usable, secret_options, secrets_of
 
 if TYPE_CHECKING:
     from hookline.cli.arrivals import Arrival
@@ -96,6 +96,8 @@ def _listen(
     if forward is not None:
         address_of(forward, option="--forward")
     given = tuple(secrets_of(secrets, secret_files))
+    for secret in given:
+        check_usable(secret)
     ending = _Ending()
     show = _Screen(ending, count=count, headers=headers, as_json=as_json)
     manners = Manners(given, status, delay, fail_first, forward)

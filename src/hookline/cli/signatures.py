@@ -46,6 +46,20 @@ def secrets_of(secrets: tuple[str, ...], secret_files: tuple[Path, ...]) -> list
     return found
 
 
+def check_usable(secret: str) -> None:
+    """Refuse a secret that verifies nothing: each request would be answered 401, and given up by its sender."""
+    from hookline.model import Signing
+    from hookline.receiver import VerificationError
+    from hookline.receiver.keys import keys_for
+    from hookline.signing import PREFIX, PUBLIC_PREFIX
+
+    is_standard = secret.startswith((PREFIX, PUBLIC_PREFIX))
+    try:
+        keys_for(secret, Signing.STANDARD if is_standard else Signing.CLASSIC)
+    except VerificationError as error:
+        raise CommandError(f"--secret: {error}", USAGE) from None
+
+
 @click.command()
 @click.argument("body", type=click.File("rb"), default="-")
 @secret_options
