@@ -159,3 +159,11 @@ def test_every_preset_can_be_the_default():
 
 def test_the_server_s_url_may_have_a_path():
     assert load(environ={"HOOKLINE_URL": "https://hooks.example/base/"}).url == "https://hooks.example/base"
+
+
+def test_how_long_things_are_kept_is_in_days_and_never_is_none():
+    kept = load(environ={"HOOKLINE_KEEP_DELIVERED_DAYS": "never", "HOOKLINE_KEEP_DEAD_DAYS": "7"})
+    assert (kept.keep_delivered_days, kept.keep_dead_days) == (0, 7)
+    for value in ("-1", "1.5", "soon", "40000", ""):
+        with pytest.raises(ConfigError, match=r"HOOKLINE_KEEP_DEAD_DAYS.*days from 1 to 36,500"):
+            load(environ={"HOOKLINE_KEEP_DEAD_DAYS": value})

@@ -30,12 +30,14 @@ from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.intake import Done, Draft, Intake, Published, Result
 from hookline.pipeline.jobs import Jobs
+from hookline.pipeline.pruning import Pruning
 from hookline.pipeline.sender.http import HttpSender
 from hookline.pipeline.worker import Worker
 from hookline.reports import EndpointReport, Reports
 from hookline.rotation import Rotation
 from hookline.rules.address import may_dial
 from hookline.rules.destination import canonical
+from hookline.rules.retention import keep_from_days
 from hookline.rules.retry import PRESETS
 from hookline.sealing import Sealer
 from hookline.store.contract import Store
@@ -102,6 +104,8 @@ class Hookline:
             most_deliveries=settings.deliveries_per_event,
         )
         self._jobs = Jobs(self.store, self.clock, self.worker.announce)
+        keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
+        self._pruning = [] if keep.is_everything else [Pruning(self.store, self.clock, keep).run]
         self.desk = Desk(
             self.store,
             self._catalogue,
@@ -133,7 +137,7 @@ class Hookline:
             await self._check_key()
             self.secret = await self.store.installation_secret(self.secret)
             await self._catalogue.open()
-            await self.worker.start(self._jobs.run, always=[self.keyring.run])
+            await self.worker.start(self._jobs.run, *self._pruning, always=[self.keyring.run])
         except BaseException:
             await self.store.close()
             raise

@@ -52,6 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deliveries_per_event: int = 10_000
     endpoints_per_account: int = 20_000
     retry: str = "patient"  # the preset of endpoints that have no policy of their own
+    keep_delivered_days: int = 30  # cancelled ones too; 0: for ever
+    keep_dead_days: int = 90  # likewise
     open_docs: bool = False  # /openapi.json and /docs are answered without a key
     contact: str | None = None  # told to receivers in the User-Agent: where to ask about these requests
     url: str = "http://127.0.0.1:8080"  # of the server that client commands speak to
@@ -167,6 +169,15 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
     return read
 
 
+def _days(value: Any) -> int:
+    if value == "never":
+        return 0
+    try:
+        return _whole(0, 36_500)(value)
+    except _Unfit:
+        raise _Unfit("days from 1 to 36,500; 0 or never: nothing is pruned") from None
+
+
 def _seconds(low: float, high: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
@@ -237,6 +248,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "deliveries_per_event": _whole(1, 1 << 20),
     "endpoints_per_account": _whole(1, 1_000_000),
     "retry": _preset,
+    "keep_delivered_days": _days,
+    "keep_dead_days": _days,
     "open_docs": _flag,
     "contact": _contact,
     "url": _url,

@@ -11,7 +11,7 @@ from factories import ids
 from hookline.ids import delivery_of
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
-from hookline.store.sqlite import sql
+from hookline.store.sqlite import retention, sql
 from hookline.store.sqlite.bulk import spread
 from hookline.store.sqlite.lists import dead_ahead, dead_count, dead_to_pick, delivery_list
 
@@ -112,6 +112,11 @@ HOT = [
     ("LIST_JOBS", sql.LIST_JOBS, ["jobs_kind"]),
     ("READ_DELIVERY", sql.READ_DELIVERY, ["sqlite_autoindex_deliveries_1"]),
     ("READ_ATTEMPTS", sql.READ_ATTEMPTS, []),
+    ("PRUNE_LOOK", retention.PRUNE_LOOK, ["sqlite_autoindex_events_1", "sqlite_autoindex_deliveries_1"]),
+    ("PRUNE_DELIVERIES", retention.PRUNE_DELIVERIES, ["sqlite_autoindex_deliveries_1"]),
+    ("PRUNE_ATTEMPTS", retention.PRUNE_ATTEMPTS, []),
+    ("PRUNE_EVENT", retention.PRUNE_EVENT, ["sqlite_autoindex_events_1"]),
+    ("PRUNE_KEY", retention.PRUNE_KEY, []),
 ]
 
 

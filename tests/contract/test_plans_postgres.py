@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from hookline.store.postgres import session, sql
+from hookline.store.postgres import retention, session, sql
 from postgres_server import PostgresServers, installations
 
 LANES = 20_000
@@ -64,6 +64,11 @@ HOT = {
     "FREE": FENCE | {"lanes_owned", "lanes_pkey"},
     "SWEEP": PENDING | RESETS | {"lanes_pkey", "deliveries_pkey"},
     "PULSE_CHANGES": {"changes_pkey"},
+    "PRUNE_LOOK": {"events_pkey", "deliveries_pkey"},
+    "PRUNE_DELIVERIES": {"deliveries_pkey"},
+    "PRUNE_ATTEMPTS": {"attempts_pkey"},
+    "PRUNE_EVENTS": {"events_pkey", "deliveries_pkey"},
+    "PRUNE_KEYS": {"idempotency_pkey"},
 }
 
 
@@ -103,7 +108,7 @@ def plans(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
     """By when the statistics were taken and by the statement's name."""
     settings = {"search_path": session.SCHEMA, "jit": "off"} | session.HOT
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-    statements = {name: getattr(sql, name) for name in HOT} | OTHERS
+    statements = {name: getattr(sql, name, None) or getattr(retention, name) for name in HOT} | OTHERS
     with (
         postgres_servers[request.param].fresh_database() as url,
         psycopg.connect(url, autocommit=True, options=options) as connection,

@@ -13,6 +13,7 @@ SECTIONS = {
         ("serve", "operating", "Run the API and deliver."),
         ("worker", "operating", "Deliver, without the API: any number on one PostgreSQL."),
         ("migrate", "operating", "Bring the database's schema up to date."),
+        ("prune", "prune", "Delete what is finished and old, beside a running server."),
         ("doctor", "doctor", "Say what is wrong here, and what to do about it."),
         ("secrets", "secrets", "Secrets in the database: sealed with HOOKLINE_SECRET_KEY, or plain."),
         ("config", "settings", "Settings: what is in force, and where it comes from."),

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hookline.cli.exits import Errors
-from hookline.cli.options import database_option, json_option, settings
+from hookline.cli.options import database_option, dry_run_option, json_option, settings
 from hookline.cli.showing import print_json
 from hookline.version import VERSION
 
@@ -46,22 +46,25 @@ def worker(**flags: Any) -> None:
 
 
 @click.command()
+@dry_run_option
 @database_option
 @json_option
-def migrate(as_json: bool, **flags: Any) -> None:
+def migrate(dry_run: bool, as_json: bool, **flags: Any) -> None:
     """Bring the database's schema up to date."""
     with Errors():
         found = settings(flags)
-        from hookline.cli.migrate import run
+        from hookline.cli.migrate import look, run
 
-        applied = run(found)
+        names = look(found) if dry_run else run(found)
         if as_json:
-            print_json({"applied": applied})
+            print_json({"would_apply": names} if dry_run else {"applied": names})
             return
-        for name in applied:
+        for name in names:
             click.echo(name)
-        if not applied:
+        if not names:
             click.echo("The schema is up to date.", err=True)
+        elif dry_run:
+            click.echo("Nothing was changed: these would be applied.", err=True)
 
 
 @click.command()

@@ -35,6 +35,9 @@ from hookline.store.described import Described
 from hookline.store.events import EventStore
 from hookline.store.installation import InstallationStore
 from hookline.store.keys import KeyStore
+from hookline.store.retention import Conservation as Conservation
+from hookline.store.retention import Pruned as Pruned
+from hookline.store.retention import RetentionStore
 
 FREE_CHUNK = 1_000  # lanes freed from a dead worker in one transaction
 SWEEP_CHUNK = 2_000  # lanes looked at in one transaction of a sweep
@@ -285,7 +288,7 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # pending again after a death, instead of `state`
 
 
-class Store(Described, EventStore, InstallationStore, KeyStore, Protocol):
+class Store(Described, EventStore, InstallationStore, KeyStore, RetentionStore, Protocol):
     """Everything durable."""
 
     exclusive: bool  # one process serves this database: every other worker's row is a dead one's
@@ -294,6 +297,9 @@ class Store(Described, EventStore, InstallationStore, KeyStore, Protocol):
 
     async def migrate(self) -> list[str]:
         """Bring the schema up to date, safely beside others doing the same; the names of what was applied."""
+
+    async def outstanding(self) -> list[str]:
+        """What `migrate` would apply; looks, and changes nothing."""
 
     async def open(self, *, serve: bool = True) -> None:
         """Connect; refuse an unsafe or foreign database. `serve` claims an SQLite file for this process."""

@@ -29,10 +29,18 @@ async def bring_up_to_date(connection: Any) -> list[str]:
     return [migration.name for migration in missing]
 
 
+async def would_apply(connection: Any) -> list[str]:
+    """The names of what is missing."""
+    return [migration.name for migration in outstanding(read_migrations(_PACKAGE), await _found(connection))]
+
+
 async def refuse_unless_usable(connection: Any) -> None:
     """Refuse a database whose schema this code does not know."""
-    applied = await _applied(connection) if await connection.fetchval(sql.MIGRATIONS_EXIST) else []
-    refuse_unless_current(read_migrations(_PACKAGE), applied)
+    refuse_unless_current(read_migrations(_PACKAGE), await _found(connection))
+
+
+async def _found(connection: Any) -> list[Applied]:
+    return await _applied(connection) if await connection.fetchval(sql.MIGRATIONS_EXIST) else []
 
 
 async def _applied(connection: Any) -> list[Applied]:

@@ -48,8 +48,9 @@ from hookline.store.postgres.events import PostgresEvents
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
-from hookline.store.postgres.links import Connection, Links
-from hookline.store.postgres.schema import bring_up_to_date, refuse_unless_usable
+from hookline.store.postgres.links import Connection, Links, Work
+from hookline.store.postgres.retention import PostgresRetention
+from hookline.store.postgres.schema import bring_up_to_date, refuse_unless_usable, would_apply
 
 CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s nobody may hang
 LOAD_SESSIONS = 2  # large payloads are read beside the loader
@@ -59,7 +60,7 @@ LIST_SESSIONS = 2
 _BEFORE_ALL = EndpointId(bytes(16))
 
 
-class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, PostgresKeys):
+class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, PostgresKeys, PostgresRetention):
     """The contract's verbs, for any number of processes on one database.
 
     `unsafe` uses a server that does not flush its commits: for showing what is lost then, never for service.
@@ -82,6 +83,7 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
         self._pulse = links("pulse", session.HOT)
         self._desk = links("desk", session.DESK, size=DESK_SESSIONS)
         self._lists = links("lists", session.LISTS, size=LIST_SESSIONS)
+        self._prune = links("prune", session.HOT)
         self._links = (
             self._accept,
             self._settle,
@@ -90,22 +92,31 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
             self._pulse,
             self._desk,
             self._lists,
+            self._prune,
         )
 
     # life
 
     async def migrate(self) -> list[str]:
         """See the contract."""
+        return await self._aside(bring_up_to_date)
+
+    async def outstanding(self) -> list[str]:
+        """See the contract."""
+        return await self._aside(would_apply)
+
+    async def _aside(self, work: Work[list[str]]) -> list[str]:
+        """In a session of its own, for as long as it takes."""
         with translated():
             connection = await session.connect(
                 self._url, role="migrate", settings=session.SLOW, unsafe=self._unsafe
             )
             try:
-                applied = await bring_up_to_date(connection)
+                names = await work(connection)
                 await connection.close(timeout=CALL_TIMEOUT)
             finally:
                 connection.terminate()
-            return applied
+            return names
 
     async def open(self, *, serve: bool = True) -> None:
         """See the contract; any number of processes may serve one database."""

@@ -19,7 +19,7 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
     """A connection that is durable at commit; `StoreRefused` in one line when that cannot be had."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreRefused(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or later is needed.")
-    _refuse_unwritable(path, create=create)
+    refuse_unwritable(path, create=create)
     uri = f"file:{quote(path)}?mode={'rwc' if create else 'rw'}"
     try:
         connection = sqlite3.connect(
@@ -84,7 +84,7 @@ def _reason(path: str, *, create: bool) -> str | None:
     return None
 
 
-def _refuse_unwritable(path: str, *, create: bool) -> None:
+def refuse_unwritable(path: str, *, create: bool) -> None:
     """Say what is wrong before SQLite says only that it is unable to open the file."""
     file = Path(path)
     if file.is_dir():

@@ -1,10 +1,15 @@
 """How does an SQLite file get its schema?"""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from urllib.parse import quote
 
 from hookline.store.migrations import Applied, Migration, outstanding, read_migrations
 from hookline.store.sqlite import sql
+from hookline.store.sqlite.connection import refuse_unwritable
+from hookline.store.sqlite.faults import translated
 
 MIGRATIONS = read_migrations("hookline.store.sqlite.migrations")
 
@@ -46,6 +51,19 @@ def migrate(
                 connection.execute("ROLLBACK")
             raise
     return names
+
+
+def would_apply(path: str) -> list[str]:
+    """The names of what is outstanding, found without writing: a new file needs everything, and is not made."""
+    refuse_unwritable(path, create=True)
+    found: list[Applied] = []
+    if os.path.exists(path):
+        try:
+            with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as connection:
+                found = applied(connection)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+    return [migration.name for migration in outstanding(MIGRATIONS, found)]
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -55,13 +55,14 @@ from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lock import ServingLock
 from hookline.store.sqlite.paired import Paired
+from hookline.store.sqlite.retention import SqliteRetention
 from hookline.store.sqlite.timekeeping import FileTime
 from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_together, run_each
 
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys):
+class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys, SqliteRetention):
     """The store in one file."""
 
     exclusive = True  # one process serves a file
@@ -97,6 +98,10 @@ class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys)
             raise translated(error) from error
         finally:
             connection.close()
+
+    async def outstanding(self) -> list[str]:
+        """What `migrate` would apply; looks, and changes nothing."""
+        return migrating.would_apply(self._path)
 
     async def open(self, *, serve: bool = True) -> None:
         """Connect; refuse an unsafe or foreign file, and one that another process serves."""

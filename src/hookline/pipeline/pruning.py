@@ -1,0 +1,66 @@
+"""Who takes away what is old, while everything else goes on?
+
+Any process that delivers, one of them at a time: a turn is taken in the store. The walk over the old events is made
+of short transactions with rests between them, so that publishers and settlements hardly notice. One that is
+interrupted starts again with the next turn.
+"""
+
+from collections.abc import AsyncIterator
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.rules.retention import CutOffs, Keep, cut_offs
+from hookline.store.contract import Pruned, Store
+
+STEP = 250  # deliveries in one transaction: on SQLite they keep the event loop for some milliseconds
+
+_LOOK_EVERY = 60.0  # seconds
+_PASS_EVERY = 3_600.0
+_LEAST_REST = 0.05
+_REST = 4.0  # times as long as the step took: no more than a fifth of the time is spent on it
+
+log = structlog.get_logger()
+
+
+class Pruning:
+    """The walk over what is old."""
+
+    def __init__(self, store: Store, clock: Clock, keep: Keep, *, step: int = STEP) -> None:
+        self._store = store
+        self._clock = clock
+        self._keep = keep
+        self._step = step
+
+    async def run(self) -> None:
+        """Prune when it is this process's turn, until cancelled."""
+        while True:
+            await self._clock.sleep(_LOOK_EVERY)
+            try:
+                if await self._store.take_prune_turn(every=_PASS_EVERY, now=self._clock.now()):
+                    await self._pass()
+            except StoreUnavailable as error:
+                log.debug("prune.interrupted", error=str(error))
+
+    async def _pass(self) -> None:
+        events = deliveries = 0
+        started = self._clock.monotonic()
+        before = cut_offs(self._keep, now=self._clock.now())
+        async for pruned in walk(self._store, before, step=self._step):
+            events += pruned.events
+            deliveries += pruned.deliveries
+            await self._clock.sleep(max(_LEAST_REST, _REST * (self._clock.monotonic() - started)))
+            started = self._clock.monotonic()
+        if events or deliveries:
+            log.info("prune.finished", events=events, deliveries=deliveries)
+
+
+async def walk(store: Store, before: CutOffs, *, step: int, is_dry: bool = False) -> AsyncIterator[Pruned]:
+    """Step by step over all that is old; whoever asks for the next one decides when."""
+    pruned = Pruned(is_last=False)
+    while not pruned.is_last:
+        pruned = await store.prune(
+            done_before=before.done, dead_before=before.dead, after=pruned.after, limit=step, is_dry=is_dry
+        )
+        yield pruned

@@ -1,0 +1,148 @@
+"""How does old data leave PostgreSQL?
+
+In sessions of its own, one pruner at a time, and without waiting for anybody: a delivery that somebody is just
+changing is left for another time.
+"""
+
+from collections import Counter
+from functools import partial
+
+from hookline.ids import event_of
+from hookline.model import EventId
+from hookline.store.postgres.links import Connection, Links
+from hookline.store.retention import (
+    BEFORE_ALL,
+    Batch,
+    Conservation,
+    Looked,
+    Pruned,
+    batch_of,
+    walk_ends_before,
+)
+
+_LOCK = int.from_bytes(b"hkprune\0")  # the advisory lock of whoever prunes this database
+
+PRUNE_LOCK = "SELECT pg_advisory_xact_lock($1)"
+
+_IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < to_timestamp({done})
+  OR d.state = 'dead' AND d.done_at < to_timestamp({dead}))"""
+
+# The fence (`OFFSET 0`) is for the planner: it then counts an event's deliveries by their primary key.
+PRUNE_LOOK = f"""
+SELECT e.id, e.account, d.n AS deliveries,
+  CASE WHEN d.n > 0 THEN d.old = d.n ELSE e.created_at < to_timestamp($4) END AS is_over
+FROM (SELECT id, account, created_at FROM events WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) e
+CROSS JOIN LATERAL (
+  SELECT count(*) AS n, count(*) FILTER (WHERE {_IS_OLD.format(done="$4", dead="$5")}) AS old
+  FROM (SELECT d.state, d.done_at FROM deliveries d WHERE d.id BETWEEN e.id AND last_delivery_of(e.id) OFFSET 0) d) d
+ORDER BY e.id
+"""
+PRUNE_DELIVERIES = f"""
+WITH doomed AS MATERIALIZED (
+  SELECT d.id FROM unnest($1::uuid[]) AS e (id)
+  JOIN deliveries d ON d.id BETWEEN e.id AND last_delivery_of(e.id)
+  WHERE {_IS_OLD.format(done="$2", dead="$3")} LIMIT $4 FOR UPDATE OF d SKIP LOCKED)
+DELETE FROM deliveries d USING doomed WHERE d.id = doomed.id RETURNING d.id
+"""
+PRUNE_ATTEMPTS = "DELETE FROM attempts WHERE delivery_id = ANY($1::uuid[])"
+PRUNE_EVENTS = """
+DELETE FROM events e WHERE e.id = ANY($1::uuid[])
+  AND NOT EXISTS (SELECT FROM deliveries d WHERE d.id BETWEEN e.id AND last_delivery_of(e.id))
+RETURNING e.id, e.account, e.idempotency_key
+"""
+PRUNE_KEYS = """
+DELETE FROM idempotency i USING unnest($1::text[], $2::text[], $3::uuid[]) AS g (account, key, event_id)
+WHERE i.account = g.account AND i.key = g.key AND i.event_id = g.event_id
+"""
+COUNT_PRUNED = """
+INSERT INTO pruned (account, deliveries, events) SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[])
+ON CONFLICT (account) DO UPDATE
+SET deliveries = pruned.deliveries + excluded.deliveries, events = pruned.events + excluded.events
+"""
+TAKE_PRUNE_TURN = """
+UPDATE prune_turn SET next_at = to_timestamp($1::float8 + $2) WHERE next_at <= to_timestamp($1) RETURNING true
+"""
+CONSERVATION = """
+SELECT state, count(*) AS n FROM deliveries GROUP BY state
+UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned
+"""
+CONSERVATION_OF_ACCOUNT = """
+SELECT d.state, count(*) AS n FROM deliveries d JOIN events e ON e.id = event_of(d.id) WHERE e.account = $1 GROUP BY d.state
+UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned WHERE account = $1
+"""
+
+
+class PostgresRetention:
+    """The contract's verbs about what is kept for how long."""
+
+    _prune: Links
+    _desk: Links
+
+    async def prune(
+        self,
+        *,
+        done_before: float,
+        dead_before: float,
+        after: EventId = BEFORE_ALL,
+        limit: int,
+        is_dry: bool = False,
+    ) -> Pruned:
+        """See the contract."""
+        end = walk_ends_before(done_before=done_before, dead_before=dead_before)
+        if end is None:
+            return Pruned()
+        work = partial(
+            _step, ages=(done_before, dead_before), after=after, end=end, limit=limit, is_dry=is_dry
+        )
+        return await self._prune.transaction(work)
+
+    async def take_prune_turn(self, *, every: float, now: float) -> bool:
+        """See the contract."""
+        return bool(await self._prune.fetch(TAKE_PRUNE_TURN, now, every))
+
+    async def conservation(self, *, account: str | None = None) -> Conservation:
+        """See the contract."""
+        if account is None:
+            found = await self._desk.fetch(CONSERVATION)
+        else:
+            found = await self._desk.fetch(CONSERVATION_OF_ACCOUNT, account)
+        return Conservation(**{row["state"]: row["n"] for row in found})
+
+
+async def _step(
+    connection: Connection,
+    *,
+    ages: tuple[float, float],
+    after: EventId,
+    end: EventId,
+    limit: int,
+    is_dry: bool,
+) -> Pruned:
+    if not is_dry:
+        await connection.fetch(PRUNE_LOCK, _LOCK)
+    found = await connection.fetch(PRUNE_LOOK, after, end, limit, *ages)
+    looked = [Looked(row["id"], row["account"], row["is_over"], row["deliveries"]) for row in found]
+    batch = batch_of(looked, after=after, limit=limit)
+    if is_dry or not batch.events:
+        return batch.as_found()
+    events, deliveries = await _delete(connection, batch, ages=ages, limit=limit)
+    return batch.as_deleted(events=events, deliveries=deliveries, limit=limit, after=after)
+
+
+async def _delete(
+    connection: Connection, batch: Batch, *, ages: tuple[float, float], limit: int
+) -> tuple[int, int]:
+    accounts = batch.accounts()
+    gone = [row["id"] for row in await connection.fetch(PRUNE_DELIVERIES, list(accounts), *ages, limit)]
+    await connection.fetch(PRUNE_ATTEMPTS, gone)
+    deliveries = Counter(accounts[event_of(id)] for id in gone)
+    removed = await connection.fetch(PRUNE_EVENTS, list(accounts))
+    events = Counter(row["account"] for row in removed)
+    if keyed := [row for row in removed if row["idempotency_key"] is not None]:
+        columns = [[row[name] for row in keyed] for name in ("account", "idempotency_key", "id")]
+        await connection.fetch(PRUNE_KEYS, *columns)
+    names = sorted({*deliveries, *events})
+    await connection.fetch(
+        COUNT_PRUNED, names, [deliveries[name] for name in names], [events[name] for name in names]
+    )
+    return len(removed), len(gone)

@@ -1,0 +1,143 @@
+"""How does old data leave an SQLite file?
+
+Looked for on the readers' connection, beside everybody; only what was found is deleted by the writer, which looks
+again. Pages that become free are used again before the file grows.
+"""
+
+import sqlite3
+from collections import Counter
+from functools import partial
+
+from hookline.ids import event_of
+from hookline.model import EventId
+from hookline.store.retention import (
+    BEFORE_ALL,
+    Batch,
+    Conservation,
+    Looked,
+    Pruned,
+    batch_of,
+    walk_ends_before,
+)
+from hookline.store.sqlite.keys import Connected
+from hookline.store.sqlite.rows import delivery_range, packed
+from hookline.store.sqlite.sql import EVENT_OF_DELIVERY, PIECES
+
+_IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < :done_before
+              OR d.state = 'dead' AND d.done_at < :dead_before)"""
+# An event's deliveries lie between its id and the next event's.
+_OF_EVENT = "d.id >= e.id AND d.id < coalesce((SELECT min(n.id) FROM events n WHERE n.id > e.id), :above)"
+
+# INDEXED BY: without statistics the planner would begin with one of the partial indexes on states.
+PRUNE_LOOK = f"""
+SELECT e.id, e.account,
+  CASE WHEN EXISTS (SELECT 1 FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1 WHERE {_OF_EVENT})
+    THEN NOT EXISTS (SELECT 1 FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1
+                     WHERE {_OF_EVENT} AND {_IS_OLD} IS NOT 1)
+    ELSE e.created_at < :done_before END,
+  (SELECT count(*) FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1 WHERE {_OF_EVENT})
+FROM events e WHERE e.id > :after AND e.id < :end ORDER BY e.id LIMIT :limit
+"""
+PRUNE_DELIVERIES = f"""
+DELETE FROM deliveries WHERE seq IN (
+  SELECT d.seq FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1
+  WHERE d.id BETWEEN :first AND :last AND {_IS_OLD} ORDER BY d.id LIMIT :limit)
+RETURNING id
+"""
+PRUNE_ATTEMPTS = f"""
+WITH RECURSIVE {PIECES} DELETE FROM attempts WHERE delivery_id IN (SELECT id FROM asked)
+"""
+PRUNE_EVENT = """
+DELETE FROM events WHERE id = :first
+  AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id BETWEEN :first AND :last)
+RETURNING account, idempotency_key
+"""
+PRUNE_KEY = "DELETE FROM idempotency WHERE account = :account AND key = :key AND event_id = :event"
+COUNT_PRUNED = """
+INSERT INTO pruned (account, deliveries, events) VALUES (:account, :deliveries, :events)
+ON CONFLICT (account) DO UPDATE SET deliveries = deliveries + excluded.deliveries, events = events + excluded.events
+"""
+TAKE_PRUNE_TURN = "UPDATE prune_turn SET next_at = :now + :every WHERE next_at <= :now"
+CONSERVATION = """
+SELECT state, count(*) FROM deliveries GROUP BY state
+UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0) FROM pruned
+"""
+CONSERVATION_OF_ACCOUNT = f"""
+SELECT d.state, count(*) FROM deliveries d {EVENT_OF_DELIVERY} WHERE e.account = :account GROUP BY d.state
+UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0) FROM pruned WHERE account = :account
+"""
+
+_ABOVE_ALL = b"\xff" * 17
+
+
+class SqliteRetention:
+    """The contract's verbs about what is kept for how long."""
+
+    async def prune(
+        self: Connected,
+        *,
+        done_before: float,
+        dead_before: float,
+        after: EventId = BEFORE_ALL,
+        limit: int,
+        is_dry: bool = False,
+    ) -> Pruned:
+        """Delete what is over and old among the next events; see the contract."""
+        end = walk_ends_before(done_before=done_before, dead_before=dead_before)
+        if end is None:
+            return Pruned()
+        ages = {"done_before": done_before, "dead_before": dead_before}
+        looked = await self._read(partial(_look, ages=ages, after=after, end=end, limit=limit))
+        batch = batch_of(looked, after=after, limit=limit)
+        if is_dry or not batch.events:
+            return batch.as_found()
+        events, deliveries = await self._write(partial(_delete, batch=batch, ages=ages, limit=limit))
+        return batch.as_deleted(events=events, deliveries=deliveries, limit=limit, after=after)
+
+    async def take_prune_turn(self: Connected, *, every: float, now: float) -> bool:
+        """Is it time to prune, and nobody else at it?"""
+        return await self._write(partial(_take_turn, every=every, now=now))
+
+    async def conservation(self: Connected, *, account: str | None = None) -> Conservation:
+        """Where all deliveries are, of one account or of all, in one snapshot."""
+        return await self._read(partial(_conservation, account=account))
+
+
+def _look(
+    connection: sqlite3.Connection, *, ages: dict[str, float], after: EventId, end: EventId, limit: int
+) -> list[Looked]:
+    values = {**ages, "after": after, "end": end, "limit": limit, "above": _ABOVE_ALL}
+    rows = connection.execute(PRUNE_LOOK, values).fetchall()
+    return [Looked(id, account, bool(is_over), deliveries) for id, account, is_over, deliveries in rows]
+
+
+def _delete(
+    connection: sqlite3.Connection, *, batch: Batch, ages: dict[str, float], limit: int
+) -> tuple[int, int]:
+    ranges = [delivery_range(event.id) for event in batch.events]
+    gone: list[bytes] = []
+    for bounds in ranges:
+        values = {**ages, **bounds, "limit": limit - len(gone)}
+        gone += (row[0] for row in connection.execute(PRUNE_DELIVERIES, values).fetchall())
+    connection.execute(PRUNE_ATTEMPTS, {"ids": packed(gone)})
+    accounts = batch.accounts()
+    deliveries = Counter(accounts[event_of(id)] for id in gone)
+    events: Counter[str] = Counter()
+    for bounds in ranges:
+        for account, key in connection.execute(PRUNE_EVENT, bounds).fetchall():
+            events[account] += 1
+            if key is not None:
+                connection.execute(PRUNE_KEY, {"account": account, "key": key, "event": bounds["first"]})
+    for account in sorted({*deliveries, *events}):
+        counted = {"account": account, "deliveries": deliveries[account], "events": events[account]}
+        connection.execute(COUNT_PRUNED, counted)
+    return events.total(), len(gone)
+
+
+def _take_turn(connection: sqlite3.Connection, *, every: float, now: float) -> bool:
+    return connection.execute(TAKE_PRUNE_TURN, {"every": every, "now": now}).rowcount == 1
+
+
+def _conservation(connection: sqlite3.Connection, *, account: str | None) -> Conservation:
+    statement = CONSERVATION if account is None else CONSERVATION_OF_ACCOUNT
+    return Conservation(**dict(connection.execute(statement, {"account": account}).fetchall()))
