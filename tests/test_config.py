@@ -103,6 +103,11 @@ def test_a_bad_value_names_the_variable_the_setting_and_what_is_allowed(variable
     assert allowed in text
 
 
+def test_a_variable_that_nobody_filled_in_is_not_set():
+    names = ("API_KEY", "SECRET_KEY", "ALLOW_NETWORKS", "CONTACT")
+    assert load(environ={f"HOOKLINE_{name}": "" for name in names}) == Settings()
+
+
 def test_a_bad_flag_and_a_bad_file_are_named_by_their_own_names(tmp_path):
     with pytest.raises(ConfigError, match=r"^--port: 'x' will not do for port"):
         load({"port": "x"})

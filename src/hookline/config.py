@@ -28,6 +28,9 @@ PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard", "qu
 # Variables that start like ours and are not settings: the failpoints of tests, and what container
 # platforms set for a service that happens to be called "hookline".
 _NOT_SETTINGS = re.compile(r"FAILPOINTS|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?")
+_MAY_BE_EMPTY = frozenset(
+    {"api_key", "secret_key", "allow_networks", "contact"}
+)  # those that may be left out
 _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://")
 
 
@@ -320,6 +323,8 @@ def _from_environ(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
             continue
         rest = variable[len(PREFIX) :]
         value = environ[variable]
+        if not value and rest.lower() in _MAY_BE_EMPTY:
+            continue  # as platforms set a variable that nobody filled in
         if _NOT_SETTINGS.fullmatch(rest) or (rest == "PORT" and _SERVICE_LINK.match(value)):
             continue
         found.append((_known(rest.lower(), variable, shout=True), value, variable))

@@ -1,9 +1,11 @@
 """Which files does the SQLite store use, and which does it refuse?"""
 
+import os
 import re
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -297,3 +299,23 @@ async def test_everything_acknowledged_before_a_kill_is_there_afterwards(sqlite_
     await store.close()
     with closing(sqlite3.connect(sqlite_path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_a_new_file_is_its_owners_alone(tmp_path):
+    path = tmp_path / "x.db"
+    before = os.umask(0o022)
+    try:
+        store = SqliteStore(str(path))
+        await store.migrate()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_a_file_that_is_there_keeps_its_mode(tmp_path):
+    path = tmp_path / "x.db"
+    path.touch()
+    path.chmod(0o640)
+    store = SqliteStore(str(path))
+    await store.migrate()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640

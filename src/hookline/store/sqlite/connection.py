@@ -1,5 +1,6 @@
 """How is a connection to the file made, and which files are refused?"""
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -20,6 +21,8 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreRefused(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or later is needed.")
     refuse_unwritable(path, create=create)
+    if create:
+        _create_private(path)
     uri = f"file:{quote(path)}?mode={'rwc' if create else 'rw'}"
     try:
         connection = sqlite3.connect(
@@ -42,6 +45,12 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _create_private(path: str) -> None:
+    """Make the file for its owner alone, if it is not there: it will hold secrets, and SQLite lets everybody read."""
+    with contextlib.suppress(OSError):  # what is wrong is said when it is opened
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _make_durable(connection: sqlite3.Connection, path: str) -> None:
