@@ -4,7 +4,7 @@ Nothing here is urgent, and everything may be done twice: lanes nobody needs are
 with the store, lanes that were missed are woken, deleted and gone endpoints are dealt with.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import structlog
@@ -19,6 +19,7 @@ from hookline.store.contract import Store
 
 _LOOK_EVERY = 0.5
 _RELEASE_EVERY = 1.0
+_SHED_EVERY = 1.0
 _CANCEL_EVERY = 5.0
 _RECONCILE_EVERY = 10.0
 _SWEEP_EVERY = 300.0
@@ -37,12 +38,14 @@ class Upkeep:
         holdings: Holdings,
         clock: Clock,
         *,
+        shed: Callable[[], Awaitable[None]],
         is_draining: Callable[[], bool],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._holdings = holdings
         self._clock = clock
+        self._shed = shed
         self._is_draining = is_draining
         self._gone: set[EndpointId] = set()
 
@@ -54,6 +57,7 @@ class Upkeep:
         """Do each chore in its turn, until cancelled."""
         turns = {
             self._holdings.release_quiet: _RELEASE_EVERY,
+            self._shed: _SHED_EVERY,
             self._cancel_deleted: _CANCEL_EVERY,
             self._holdings.reconcile: _RECONCILE_EVERY,
             self._sweep: _SWEEP_EVERY,

@@ -25,6 +25,7 @@ from hookline.pipeline.load import Loader
 from hookline.pipeline.pace import Pace
 from hookline.pipeline.sender.contract import Sender
 from hookline.pipeline.settle import Settler
+from hookline.pipeline.shed import Shedding
 from hookline.pipeline.upkeep import Upkeep
 from hookline.pipeline.wake import Waiting, Wakes
 from hookline.rules.slots import Health
@@ -97,7 +98,14 @@ class Worker:
             poll=poll,
             on_loaded=self._loaded,
         )
-        self._upkeep = Upkeep(store, catalogue, self.holdings, clock, is_draining=lambda: self._is_draining)
+        self._upkeep = Upkeep(
+            store,
+            catalogue,
+            self.holdings,
+            clock,
+            shed=Shedding(self.holdings, self.dispatcher, peers=lambda: heart.peers).look,
+            is_draining=lambda: self._is_draining,
+        )
         self._careful = Careful(
             store,
             clock,
@@ -379,7 +387,7 @@ class Worker:
         return Load(
             lanes=len(self.holdings.lanes),
             in_flight=self.dispatcher.in_flight,
-            free_slots=0 if self._is_draining else self.dispatcher.slots - self.dispatcher.in_flight,
+            free_slots=self.dispatcher.slots - self.dispatcher.in_flight if self._is_taking else 0,
             waiting=self.dispatcher.waiting,
             draining=self._is_draining,
             delivered_per_s=self._pace.per_s(),
@@ -429,13 +437,12 @@ class Worker:
                     log.debug("take.failed", error=str(error))
             await self._clock.sleep(_TAKE_EVERY)
 
+    @property
+    def _is_taking(self) -> bool:
+        return self._delivers and not self._is_draining
+
     def _can_take(self) -> bool:
-        return (
-            self._delivers
-            and not self._is_draining
-            and not self.dispatcher.is_saturated
-            and self._heart.is_fresh()
-        )
+        return self._is_taking and not self.dispatcher.is_saturated and self._heart.is_fresh()
 
     async def _drain(self) -> None:
         lanes = self.holdings.lanes
