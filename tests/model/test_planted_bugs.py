@@ -16,7 +16,7 @@ from hookline.store.sqlite import sql as sqlite
 from tests.model.driver import Disagreement
 from tests.model.machine_operators import OperatedMachine
 
-EXAMPLES = 80  # the slowest of these is found within a third of them
+EXAMPLES = 30
 
 
 class Bug(NamedTuple):
@@ -88,7 +88,7 @@ def test_it_is_noticed_when(new_driver, monkeypatch, bug):
             machine,
             settings=settings(
                 max_examples=EXAMPLES,
-                stateful_step_count=60,
+                stateful_step_count=50,
                 derandomize=True,
                 database=None,
                 deadline=None,

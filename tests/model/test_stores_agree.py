@@ -10,8 +10,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.model.machine_operators import OperatedMachine
 
-EXAMPLES = int(os.environ.get("HOOKLINE_MODEL_EXAMPLES", "60"))
-STEPS = 60
+EXAMPLES = int(os.environ.get("HOOKLINE_MODEL_EXAMPLES", "40"))
+STEPS = 50
 
 
 def test_both_stores_answer_and_hold_what_the_reference_does(new_driver):
