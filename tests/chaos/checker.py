@@ -40,6 +40,7 @@ class Fault(NamedTuple):
     kind: str
     paths: frozenset[str] | None = None
     excuses: bool = True  # False: nothing may be sent twice because of it
+    lasted: float = GRACE_S  # what was sent this much later belongs to it too
     owed_from: float = 0.0  # when somebody was there again to redeliver; at once, if others were left
 
 
@@ -128,7 +129,7 @@ def _is_lost(row: Stored | None, arrived: int) -> bool:
 def _was_in_flight(receipt: Receipt, row: Stored | None, fault: Fault) -> bool:
     if fault.paths is not None and receipt.path not in fault.paths:
         return False
-    if receipt.began > fault.at + GRACE_S:
+    if receipt.began > fault.at + fault.lasted:
         return False
     return row is None or row.done_at is None or row.done_at > fault.at - CLOCKS_S
 

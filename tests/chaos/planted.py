@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from hookline.pipeline import intake, worker
 from hookline.pipeline.sender.contract import Answer
 from hookline.pipeline.sender.http import HttpSender
 from hookline.store.contract import Acceptance, Publication
+from hookline.store.postgres import session as postgres_session
 from hookline.store.postgres import sql as postgres_sql
+from hookline.store.postgres.store import PostgresStore
 
 AHEAD_S = 0.3  # how far a promise runs ahead of its deed, where that is the bug
 
@@ -106,6 +108,27 @@ def bury_without_freeing() -> None:
     worker.bury = careless
 
 
+def commit_unflushed() -> None:
+    """PostgreSQL answers a commit before it is on the disk, and hookline lets it."""
+    postgres_session.HOT["synchronous_commit"] = "off"
+    PostgresStore.__init__ = partialmethod(PostgresStore.__init__, unsafe=True)  # type: ignore[method-assign]
+
+
+def wait_for_ever() -> None:
+    """A call to the database has no ceiling."""
+    PostgresStore.__init__ = partialmethod(PostgresStore.__init__, call_timeout=None)  # type: ignore[method-assign]
+
+
+def take_what_is_taken() -> None:
+    """Lanes are taken whether or not somebody has them."""
+    free = "WHERE owner IS NULL AND NOT paused AND wake_at < 'infinity' AND wake_at <= to_timestamp($2) AND"
+    if free not in postgres_sql.TAKE:
+        raise SystemExit("the statement to be broken has changed: planted.py must follow")
+    postgres_sql.TAKE = postgres_sql.TAKE.replace(
+        free, "WHERE owner IS DISTINCT FROM $1 AND NOT paused AND $2 > 0 AND"
+    )
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "settle-before-send": settle_before_send,
     "answer-before-commit": answer_before_commit,
@@ -113,6 +136,9 @@ BUGS: dict[str, Callable[[], None]] = {
     "settle-unfenced": settle_unfenced,
     "exit-at-once": exit_at_once,
     "bury-without-freeing": bury_without_freeing,
+    "commit-unflushed": commit_unflushed,
+    "wait-for-ever": wait_for_ever,
+    "take-what-is-taken": take_what_is_taken,
 }
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import psycopg
@@ -41,6 +42,7 @@ class Row(NamedTuple):
     shows: str  # the violation that the bug must cause
     trial: Callable[[System], list[str]]
     limits: Limits = Limits(in_flight=IN_FLIGHT, redelivery_s=REDELIVERY_S)
+    proxied: bool = False  # workers reach the database through a proxy that can be cut
 
 
 def kill_a_worker(system: System) -> list[str]:
@@ -184,6 +186,62 @@ def kill_the_undertaker(system: System) -> list[str]:
     return []
 
 
+def publish_one_key_at_once(system: System) -> list[str]:
+    """F09: fifty times the same, from fifty threads, then after a restart; then another body under the key."""
+    n = len(system.promises())
+    key, digest, publish = system.offer(n)
+    with ThreadPoolExecutor(50) as threads:
+        answers = list(threads.map(lambda _: publish(), range(50)))
+    system.api.kill()
+    system.note("kill", system.api)
+    _replace(system, system.api)
+    answers.append(publish())
+    ids = {id for _, id in answers}
+    system.promise(did="intent", key=key, digest=digest)
+    for id in ids:
+        system.promise(did="ack", key=key, id=id)
+    wrong = [f"{len(ids)} events of one key"] if len(ids) != 1 or {s for s, _ in answers} != {202} else []
+    other, _ = system.offer(n, filling="another")[2]()
+    return wrong + ([] if other == 422 else [f"another body under the key: {other}"])
+
+
+def start_many_at_once(system: System) -> list[str]:
+    """F11: all of them meet the same due rows."""
+    for each in system.workers:
+        each.child.send_signal(signal.SIGTERM)
+    for each in system.workers:
+        each.child.wait(35)
+    system.publish(BURST)
+    time.sleep(1.0)
+    system.workers = [system.begin_worker() for _ in range(5)]
+    for each in system.workers:
+        each.wait_until(r"(delivering) from")
+    system.is_drained(20)
+    return ["a deadlock"] if any("deadlock" in each.log for each in system.workers) else []
+
+
+def cut_off_the_database(system: System) -> list[str]:
+    """F12: packets dropped and connections forgotten, packets dropped for a while, or connections reset."""
+    assert system.proxy is not None
+    how = ("half-open", "drop", "reset")[len(system.faults) % 3]
+    system.publish(BURST)
+    _pause(system, 0.2, 0.8)
+    # An attempt may start for a second after the last look at the database: see pipeline/heart.py.
+    system.note(how, lasted=1.5)
+    system.proxy.cut(resets=how == "reset")
+    _pause(system, 1.0, 5.0)
+    system.proxy.heal(forgets=how == "half-open")
+    healed = time.time()
+    with contextlib.suppress(TimeoutError):
+        wait_for(
+            lambda: any(each.began > healed for each in system.receipts()) or not system.database.pending(),
+            "one",
+            15,
+        )
+    took = time.time() - healed
+    return [f"first delivery {took:.1f} s after the {how} was healed"] if took > 10 else []
+
+
 def _pause(system: System, least: float, most: float) -> None:
     time.sleep(system.rng.uniform(least, most))
 
@@ -195,9 +253,7 @@ def _replace(system: System, ended: Process) -> None:
 
 BOTH, POSTGRES, SQLITE = ("sqlite", "postgres"), ("postgres",), ("sqlite",)
 ROWS = {
-    "F01": Row(
-        "kill -9 PostgreSQL", POSTGRES, 10, "answer-before-commit", "lost", kill_the_database, Limits()
-    ),
+    "F01": Row("kill -9 PostgreSQL", POSTGRES, 10, "commit-unflushed", "lost", kill_the_database, Limits()),
     "F02": Row(
         "PostgreSQL restarts", POSTGRES, 10, "answer-before-commit", "lost", restart_the_database, Limits()
     ),
@@ -217,6 +273,7 @@ ROWS = {
     "F08": Row(
         "kill -9 between commit and answer", BOTH, 20, "forget-keys", "twins", kill_between_commit_and_answer
     ),
+    "F09": Row("fifty publishes of one key", BOTH, 10, "forget-keys", "twins", publish_one_key_at_once),
     "F10": Row(
         "kill -9 over a burial",
         POSTGRES,
@@ -225,5 +282,16 @@ ROWS = {
         "lost",
         kill_the_undertaker,
         Limits(in_flight=IN_FLIGHT, redelivery_s=2 * TAKEOVER_S + 2),
+    ),
+    "F11": Row("five workers at once", POSTGRES, 10, "take-what-is-taken", "unexplained", start_many_at_once),
+    "F12": Row(
+        "workers cut off from PostgreSQL",
+        POSTGRES,
+        10,
+        "wait-for-ever",
+        "lost",
+        cut_off_the_database,
+        Limits(),
+        proxied=True,
     ),
 }

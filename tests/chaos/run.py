@@ -79,7 +79,7 @@ def run(name: str, store: str, *, seed: int, trials: int | None, control: bool) 
     signal.alarm(START_S + TRIAL_S * planned)
     bug = row.bug if control else ""
     try:
-        with System(folder, store=store, seed=seed, bug=bug) as system:
+        with System(folder, store=store, seed=seed, bug=bug, proxied=row.proxied) as system:
             done, wrong = _trials(system, row, planned, CONTROL_DRAIN_S if control else DRAIN_TIMEOUT_S)
             report = check(
                 system.promises(), system.receipts(), system.database.rows(), system.faults, row.limits

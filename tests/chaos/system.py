@@ -6,6 +6,8 @@ children of this process, on loopback, in one temporary folder; whatever still r
 
 import base64
 import contextlib
+import hashlib
+import http.client
 import json
 import os
 import random
@@ -20,14 +22,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from tests.chaos.checker import Fault, Receipt
+from tests.chaos.checker import GRACE_S, Fault, Receipt
 from tests.chaos.database import Database
+from tests.chaos.proxy import Proxy
 from tests.postgres_server import PostgresServer, installations
 
 T = TypeVar("T")
 
 HERE = Path(__file__).parent
 ENDPOINTS = 24
+WORKERS = 3
 TAKEOVER_S = 2.0
 IN_FLIGHT = 100  # of one process
 SLOWEST_S = 0.4
@@ -42,7 +46,7 @@ class Process:
         self._log = system.folder / f"{name}.log"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("HOOKLINE_")}
         settings = {
-            "HOOKLINE_DATABASE": system.url,
+            "HOOKLINE_DATABASE": system.url if arguments[0] == "serve" else system.worker_url,
             "HOOKLINE_HEARTBEAT_S": str(TAKEOVER_S / 5),
             "HOOKLINE_TAKEOVER_S": str(TAKEOVER_S),
             "HOOKLINE_POLL_S": "0.1",
@@ -87,7 +91,7 @@ class Process:
 class System:
     """Everything, running."""
 
-    def __init__(self, folder: Path, *, store: str, seed: int, bug: str = "", workers: int = 3) -> None:
+    def __init__(self, folder: Path, *, store: str, seed: int, bug: str = "", proxied: bool = False) -> None:
         self.folder = folder
         self.bug = bug
         self.rng = random.Random(seed)
@@ -97,9 +101,13 @@ class System:
         self.workers: list[Process] = []
         self._names = iter(range(1, 1_000_000))
         self._helpers: list[subprocess.Popen[str]] = []
-        self._wanted = 0 if store == "sqlite" else workers
+        self._wanted = 0 if store == "sqlite" else WORKERS
+        self._through_proxy = proxied
         self.url = f"sqlite:///{folder}/hookline.db"
+        self.worker_url = self.url
+        self.proxy: Proxy | None = None  # between workers and database, where a row cuts them off
         self.port = 0
+        self._is_publishing = False
 
     def __enter__(self) -> Self:
         try:
@@ -121,7 +129,10 @@ class System:
                 raise RuntimeError("no PostgreSQL on this machine: see CONTRIBUTING.md")
             self.server = PostgresServer(found[0])
             self.server.start()
-            self.url = self.server.url(self.server.create_database())
+            self.url = self.worker_url = self.server.url(self.server.create_database())
+            if self._through_proxy:
+                self.proxy = Proxy(self.server.port)
+                self.worker_url = self.url.replace(f":{self.server.port}/", f":{self.proxy.port}/")
         self.database = Database(self.url)
         secret = "whsec_" + base64.b64encode(self.rng.randbytes(32)).decode()
         self._receiver = self._helper("receiver.py", self._receipts, secret, str(SLOWEST_S))
@@ -143,9 +154,13 @@ class System:
 
     def worker(self) -> Process:
         """One more worker, delivering."""
-        started = Process(self, f"worker-{next(self._names)}", "worker", "--dev")
+        started = self.begin_worker()
         started.wait_until(r"(delivering) from")
         return started
+
+    def begin_worker(self) -> Process:
+        """One more worker, starting."""
+        return Process(self, f"worker-{next(self._names)}", "worker", "--dev")
 
     def replace(self, ended: Process) -> None:
         """Another one in the place of one that ended."""
@@ -159,13 +174,36 @@ class System:
     def publish(self, count: int) -> None:
         """Begin to publish."""
         assert self._producer.stdin is not None
+        self._is_publishing = True
         self._producer.stdin.write(f"{count}\n")
         self._producer.stdin.flush()
 
+    def offer(self, n: int, *, filling: str = "") -> tuple[str, str, Callable[[], tuple[int, str]]]:
+        """An event that is not the producer's: its key, its digest, and how to publish it once."""
+        payload = json.dumps({"offer": n, "filling": filling}).encode()
+        body = b'{"type":"chaos.t%d","payload":%b}' % (n % ENDPOINTS, payload)
+        headers = {"content-type": "application/json", "idempotency-key": f"offer-{n}"}
+
+        def publish() -> tuple[int, str]:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CEILING_S)
+            with contextlib.closing(connection):
+                connection.request("POST", "/v1/events", body, headers)
+                response = connection.getresponse()
+                answer = json.loads(response.read())
+                return response.status, answer.get("id", "")
+
+        return headers["idempotency-key"], hashlib.sha256(payload).hexdigest(), publish
+
+    def promise(self, **line: object) -> None:
+        """Note what was promised to somebody who is not the producer."""
+        with self._promises.open("a") as ledger:
+            ledger.write(json.dumps(line) + "\n")
+
     def published(self) -> None:
         """Wait until the producer has done what it was told."""
-        if _line(self._producer) != "done":
+        if self._is_publishing and _line(self._producer) != "done":
             raise RuntimeError("the producer broke")
+        self._is_publishing = False
 
     def busy(self) -> Process:
         """A process that is sending, by the seed."""
@@ -178,11 +216,13 @@ class System:
 
         return wait_for(choose, "a worker that owns a lane")
 
-    def note(self, kind: str, process: Process | None = None, *, excuses: bool = True) -> None:
+    def note(
+        self, kind: str, process: Process | None = None, *, excuses: bool = True, lasted: float = GRACE_S
+    ) -> None:
         """Something happened just now to the lanes of this process, or to all of them."""
         at = time.time()
         paths = None if process is None else self.database.paths_of(process.child.pid)
-        self.faults.append(Fault(at, kind, paths, excuses))
+        self.faults.append(Fault(at, kind, paths, excuses, lasted))
 
     def is_drained(self, seconds: float) -> bool:
         """Wait until nothing is pending."""
@@ -205,6 +245,8 @@ class System:
         ]
 
     def promises(self) -> list[dict[str, object]]:
+        if not self._promises.exists():
+            return []
         return [json.loads(line) for line in self._promises.read_text().splitlines()]
 
     def _helper(self, script: str, ledger: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -239,6 +281,8 @@ class System:
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
                         pipe.close()
+        if self.proxy is not None:
+            self.proxy.close()
         if self.server is not None:
             self.server.destroy()
 
