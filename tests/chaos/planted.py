@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from functools import partial, partialmethod
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import msgspec
 import hookline.cli.serve
 import hookline.cli.work
 from hookline import failpoints
-from hookline.app import Hookline
 from hookline.cli import main
 from hookline.pipeline import intake, worker
 from hookline.pipeline.sender.contract import Answer
@@ -149,8 +148,6 @@ def _arm(*_: object) -> None:
 if __name__ == "__main__":
     if os.environ.get("CHAOS_ARM"):
         signal.signal(signal.SIGUSR1, _arm)
-    if os.environ.get("CHAOS_API_ONLY"):
-        hookline.cli.serve.Hookline = partial(Hookline, deliver=False)  # type: ignore[misc,assignment]
     if bug := os.environ.get("CHAOS_BUG"):
         BUGS[bug]()
     main()

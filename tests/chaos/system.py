@@ -41,7 +41,7 @@ CEILING_S = 30.0
 class Process:
     """A `hookline` of this run; `bug` is planted in it."""
 
-    def __init__(self, system: "System", name: str, *arguments: str, **extra: str) -> None:
+    def __init__(self, system: "System", name: str, *arguments: str) -> None:
         self._arm_file = system.folder / f"{name}.arm"
         self._log = system.folder / f"{name}.log"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("HOOKLINE_")}
@@ -53,7 +53,6 @@ class Process:
             "HOOKLINE_MAX_IN_FLIGHT": str(IN_FLIGHT),
             "CHAOS_ARM": str(self._arm_file),
             "CHAOS_BUG": system.bug,
-            **extra,
         }
         with self._log.open("wb") as log:
             self.child = subprocess.Popen(
@@ -145,9 +144,9 @@ class System:
 
     def serve(self) -> None:
         """Start the API, on the port it had; on PostgreSQL it leaves delivering to the workers."""
-        api_only = {"CHAOS_API_ONLY": "1"} if self._wanted else {}
+        flags = ["--no-worker"] if self._wanted else []
         name = f"serve-{next(self._names)}"
-        self.api = Process(self, name, "serve", "--dev", "--port", str(self.port), **api_only)
+        self.api = Process(self, name, "serve", "--dev", "--port", str(self.port), *flags)
         began = time.monotonic()
         self.port = int(self.api.wait_until(r"listening on http://[^ ]*:(\d+)"))
         self.starts.append(time.monotonic() - began)
