@@ -104,6 +104,11 @@ class Machine(RuleBasedStateMachine):
         first = ("default", 31, None, None, 10)
         self.publish([(0, *first), (1, *first), (0, "acme", *first[1:])], wakes=True, behind=False)
         self.take_these(0, 31)
+        self.settle(0, ["retried", "dead"], False)
+        self.goes_on()
+
+    def goes_on(self) -> None:
+        """What else has happened before an example begins."""
 
     @invariant()
     def agrees(self) -> None:

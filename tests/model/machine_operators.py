@@ -18,6 +18,10 @@ from tests.model.machine import MASK, MOST_LANES, Machine, N, masked, pick, when
 class OperatedMachine(Machine):
     """Everybody."""
 
+    def goes_on(self) -> None:
+        dead = [id for id, row in self.reference.deliveries.items() if row.state is State.DEAD]
+        self.move_one("redrive", dead[0], wakes=False)
+
     # endpoints
 
     @when(lambda r: len(r.lanes) < MOST_LANES)

@@ -10,7 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.model.machine_operators import OperatedMachine
 
-EXAMPLES = int(os.environ.get("HOOKLINE_MODEL_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("HOOKLINE_MODEL_EXAMPLES", "30"))
 STEPS = 50
 
 
