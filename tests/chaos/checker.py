@@ -21,6 +21,7 @@ class Receipt(NamedTuple):
     path: str
     began: float
     signed: bool = True
+    ended: float = 0.0  # when it was about to be answered
 
 
 class Stored(NamedTuple):
@@ -47,7 +48,9 @@ class Fault(NamedTuple):
 class Limits(NamedTuple):
     """What a row allows."""
 
-    in_flight: int | None = None  # duplicates of one fault
+    # Of the duplicates of one fault, those whose first request was not answered then: each held one of the
+    # process's slots. Those answered and not yet settled have given theirs back.
+    in_flight: int | None = None
     redelivery_s: float | None = None
 
 
@@ -80,7 +83,7 @@ def check(
     events_of: defaultdict[str, set[str]] = defaultdict(set)
     for id, row in stored.items():
         events_of[row.digest].add(id)
-    duplicates, unexplained, redelivery = _attribute(receipts, stored, faults)
+    duplicates, unanswered, unexplained, redelivery = _attribute(receipts, stored, faults)
     bounds = [_in_flight(receipts, stored, fault) if fault.excuses else 0 for fault in faults]
     report = {
         "published": len(intents),
@@ -91,6 +94,7 @@ def check(
         "duplicated": sum(count - 1 for count in arrived.values()),
         "duplicate_bound": sum(bounds),
         "worst_fault": max(duplicates, default=0),
+        "worst_unanswered": max(unanswered, default=0),
         "unexplained": unexplained,
         "corrupt": sum(
             receipt.digest not in digests
@@ -113,10 +117,11 @@ def check(
     violations = [
         f"{name} {report[name]}" for name in (*zeroes, "pending", "dead", "errors_5xx") if report[name]
     ]
-    for fault, count, bound in zip(faults, duplicates, bounds, strict=True):
-        most = bound if limits.in_flight is None else min(bound, limits.in_flight)
-        if count > most:
-            violations.append(f"{fault.kind} sent {count} twice, allowed {most}")
+    for fault, count, waiting, bound in zip(faults, duplicates, unanswered, bounds, strict=True):
+        if count > bound:
+            violations.append(f"{fault.kind} sent {count} twice, allowed {bound}")
+        if limits.in_flight is not None and waiting > limits.in_flight:
+            violations.append(f"{fault.kind} cut off {waiting} requests, allowed {limits.in_flight}")
     if limits.redelivery_s is not None and redelivery is not None and redelivery > limits.redelivery_s:
         violations.append(f"redelivery after {redelivery:.1f} s, allowed {limits.redelivery_s:g}")
     return {**report, "violations": violations}
@@ -140,9 +145,12 @@ def _in_flight(receipts: Sequence[Receipt], stored: Mapping[str, Stored], fault:
 
 def _attribute(
     receipts: Sequence[Receipt], stored: Mapping[str, Stored], faults: Sequence[Fault]
-) -> tuple[list[int], int, float | None]:
-    """How many duplicates each fault caused, how many none did, and the longest wait for a fault's first."""
+) -> tuple[list[int], list[int], int, float | None]:
+    """How many duplicates each fault caused, how many of them of unanswered requests, how many no fault did, and
+    the longest wait for a fault's first.
+    """
     duplicates = [0] * len(faults)
+    unanswered = [0] * len(faults)
     firsts: dict[int, float] = {}
     unexplained = 0
     before: dict[str, Receipt] = {}
@@ -159,7 +167,8 @@ def _attribute(
         if causes:
             duplicates[causes[-1]] += 1
             cause = faults[causes[-1]]
+            unanswered[causes[-1]] += earlier.ended > cause.at
             firsts.setdefault(causes[-1], max(0.0, receipt.began - max(cause.at, cause.owed_from)))
         else:
             unexplained += 1
-    return duplicates, unexplained, max(firsts.values(), default=None)
+    return duplicates, unanswered, unexplained, max(firsts.values(), default=None)

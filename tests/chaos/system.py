@@ -240,7 +240,8 @@ class System:
     def receipts(self) -> list[Receipt]:
         lines = map(json.loads, self._receipts.read_text().splitlines())
         return [
-            Receipt(each["id"], each["digest"], each["path"], each["began"], each["signed"]) for each in lines
+            Receipt(each["id"], each["digest"], each["path"], each["began"], each["signed"], each["ended"])
+            for each in lines
         ]
 
     def promises(self) -> list[dict[str, object]]:

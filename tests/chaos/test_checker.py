@@ -79,6 +79,19 @@ def test_a_drain_excuses_nothing():
     assert report["violations"] == ["kill sent 1 twice, allowed 0"]
 
 
+@pytest.mark.parametrize(
+    ("ended", "violations"), [(10.1, []), (10.3, ["kill cut off 1 requests, allowed 0"])]
+)
+def test_only_requests_that_were_not_answered_count_against_the_slots(ended, violations):
+    report = checked(
+        receipts=(RECEIPT._replace(ended=ended), AGAIN),
+        stored={"e": STORED._replace(done_at=12.6)},
+        faults=(KILL,),
+        limits=Limits(in_flight=0),
+    )
+    assert report["violations"] == violations
+
+
 def test_a_redelivery_that_lets_one_wait_is_a_violation():
     late = Limits(redelivery_s=2.0)
     report = checked(
