@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from factories import NOW
-from hookline.errors import NotFound, WrongState
+from hookline.errors import NotFound, StoreRefused, WrongState
 from hookline.model import EndpointId
 from hookline.store.contract import Store
 from tests.model.databases import Rows, Tables
@@ -64,7 +64,7 @@ class Driver:
     def run(self, coroutine: Any) -> Any:
         try:
             return self._runner.run(coroutine)
-        except (NotFound, WrongState) as error:
+        except (NotFound, WrongState, StoreRefused) as error:
             return Refused(type(error).__name__, str(error))
 
     def expect(self, work: Callable[[], Any]) -> Any:
