@@ -203,6 +203,22 @@ def test_a_signal_drains_all_of_them(tmp_path, postgres_url, slow, to_all):
             assert ask(process, "GET", f"/v1/events/{event}").json()["deliveries"]["delivered"] == 1
 
 
+def test_a_signal_that_comes_after_the_parent_let_go_is_no_second_one(tmp_path, postgres_url, slow):
+    with several(postgres_url, tmp_path) as process:
+        events = busy_on_both(process, slow)
+        family = children(process)
+        process.send(signal.SIGINT)
+        eventually(lambda: not accepts(process.port) or None)  # so both have been let go of
+        for child in family:
+            child.send_signal(signal.SIGINT)
+        slow.release.set()
+        assert process.wait() == 0
+    assert sorted(slow.events) == sorted(events)
+    with several(postgres_url, tmp_path) as process:
+        for event in events:
+            assert ask(process, "GET", f"/v1/events/{event}").json()["deliveries"]["delivered"] == 1
+
+
 def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
     with several(postgres_url, tmp_path) as process:
         busy_on_both(process, slow)

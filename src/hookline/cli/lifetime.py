@@ -22,12 +22,18 @@ UNDRAINED = "hookline has stopped before all was answered; what is left is sent 
 
 
 def on_signals(stopping: asyncio.Event) -> None:
-    """Set the event at the first signal, end at the second."""
+    """Set the event at the first signal, end at the second.
+
+    Signals alone are counted: a child may be let go of by its parent just before the signal that both were sent.
+    """
+    was_told = False
 
     def stop() -> None:
-        if stopping.is_set():
+        nonlocal was_told
+        if was_told:
             sys.stderr.flush()
             os._exit(1)
+        was_told = True
         stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
