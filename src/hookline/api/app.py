@@ -18,7 +18,7 @@ from hookline.api.answer import JSON, Send, answer, refuse
 from hookline.api.body import Disconnected, Receive, read_body
 from hookline.api.calls import routes
 from hookline.api.problem import Refused
-from hookline.api.publish import Asked, Headers, Way, ways
+from hookline.api.publish import Asked, Head, Headers, Way, ways
 from hookline.api.query import Query
 from hookline.api.reach import Reach
 from hookline.api.routes import table
@@ -39,7 +39,7 @@ class Api:
         self._admission = Admission(hookline.settings, hookline.keyring)
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
-        self.heads: dict[bytes, Any] = {}  # of publishes that took the shortcut, by their bytes
+        self.heads: dict[bytes, Head] = {}  # of publishes that took the shortcut, by their bytes
         self._hookline = hookline
         calls = table(hookline)
         self._open = frozenset(call.path for call in calls if call.scope is Scope.OPEN)

@@ -5,7 +5,7 @@ and go is somebody else's concern (shortcut.py, or app.py where a request does n
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -43,6 +43,15 @@ class Way(Protocol):
 
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> Asked:
         """What is asked for by a caller that may publish to this account only; raises what is wrong with it."""
+
+
+class Head(NamedTuple):
+    """What the head of a publish said."""
+
+    way: Way
+    headers: list[tuple[bytes, bytes]]
+    body_bytes: int
+    keep_alive: bool
 
 
 def ways(hookline: Hookline) -> dict[str, Way]:

@@ -6,7 +6,7 @@ way on its connection) goes the ordinary way, from the start: there is one imple
 """
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from uvicorn.config import Config
@@ -15,21 +15,12 @@ from uvicorn.server import ServerState
 from hookline.api.app import Api
 from hookline.api.problem import describe, headers_for
 from hookline.api.protocol import Protocol
-from hookline.api.publish import Asked, Way
+from hookline.api.publish import Asked, Head, Way
 from hookline.errors import HooklineError
 from hookline.pipeline.intake import Result
 
 REMEMBERED_HEADS = 1_000
 _END_OF_HEAD = b"\r\n\r\n"
-
-
-class Head(NamedTuple):
-    """What the head of a publish said."""
-
-    way: Way
-    headers: list[tuple[bytes, bytes]]
-    body_bytes: int
-    keep_alive: bool
 
 
 class Turn:
@@ -138,7 +129,7 @@ class Shortcut(Protocol):
         turn = self._turn
         turn.response_complete = False
         turn.keep_alive = head.keep_alive
-        self.cycle = turn  # type: ignore[assignment]
+        self.cycle = turn  # type: ignore[assignment]  # it has what uvicorn looks at
         self._asked = asked
         self._request_id = self._api.new_request_id()
         return True

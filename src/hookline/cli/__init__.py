@@ -40,8 +40,8 @@ def _run(given: list[str]) -> None:
 def _open_streams() -> None:
     """Make what is printed harmless where nobody reads it, or where it has no characters for it."""
     # Closed by whoever started us (`>&-`, some supervisors), a stream is None here, and printing would fail.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - open as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - open as long as the process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

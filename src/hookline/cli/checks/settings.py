@@ -36,7 +36,7 @@ def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
                 "allow_networks", f"{network} opens every private address", "name the networks you mean"
             )
             return
-        if any(network.version == each.version and each.subnet_of(network) for each in _METADATA):  # type: ignore[arg-type]
+        if any(network.version == each.version and each.subnet_of(network) for each in _METADATA):  # type: ignore[arg-type]  # of one version
             yield warn(
                 "allow_networks",
                 f"{network} holds the address where clouds hand out credentials",
