@@ -122,15 +122,18 @@ class _Ending:
     """The end, asked for by a signal or by a thread.
 
     A pipe and no `threading.Event`: a signal's handler runs in the middle of whatever the main thread does, and
-    inside the event's own `wait` it would wait for itself.
+    inside the event's own `wait` it would wait for itself. The interpreter writes to the pipe too: it runs the
+    handler between two steps of the main thread, and a signal just before `read` would wait for a second one.
     """
 
     def __init__(self) -> None:
         self._ear, self._mouth = os.pipe()
+        os.set_blocking(self._mouth, False)
         self._signals = 0
 
     def ask(self) -> None:
-        os.write(self._mouth, b".")
+        with contextlib.suppress(BlockingIOError):  # full: it was asked already
+            os.write(self._mouth, b".")
 
     def wait(self) -> None:
         os.read(self._ear, 1)
@@ -140,9 +143,11 @@ class _Ending:
         before = {
             number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)
         }
+        listener = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
         try:
             yield
         finally:
+            signal.set_wakeup_fd(listener)
             for number, handler in before.items():
                 signal.signal(number, handler)
 
