@@ -18,12 +18,15 @@ from collections import Counter
 from pathlib import Path
 
 from tests.chaos.checker import check
-from tests.chaos.rows import DRAIN_TIMEOUT_S, ROWS, Row
+from tests.chaos.registry import rows
+from tests.chaos.row import Row
 from tests.chaos.system import System
 
 START_S, TRIAL_S = 120, 90  # ceilings: of the set-up, and of each trial
 CONTROL_TRIALS = 5  # a bug that five trials do not show is not shown
 CONTROL_DRAIN_S = 10.0
+DRAIN_TIMEOUT_S = 30.0
+ROWS = rows()
 BROKEN = 3
 
 
@@ -79,11 +82,12 @@ def run(name: str, store: str, *, seed: int, trials: int | None, control: bool) 
     signal.alarm(START_S + TRIAL_S * planned)
     bug = row.bug if control else ""
     try:
-        with System(folder, store=store, seed=seed, bug=bug, proxied=row.proxied) as system:
+        with System(folder, store=store, seed=seed, bug=bug, scene=row.scene) as system:
             done, wrong = _trials(system, row, planned, CONTROL_DRAIN_S if control else DRAIN_TIMEOUT_S)
             report = check(
                 system.promises(), system.receipts(), system.database.rows(), system.faults, row.limits
             )
+            report |= {name: round(value, 2) for name, value in system.figures.items()}
             faults = Counter(fault.kind for fault in system.faults)
     finally:
         signal.alarm(0)

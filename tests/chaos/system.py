@@ -25,16 +25,13 @@ from typing import Self, TypeVar
 from tests.chaos.checker import GRACE_S, Fault, Receipt
 from tests.chaos.database import Database
 from tests.chaos.proxy import Proxy
+from tests.chaos.scene import IN_FLIGHT, TAKEOVER_S, Scene
 from tests.postgres_server import PostgresServer, installations
 
 T = TypeVar("T")
 
 HERE = Path(__file__).parent
-ENDPOINTS = 24
-WORKERS = 3
-TAKEOVER_S = 2.0
-IN_FLIGHT = 100  # of one process
-SLOWEST_S = 0.4
+ROOT = HERE.parents[1]
 CEILING_S = 30.0
 
 
@@ -53,10 +50,12 @@ class Process:
             "HOOKLINE_MAX_IN_FLIGHT": str(IN_FLIGHT),
             "CHAOS_ARM": str(self._arm_file),
             "CHAOS_BUG": system.bug,
+            **system.scene.settings,
         }
         with self._log.open("wb") as log:
             self.child = subprocess.Popen(
-                [sys.executable, HERE / "planted.py", *arguments],
+                [sys.executable, "-m", "tests.chaos.planted", *arguments],
+                cwd=ROOT,
                 env={**inherited, **settings},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -90,18 +89,20 @@ class Process:
 class System:
     """Everything, running."""
 
-    def __init__(self, folder: Path, *, store: str, seed: int, bug: str = "", proxied: bool = False) -> None:
+    def __init__(self, folder: Path, *, store: str, seed: int, bug: str = "", scene: Scene) -> None:
         self.folder = folder
+        self.scene = scene
         self.bug = bug
         self.rng = random.Random(seed)
         self.faults: list[Fault] = []
+        self.figures: dict[str, float] = {}  # what a row measured beside the ledgers
         self.starts: list[float] = []  # seconds; the first is of an empty database, with nothing to recover
         self.server: PostgresServer | None = None
         self.workers: list[Process] = []
         self._names = iter(range(1, 1_000_000))
         self._helpers: list[subprocess.Popen[str]] = []
-        self._wanted = 0 if store == "sqlite" else WORKERS
-        self._through_proxy = proxied
+        self._wanted = 0 if store == "sqlite" else scene.workers
+        self._is_postgres = store == "postgres"
         self.url = f"sqlite:///{folder}/hookline.db"
         self.worker_url = self.url
         self.proxy: Proxy | None = None  # between workers and database, where a row cuts them off
@@ -122,29 +123,31 @@ class System:
         self._end()
 
     def _start(self) -> None:
-        if self._wanted:
+        if self._is_postgres:
             found = installations()
             if not found:
                 raise RuntimeError("no PostgreSQL on this machine: see CONTRIBUTING.md")
             self.server = PostgresServer(found[0])
             self.server.start()
             self.url = self.worker_url = self.server.url(self.server.create_database())
-            if self._through_proxy:
+            if self.scene.proxied:
                 self.proxy = Proxy(self.server.port)
                 self.worker_url = self.url.replace(f":{self.server.port}/", f":{self.proxy.port}/")
         self.database = Database(self.url)
         secret = "whsec_" + base64.b64encode(self.rng.randbytes(32)).decode()
-        self._receiver = self._helper("receiver.py", self._receipts, secret, str(SLOWEST_S))
+        self._receiver = self._helper("receiver.py", self._receipts, secret, str(self.scene.slowest_s))
         receiver_port = int(_line(self._receiver))
         self.serve()
         self.workers = [self.worker() for _ in range(self._wanted)]
-        for n in range(ENDPOINTS):
+        for n in range(self.scene.endpoints):
             self._create(f"http://127.0.0.1:{receiver_port}/{n}", f"chaos.t{n}", secret)
-        self._producer = self._helper("producer.py", self._promises, str(self.port), str(ENDPOINTS))
+        self._producer = self._helper(
+            "producer.py", self._promises, str(self.port), str(self.scene.endpoints)
+        )
 
     def serve(self) -> None:
         """Start the API, on the port it had; on PostgreSQL it leaves delivering to the workers."""
-        flags = ["--no-worker"] if self._wanted else []
+        flags = ["--no-worker"] if self._is_postgres else []
         name = f"serve-{next(self._names)}"
         self.api = Process(self, name, "serve", "--dev", "--port", str(self.port), *flags)
         began = time.monotonic()
@@ -165,7 +168,7 @@ class System:
         """Another one in the place of one that ended."""
         if ended is self.api:
             self.serve()
-            if not self._wanted:  # until now there was nobody
+            if not self._is_postgres:  # until now there was nobody
                 self.faults[-1] = self.faults[-1]._replace(owed_from=time.time())
         else:
             self.workers[self.workers.index(ended)] = self.worker()
@@ -180,7 +183,7 @@ class System:
     def offer(self, n: int, *, filling: str = "") -> tuple[str, str, Callable[[], tuple[int, str]]]:
         """An event that is not the producer's: its key, its digest, and how to publish it once."""
         payload = json.dumps({"offer": n, "filling": filling}).encode()
-        body = b'{"type":"chaos.t%d","payload":%b}' % (n % ENDPOINTS, payload)
+        body = b'{"type":"chaos.t%d","payload":%b}' % (n % self.scene.endpoints, payload)
         headers = {"content-type": "application/json", "idempotency-key": f"offer-{n}"}
 
         def publish() -> tuple[int, str]:
@@ -206,7 +209,7 @@ class System:
 
     def busy(self) -> Process:
         """A process that is sending, by the seed."""
-        if not self._wanted:
+        if not self._is_postgres:
             return self.api
 
         def choose() -> Process | None:
@@ -260,8 +263,7 @@ class System:
             "url": url,
             "events": [event_type],
             "secret": secret,
-            "retry": {"schedule": [0.5] * 20, "jitter": "none"},
-            "circuit": None,
+            **self.scene.endpoint,
         }
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/endpoints",

@@ -1,0 +1,83 @@
+"""What if hookline promised before it did?"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+import hookline.cli.serve
+import hookline.cli.work
+from hookline.pipeline import intake
+from hookline.pipeline.sender.contract import Answer
+from hookline.pipeline.sender.http import HttpSender
+from hookline.store.contract import Acceptance, Publication
+
+AHEAD_S = 0.3  # how far a promise runs ahead of its deed
+
+
+def settle_before_send() -> None:
+    """A delivery counts as delivered before its request has left."""
+    send = HttpSender.send
+
+    def early(self: HttpSender, request: Any, done: Callable[[Answer], None]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(done, Answer(0.001, status=200))
+        loop.call_later(AHEAD_S, send, self, request, lambda _: None)
+
+    HttpSender.send = early  # type: ignore[method-assign]
+
+
+def answer_before_commit() -> None:
+    """A publish is answered while its commit is still to come."""
+    kept: set[asyncio.Task[None]] = set()
+
+    async def early(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
+        batch = [Publication(entry.event, entry.endpoints, intake._digest(entry.draft)) for entry in entries]
+
+        async def late() -> None:
+            await asyncio.sleep(AHEAD_S)
+            await self._store.accept(batch, catalogue=seen, now=now)
+            for endpoint in {each for entry in entries for each in entry.endpoints}:
+                self._worker.announce(endpoint)
+
+        task = asyncio.create_task(late())
+        kept.add(task)
+        self._drop_reservations(entries)
+        for entry in entries:
+            entry.endpoints = ()
+        return Acceptance(stale=False)
+
+    intake.Intake._store_batch = early  # type: ignore[method-assign]
+
+
+def forget_keys() -> None:
+    """The idempotency key is not part of the commit."""
+    read = intake.Intake._store_batch
+
+    async def keyless(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
+        for entry in entries:
+            entry.event = msgspec.structs.replace(entry.event, idempotency_key=None)
+        return await read(self, entries, now, seen)
+
+    intake.Intake._store_batch = keyless  # type: ignore[method-assign]
+
+
+def exit_at_once() -> None:
+    """SIGTERM ends the process on the spot."""
+
+    def leave(_: asyncio.Event) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, 0)
+
+    hookline.cli.serve.on_signals = leave
+    hookline.cli.work.on_signals = leave
+
+
+BUGS: dict[str, Callable[[], None]] = {
+    "settle-before-send": settle_before_send,
+    "answer-before-commit": answer_before_commit,
+    "forget-keys": forget_keys,
+    "exit-at-once": exit_at_once,
+}

@@ -1,0 +1,42 @@
+"""What is a row of the fault matrix made of?
+
+See registry.py for how one is added.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.chaos.checker import GRACE_S, Limits
+from tests.chaos.scene import IN_FLIGHT, TAKEOVER_S, Scene
+from tests.chaos.system import Process, System
+
+BOTH, POSTGRES, SQLITE = ("sqlite", "postgres"), ("postgres",), ("sqlite",)
+BURST = 400  # events of one trial
+ARMED_S = 5.0  # a failpoint that is not reached by then is passed by
+REDELIVERY_S = TAKEOVER_S + 2.0
+
+
+class Row(NamedTuple):
+    """One row: `trial` does the harm and mends it; what it returns is what it found wrong."""
+
+    fault: str
+    stores: tuple[str, ...]
+    trials: int
+    bug: str  # planted by CONTROL=1
+    shows: str  # the violation that the bug must cause
+    trial: Callable[[System], list[str]]
+    limits: Limits = Limits(in_flight=IN_FLIGHT, redelivery_s=REDELIVERY_S)
+    scene: Scene = Scene()
+    everyday: bool = False  # part of `make test`
+
+
+def pause(system: System, least: float, most: float) -> None:
+    """Wait for as long as the seed says."""
+    time.sleep(system.rng.uniform(least, most))
+
+
+def replace(system: System, ended: Process) -> None:
+    """Start another in its place, once what it had written is read: see the checker."""
+    time.sleep(GRACE_S)
+    system.replace(ended)
