@@ -97,9 +97,9 @@ def test_a_filter_that_will_not_do_is_refused_with_the_position(expression, says
 def test_a_filter_that_takes_too_many_steps_is_given_up_and_lets_the_event_pass():
     payload = [[0] * 100] * 2_000
     expression = "[][?" + "||".join(["@==`1`"] * 60) + "]"
-    began = time.perf_counter()
+    began = time.process_time()
     assert passes(expression, payload, size=600_000)
-    assert time.perf_counter() - began < 2.0  # in full it would take minutes
+    assert time.process_time() - began < 2.0  # in full it would take minutes
     budget = Budget(600_000)
     Filter(checked(expression)).passes(payload, budget)
     assert budget.left < 0

@@ -44,7 +44,7 @@ def test_a_payload_that_is_wrong_all_over_is_told_so_often_and_no_more():
 
 def test_of_a_large_payload_the_first_error_is_told_and_soon_whatever_else_is_wrong_with_it():
     payload = ["x", *[1] * 500_000]
-    began = time.perf_counter()
+    began = time.process_time()
     for schema, expected in (
         ({"items": {"type": "string"}}, "/payload/1"),
         ({"anyOf": [{"items": {"type": "string"}}] * 90}, "/payload"),
@@ -52,7 +52,7 @@ def test_of_a_large_payload_the_first_error_is_told_and_soon_whatever_else_is_wr
     ):
         [(pointer, _)] = Schema(checked(schema)).errors(payload, 1_000_005)
         assert pointer == expected
-    assert time.perf_counter() - began < 5.0  # with every error made it takes minutes, and gigabytes
+    assert time.process_time() - began < 5.0  # with every error made it takes minutes, and gigabytes
 
 
 @pytest.mark.parametrize(

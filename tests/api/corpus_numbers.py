@@ -287,7 +287,7 @@ def a_key(service: Service, recorder: Recorder) -> None:
     for name in ("key", "api_key", "token", "access_token"):
         assert body(path=f"/v1/endpoints?{name}={KEY}") == without
     # A megabyte of header is not read to its end.
-    with httpx.Client(trust_env=False) as client:
+    with httpx.Client(trust_env=False, timeout=30) as client:
         try:
             status = client.get(
                 f"{service.process.url}/v1/endpoints", headers={"authorization": "Bearer " + "x" * (1 << 20)}

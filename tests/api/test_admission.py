@@ -56,7 +56,7 @@ def test_in_development_mode_no_key_is_needed_but_the_name_must_be_local(tmp_pat
 
         def status(host: str) -> int:
             return httpx.get(
-                f"{process.url}/v1/endpoints", headers={"host": host}, trust_env=False
+                f"{process.url}/v1/endpoints", headers={"host": host}, trust_env=False, timeout=30
             ).status_code
 
         assert [status(host) for host in ("127.0.0.1", "localhost:8080", "[::1]:1")] == [200, 200, 200]

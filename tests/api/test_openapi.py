@@ -64,7 +64,7 @@ def test_hooklines_own_events_are_described_as_webhooks(document):
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs", f"/docs/{VIEWER}"])
 def test_outside_development_the_description_needs_a_key(service, path):
-    assert httpx.get(service.process.url + path, trust_env=False).status_code == 401
+    assert httpx.get(service.process.url + path, trust_env=False, timeout=30).status_code == 401
     assert service.call("GET", path).status_code == 200
     assert service.call("HEAD", path).status_code == 200
 
@@ -78,7 +78,7 @@ def test_a_setting_opens_the_description_and_nothing_else(tmp_path):
             (f"/docs/{VIEWER}", 200),
             ("/v1/events", 401),
         ):
-            assert httpx.get(process.url + path, trust_env=False).status_code == status
+            assert httpx.get(process.url + path, trust_env=False, timeout=30).status_code == status
 
 
 def test_the_page_loads_nothing_from_elsewhere_and_may_not(service):
@@ -107,6 +107,6 @@ def test_the_vendored_viewer_is_the_one_that_is_written_down(service):
 def test_without_a_key_nothing_is_answered_but_the_probes(service, calls):
     for call in calls:
         path = re.sub(r"\{\w+\}", "x", call.path)
-        answer = httpx.request(call.method, service.process.url + path, trust_env=False)
+        answer = httpx.request(call.method, service.process.url + path, trust_env=False, timeout=30)
         expected = 200 if call.path in ("/healthz", "/readyz") else 401
         assert answer.status_code == expected, (call.method, path)

@@ -57,7 +57,7 @@ class World:
         self.folder = folder
         self._server = server
         self._receiver = receiver
-        self._client = httpx.Client(base_url=server.url, trust_env=False)
+        self._client = httpx.Client(base_url=server.url, trust_env=False, timeout=30)
 
     def run(self, line: str) -> "subprocess.CompletedProcess[str]":
         command = line.replace("hookline ", shlex.join(COMMAND) + " ", 1)

@@ -44,7 +44,7 @@ def test_a_killed_server_leaves_a_job_that_the_next_one_finishes_and_each_letter
         soon = {"HOOKLINE_HEARTBEAT_S": "0.4", "HOOKLINE_TAKEOVER_S": "2"}
         with (
             ServerProcess(*flags, cwd=tmp_path, env={**soon, "HOOKLINE_FAILPOINTS": failpoint}) as server,
-            httpx.Client(base_url=server.url, trust_env=False) as client,
+            httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
         ):
             endpoint = client.post(
                 "/v1/endpoints",
@@ -62,7 +62,7 @@ def test_a_killed_server_leaves_a_job_that_the_next_one_finishes_and_each_letter
             assert server.wait(CEILING_S) == -9
         with (
             ServerProcess(*flags, cwd=tmp_path, env=soon) as server,
-            httpx.Client(base_url=server.url, trust_env=False) as client,
+            httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
         ):
             done = until(client, f"{path}/{job['id']}", lambda shown: shown["state"] == "done")
             assert (done["done"], done["failed"]) == (NUMBER, 0)

@@ -25,7 +25,7 @@ def keys(*arguments: str, cwd: Path, database: tuple[str, ...] = DATABASE):
 
 def status(process: ServerProcess, key: str, path: str = "/v1/keys") -> int:
     headers = {"authorization": f"Bearer {key}"}
-    return httpx.get(process.url + path, headers=headers, trust_env=False).status_code
+    return httpx.get(process.url + path, headers=headers, trust_env=False, timeout=30).status_code
 
 
 def test_the_first_start_makes_a_key_and_shows_it_once(tmp_path):

@@ -49,7 +49,7 @@ def test_it_registers_itself_shows_what_arrives_and_leaves_nothing_behind(tmp_pa
             ListenerProcess(
                 "--register", "--event", "order.*", "--account", "acme", cwd=tmp_path, env=env
             ) as ear,
-            httpx.Client(base_url=server.url, trust_env=False) as client,
+            httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
         ):
             (endpoint,) = client.get("/v1/endpoints").json()["data"]
             assert (endpoint["url"], endpoint["events"], endpoint["account"]) == (
@@ -84,7 +84,9 @@ def test_both_styles_are_checked_and_what_is_not_signed_is_refused(tmp_path):
         assert post(ear.url, {}).status_code == 401
         assert "no header webhook-id" in ear.shown()["signature"]["detail"]
         twice = [*standard().items(), ("webhook-id", "evt_2")]
-        assert httpx.post(ear.url, content=BODY, headers=twice, trust_env=False).status_code == 401
+        assert (
+            httpx.post(ear.url, content=BODY, headers=twice, trust_env=False, timeout=30).status_code == 401
+        )
         assert "more than once" in ear.shown()["signature"]["detail"]
         assert ear.end(signal.SIGTERM) == 0
 
@@ -95,7 +97,7 @@ def test_without_a_secret_nothing_is_checked_and_that_is_said(tmp_path):
         assert post(ear.url + "any/path?x=1", {}, b"\xff\x00").status_code == 200
         shown = ear.shown()
         assert (shown["signature"], shown["path"], shown["body_base64"]) == (None, "/any/path?x=1", "/wA=")
-        assert httpx.head(ear.url, trust_env=False).status_code == 200
+        assert httpx.head(ear.url, trust_env=False, timeout=30).status_code == 200
         assert ear.end() == 0
 
 
@@ -160,7 +162,7 @@ def test_it_ends_by_itself_after_so_many(tmp_path):
 
 def test_what_it_cannot_read_is_refused(tmp_path):
     with ListenerProcess(cwd=tmp_path) as ear:
-        chunked = httpx.post(ear.url, content=iter([b"{}"]), trust_env=False)
+        chunked = httpx.post(ear.url, content=iter([b"{}"]), trust_env=False, timeout=30)
         assert chunked.status_code == 411
         with socket.create_connection(("127.0.0.1", port_of(ear)), timeout=CEILING_S) as connection:
             connection.sendall(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\n")

@@ -154,11 +154,13 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path):
 def test_beside_a_running_server_it_deletes_what_is_old_while_the_server_accepts(database, tmp_path):
     database.plant(rows_of("delivered", MANY, age=100 * DAY))
     with ServerProcess("--dev", *database.flags, cwd=tmp_path) as server:
-        answer = httpx.post(f"{server.url}/v1/events", json={"type": "a.b", "payload": 1}, trust_env=False)
+        answer = httpx.post(
+            f"{server.url}/v1/events", json={"type": "a.b", "payload": 1}, trust_env=False, timeout=30
+        )
         assert answer.status_code == 202
         done = run("prune", "--yes", "--json", *database.flags, cwd=tmp_path)
         assert json.loads(done.stdout) == {"events": MANY, "deliveries": MANY}
-        found = httpx.get(f"{server.url}/v1/events/{answer.json()['id']}", trust_env=False)
+        found = httpx.get(f"{server.url}/v1/events/{answer.json()['id']}", trust_env=False, timeout=30)
         assert found.status_code == 200
         assert server.stop() == 0
     assert states(database) == {}

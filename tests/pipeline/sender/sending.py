@@ -71,7 +71,7 @@ class Posts:
             return await self.begin(url, **options)
 
 
-async def until(condition: Any, *, ceiling: float = 5.0) -> None:
+async def until(condition: Any, *, ceiling: float = 30.0) -> None:
     """Poll a condition that nothing signals."""
     async with asyncio.timeout(ceiling):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event to wait on

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.anyio
 MakePosts = Callable[..., Posts]
 FIGURE = 0.3
 EARLIEST = FIGURE - 0.002  # the loop's timers count whole milliseconds, the clock does not
+LATEST = 3 * (FIGURE + 0.2)  # what takes so long is to be let go 200 ms after its deadline
 
 
 async def _silent(peer: Conversation) -> None:
@@ -53,7 +54,7 @@ async def test_a_receiver_that_does_not_answer_costs_its_deadline_and_no_more(
     async with RawServer(script) as server:
         answer = await posts.post(server.url, timeout=FIGURE, body=b"x" * 8_000_000)
         assert (answer.status, answer.error, answer.sent) == (None, ErrorKind.TIMEOUT, True)
-        assert EARLIEST <= answer.duration < 3 * FIGURE
+        assert EARLIEST <= answer.duration < LATEST
         assert posts.sender.in_flight == 0
 
 
@@ -67,7 +68,7 @@ async def test_a_body_that_drips_past_the_deadline_is_a_timeout_with_its_status(
         answer = await posts.post(server.url, timeout=FIGURE)
         assert (answer.status, answer.error, answer.truncated) == (200, ErrorKind.TIMEOUT, True)
         assert answer.body.startswith(b"begun")
-        assert EARLIEST <= answer.duration < 3 * FIGURE
+        assert EARLIEST <= answer.duration < LATEST
 
 
 async def test_the_retry_of_a_stale_connection_has_the_same_deadline(posts: Posts) -> None:
@@ -84,21 +85,21 @@ async def test_the_retry_of_a_stale_connection_has_the_same_deadline(posts: Post
         await posts.post(server.url)
         answer = await posts.post(server.url, timeout=FIGURE)
         assert (answer.error, server.connections) == (ErrorKind.TIMEOUT, 2)
-        assert EARLIEST <= answer.duration < 3 * FIGURE
+        assert EARLIEST <= answer.duration < LATEST
 
 
 async def test_a_lookup_that_never_ends_is_a_dns_error_at_the_deadline(make_posts: MakePosts) -> None:
     posts = make_posts(Names(slow_test=None))
     answer = await posts.post("http://slow.test/", timeout=FIGURE)
     assert answer.error is ErrorKind.DNS
-    assert EARLIEST <= answer.duration < 3 * FIGURE
+    assert EARLIEST <= answer.duration < LATEST
 
 
 async def test_a_lookup_that_never_ends_is_a_dns_error_at_the_connect_timeout(make_posts: MakePosts) -> None:
     posts = make_posts(Names(slow_test=None), connect_timeout=FIGURE)
     answer = await posts.post("http://slow.test/", timeout=10.0)
     assert answer.error is ErrorKind.DNS
-    assert EARLIEST <= answer.duration < 3 * FIGURE
+    assert EARLIEST <= answer.duration < LATEST
 
 
 @pytest.fixture
@@ -124,25 +125,27 @@ async def test_an_address_that_swallows_packets_is_a_connect_timeout(
     posts = make_posts(connect_timeout=FIGURE)
     answer = await posts.post(f"http://127.0.0.1:{black_hole}/", timeout=10.0)
     assert answer.error is ErrorKind.CONNECT_TIMEOUT
-    assert EARLIEST <= answer.duration < 3 * FIGURE
+    assert EARLIEST <= answer.duration < LATEST
 
 
 async def test_a_deadline_before_the_connect_timeout_wins(posts: Posts, black_hole: int) -> None:
     answer = await posts.post(f"http://127.0.0.1:{black_hole}/", timeout=FIGURE)
     assert answer.error is ErrorKind.CONNECT_TIMEOUT
-    assert EARLIEST <= answer.duration < 3 * FIGURE
+    assert EARLIEST <= answer.duration < LATEST
 
 
 async def test_an_address_that_swallows_packets_leaves_the_next_one_its_share(
     make_posts: MakePosts, black_hole: int
 ) -> None:
+    share = 1.0  # in which a busy machine surely connects to itself
+
     class Hole(Names):
         async def connect(self, protocol: object, address: str, port: int) -> asyncio.Transport:
             return await super().connect(
                 protocol, "127.0.0.1", black_hole if address == "127.0.0.9" else port
             )
 
-    posts = make_posts(Hole(two_test=["127.0.0.9", "127.0.0.1"]), connect_timeout=2 * FIGURE)
+    posts = make_posts(Hole(two_test=["127.0.0.9", "127.0.0.1"]), connect_timeout=2 * share)
 
     async def script(peer: Conversation) -> None:
         await peer.request()
@@ -151,7 +154,7 @@ async def test_an_address_that_swallows_packets_leaves_the_next_one_its_share(
     async with RawServer(script) as server:
         answer = await posts.post(f"http://two.test:{server.port}/")
         assert answer.status == 200
-        assert EARLIEST <= answer.duration < 3 * FIGURE
+        assert share - 0.002 <= answer.duration < 3 * (share + 0.2)
 
 
 async def test_a_tls_handshake_that_hangs_is_a_tls_error(make_posts: MakePosts, authority: Authority) -> None:
@@ -163,7 +166,7 @@ async def test_a_tls_handshake_that_hangs_is_a_tls_error(make_posts: MakePosts, 
         async with RawServer(script) as server:
             answer = await posts.post(f"https://127.0.0.1:{server.port}/", timeout=timeout)
             assert answer.error is ErrorKind.TLS
-            assert EARLIEST <= answer.duration < 3 * FIGURE
+            assert EARLIEST <= answer.duration < LATEST
             assert posts.sender.open_sockets == 0
 
 

@@ -98,7 +98,7 @@ async def _answers(pieces: Sequence[bytes]) -> tuple[list[Answer], bool]:
     )
     answers: list[Answer] = []
     sender.send(Request(parse("http://192.0.2.1/"), b"", b"", 5.0), answers.append)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await net.written.wait()
     for piece in pieces:
         if not net.wire.is_closing():
