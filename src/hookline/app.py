@@ -150,7 +150,7 @@ class Hookline:
         self._is_running = False
         try:
             await self._intake.close()
-            return await self.worker.stop(within=self.settings.drain_s)
+            return await self.worker.stop(within=self.settings.drain_s, close=self._jobs.close)
         finally:
             await self._sender.close()
             await self.store.close()

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from factories import NOW, a_publication, a_settlement, an_attempt, ids
+from hookline.app import store_for
 from hookline.errors import StoreUnavailable
-from hookline.ids import delivery_of
+from hookline.ids import delivery_of, read
 from hookline.model import DeliveryId, EndpointId, JobId, Outcome, Reason, State
 from hookline.pipeline.jobs import Jobs
 from hookline.store.contract import (
@@ -21,7 +22,8 @@ from hookline.store.contract import (
     Verdict,
 )
 from hookline.testing.clock import ManualClock
-from scenes import a_lane_in, a_worker_in, accepted, owned_by
+from scenes import a_lane_in, a_worker_in, accepted, owned_by, wakes_at
+from tests.receiver import Answer
 
 pytestmark = pytest.mark.anyio
 
@@ -64,9 +66,13 @@ async def is_done(store: Store, id: JobId) -> bool:
     return job is not None and job.state is JobState.DONE
 
 
+async def is_resting(clock: ManualClock) -> bool:
+    return bool(clock._sleepers)
+
+
 async def until(condition: Callable[[], Awaitable[bool]], *, clock: ManualClock | None = None) -> None:
     """Wait until the condition holds; time passes only on the clock that is given."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             if await condition():
                 return
@@ -88,6 +94,7 @@ async def working(jobs: Jobs, clock: ManualClock, condition: Callable[[], Awaita
     """Let the jobs run, time passing, until the condition holds."""
     async with running(jobs):
         await until(condition, clock=clock)
+        await jobs.close()
 
 
 async def states_of(store: Store, deliveries: list[DeliveryId]) -> set[tuple[State, int]]:
@@ -106,6 +113,40 @@ async def test_a_job_is_carried_out_step_by_step_and_its_lanes_are_announced(sto
     assert len(announced) == 3
 
 
+async def test_a_process_that_stops_announces_the_lanes_of_its_last_step_and_begins_no_other(store):
+    lane, _ = await dead_letters(store, 10)
+    job = await a_job_in(store)
+    clock = ManualClock(NOW + 20)
+    committed, answered = asyncio.Event(), asyncio.Event()
+
+    class Late:
+        """Answers long after the commit."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        async def advance_job(self, id: JobId, *, limit: int, now: float) -> JobStep | None:
+            step = await store.advance_job(id, limit=limit, now=now)
+            committed.set()
+            await answered.wait()
+            return step
+
+    announced: list[EndpointId] = []
+    jobs = Jobs(Late(), clock, announced.append, step=4)  # type: ignore[arg-type]
+    async with running(jobs), asyncio.timeout(30):
+        await committed.wait()
+        closing = asyncio.create_task(jobs.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        answered.set()
+        await closing
+        assert announced == [lane]
+        await until(lambda: is_resting(clock))
+    found = await store.job(job)
+    assert found is not None
+    assert (found.state, found.done) == (JobState.RUNNING, 4)
+
+
 async def test_a_discard_makes_nothing_due(store):
     _, deliveries = await dead_letters(store, 6)
     job = await a_job_in(store, JobKind.DISCARD)
@@ -121,11 +162,8 @@ async def test_a_job_begins_at_once_when_it_is_announced_and_soon_when_it_is_not
     clock = ManualClock(NOW + 20)
     carrier = Jobs(store, clock, lambda _: None)
 
-    async def is_waiting() -> bool:
-        return bool(clock._sleepers)
-
     async with running(carrier):
-        await until(is_waiting)  # it has looked
+        await until(lambda: is_resting(clock))  # it has looked
         first = await a_job_in(store)
         carrier.nudge()
         await until(lambda: is_done(store, first))  # time stands still: only the nudge can have started it
@@ -157,7 +195,8 @@ async def test_a_job_that_was_left_in_the_middle_is_finished_by_the_next_process
                 await asyncio.Event().wait()
             return await store.advance_job(id, limit=limit, now=now)
 
-    await working(Jobs(Interrupted(), clock, lambda _: None, step=4), clock, is_begun)  # type: ignore[arg-type]
+    async with running(Jobs(Interrupted(), clock, lambda _: None, step=4)):  # type: ignore[arg-type]
+        await until(is_begun, clock=clock)
     await working(Jobs(second_store, clock, lambda _: None, step=4), clock, lambda: is_done(store, job))
     found = await store.job(job)
     assert found is not None
@@ -208,3 +247,37 @@ async def test_a_step_whose_commit_is_in_doubt_leaves_no_lane_asleep(store):
     assert await states_of(store, deliveries) == {(State.PENDING, 1)}
     assert swept == [None]
     assert set(announced) <= {lane}
+
+
+async def test_a_replay_that_commits_while_its_process_stops_leaves_no_lane_asleep(world, receiver):
+    hooks = await world.start()
+    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    receiver.answers["/"] = [Answer(404)]
+    event = await hooks.publish("order.paid", {})
+    await world.until_state(hooks, event.id, State.DEAD)
+    await world.until(lambda: not hooks.worker.holdings.lanes)
+    store, committed, answered = hooks.store, asyncio.Event(), asyncio.Event()
+    advance = store.advance_job
+
+    async def late(id: JobId, *, limit: int, now: float) -> JobStep | None:
+        step = await advance(id, limit=limit, now=now)
+        committed.set()
+        await answered.wait()
+        return step
+
+    store.advance_job = late
+    job = Job(id=ids.job(), kind=JobKind.REPLAY, filter=DEAD, created_at=world.clock.now())
+    await world.pass_until(store.create_job(job, now=world.clock.now()))
+    await world.until(committed.is_set)
+    stopping = asyncio.ensure_future(world.stop(hooks))
+    for _ in range(20):
+        await world.tick()
+    answered.set()
+    assert await stopping is True
+    look = store_for(world.database)
+    await look.open()
+    try:
+        lane = EndpointId(read("endpoint", endpoint.id))
+        assert await wakes_at(look, lane) <= world.clock.now()
+    finally:
+        await look.close()

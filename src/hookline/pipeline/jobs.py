@@ -37,10 +37,22 @@ class Jobs:
         self._announce = announce  # rows of this lane are committed and due
         self._limit = step
         self._some = asyncio.Event()
+        self._is_closing = False
+        self._rests = asyncio.Event()  # no step is under way
+        self._rests.set()
 
     def nudge(self) -> None:
         """A job was created: look now."""
         self._some.set()
+
+    async def close(self) -> None:
+        """Begin no more steps, and wait until the lanes of the last one are announced.
+
+        Whoever cancels `run` without this may do so between a step's commit and its answer: its lanes then sleep
+        until the next sweep.
+        """
+        self._is_closing = True
+        await self._rests.wait()
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -55,10 +67,14 @@ class Jobs:
             await self._clock.wait(self._some, _LOOK_EVERY)
 
     async def _work_through(self, jobs: deque[JobId]) -> None:
-        while jobs:
+        while jobs and not self._is_closing:
             job = jobs.popleft()
-            if await self._step(job):
-                jobs.append(job)
+            self._rests.clear()
+            try:
+                if await self._step(job):
+                    jobs.append(job)
+            finally:
+                self._rests.set()
 
     async def _step(self, id: JobId) -> bool:
         """One transaction; says whether there is more to do here."""

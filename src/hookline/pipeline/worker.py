@@ -140,12 +140,15 @@ class Worker:
             ]
         self._tasks = [asyncio.create_task(self._survive(loop), name=loop.__qualname__) for loop in loops]
 
-    async def stop(self, *, within: float) -> bool:
-        """Stop taking, finish what is under way, release every lane; says whether all of it was done in time."""
+    async def stop(self, *, within: float, close: Loop) -> bool:
+        """Stop taking, finish what is under way, release every lane; says whether all of it was done in time.
+
+        `close` ends what the other loops do that makes deliveries due: their lanes are woken before the end too.
+        """
         self._is_draining = True
         try:
             async with asyncio.timeout(within):
-                await self._drain()
+                await self._drain(close)
                 await self._heart.stop()
             return True
         except (TimeoutError, StoreUnavailable) as error:
@@ -444,7 +447,7 @@ class Worker:
     def _can_take(self) -> bool:
         return self._is_taking and not self.dispatcher.is_saturated and self._heart.is_fresh()
 
-    async def _drain(self) -> None:
+    async def _drain(self, close: Loop) -> None:
         lanes = self.holdings.lanes
         while lanes:
             self._progress.clear()
@@ -453,6 +456,7 @@ class Worker:
                 await self._progress.wait()
         if self._delivers:
             await self.settler.flush()
+        await close()
         await self.wakes.flush()
 
     async def _survive(self, loop: Loop) -> None:
