@@ -115,7 +115,7 @@ HOT = [
     ("PRUNE_LOOK", retention.PRUNE_LOOK, ["sqlite_autoindex_events_1", "sqlite_autoindex_deliveries_1"]),
     ("PRUNE_DELIVERIES", retention.PRUNE_DELIVERIES, ["sqlite_autoindex_deliveries_1"]),
     ("PRUNE_ATTEMPTS", retention.PRUNE_ATTEMPTS, []),
-    ("PRUNE_EVENT", retention.PRUNE_EVENT, ["sqlite_autoindex_events_1"]),
+    ("PRUNE_EVENTS", retention.PRUNE_EVENTS, ["sqlite_autoindex_events_1", "sqlite_autoindex_deliveries_1"]),
     ("PRUNE_KEY", retention.PRUNE_KEY, []),
 ]
 

@@ -14,7 +14,7 @@ from hookline.pipeline.pruning import walk
 from hookline.rules.retention import CutOffs, Keep, cut_offs
 from hookline.store.contract import Store
 
-STEP = 500  # deliveries in one transaction: a server beside it waits for no more than that
+STEP = 500  # deliveries in one transaction at most: a server beside it waits for no more than that
 
 _LEAST_REST = 0.01  # seconds; half of the time at least is left to others
 
@@ -49,14 +49,12 @@ async def _run(database: str, keep: Keep, *, is_dry: bool) -> Counts:
 async def _walk(store: Store, before: CutOffs, show: Show, *, is_dry: bool) -> Counts:
     counts = {"events": 0, "deliveries": 0}
     clock = SystemClock()
-    started = clock.monotonic()
-    async for pruned in walk(store, before, step=STEP, is_dry=is_dry):
+    async for pruned, took in walk(store, clock, before, most=STEP, is_dry=is_dry):
         counts["events"] += pruned.events
         counts["deliveries"] += pruned.deliveries
         show(counts)
         if not is_dry:
-            await clock.sleep(max(_LEAST_REST, clock.monotonic() - started))
-            started = clock.monotonic()
+            await clock.sleep(max(_LEAST_REST, took))
     return counts
 
 

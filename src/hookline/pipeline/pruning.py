@@ -11,10 +11,10 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
-from hookline.rules.retention import CutOffs, Keep, cut_offs
+from hookline.rules.retention import FIRST_STEP, CutOffs, Keep, cut_offs, next_step
 from hookline.store.contract import Pruned, Store
 
-STEP = 250  # deliveries in one transaction: on SQLite they keep the event loop for some milliseconds
+STEP = 250  # deliveries in one transaction at most: on SQLite they keep the event loop for some milliseconds
 
 _LOOK_EVERY = 60.0  # seconds
 _PASS_EVERY = 3_600.0
@@ -45,22 +45,30 @@ class Pruning:
 
     async def _pass(self) -> None:
         events = deliveries = 0
-        started = self._clock.monotonic()
+        slowest = 0.0
         before = cut_offs(self._keep, now=self._clock.now())
-        async for pruned in walk(self._store, before, step=self._step):
+        async for pruned, took in walk(self._store, self._clock, before, most=self._step):
             events += pruned.events
             deliveries += pruned.deliveries
-            await self._clock.sleep(max(_LEAST_REST, _REST * (self._clock.monotonic() - started)))
-            started = self._clock.monotonic()
+            slowest = max(slowest, took)
+            await self._clock.sleep(max(_LEAST_REST, _REST * took))
         if events or deliveries:
-            log.info("prune.finished", events=events, deliveries=deliveries)
+            log.info(
+                "prune.finished", events=events, deliveries=deliveries, slowest_ms=round(slowest * 1e3, 1)
+            )
 
 
-async def walk(store: Store, before: CutOffs, *, step: int, is_dry: bool = False) -> AsyncIterator[Pruned]:
-    """Step by step over all that is old; whoever asks for the next one decides when."""
+async def walk(
+    store: Store, clock: Clock, before: CutOffs, *, most: int, is_dry: bool = False
+) -> AsyncIterator[tuple[Pruned, float]]:
+    """Step by step over all that is old, with the seconds each took; whoever asks for the next one decides when."""
     pruned = Pruned(is_last=False)
+    step = min(most, FIRST_STEP)
     while not pruned.is_last:
+        started = clock.monotonic()
         pruned = await store.prune(
             done_before=before.done, dead_before=before.dead, after=pruned.after, limit=step, is_dry=is_dry
         )
-        yield pruned
+        took = clock.monotonic() - started
+        yield pruned, took
+        step = next_step(step, took=took, most=most)

@@ -1,10 +1,13 @@
-"""From when on is something that is finished too old to be kept?"""
+"""What is too old to be kept, and how much of it goes at once?"""
 
 import msgspec
 
 from hookline.model import LONG_AGO
 
 DAY = 86_400.0
+
+STEP_S = 0.05  # how long a step may take before the next one is smaller
+FIRST_STEP, LEAST_STEP = 100, 10  # deliveries
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,3 +39,14 @@ def cut_offs(keep: Keep, *, now: float) -> CutOffs:
         LONG_AGO if keep.done is None else now - keep.done,
         LONG_AGO if keep.dead is None else now - keep.dead,
     )
+
+
+def next_step(step: int, *, took: float, most: int) -> int:
+    """How many deliveries go in the next transaction, after one of `step` that took so many seconds.
+
+    Whoever publishes or settles meanwhile waits behind a step, so that its time decides and not its size: a slow disk
+    or a busy machine gets smaller ones.
+    """
+    if took > STEP_S:
+        return max(LEAST_STEP, step // 2)
+    return min(most, step + step // 4) if took < STEP_S / 2 else step

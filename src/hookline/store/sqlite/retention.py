@@ -20,7 +20,7 @@ from hookline.store.retention import (
     walk_ends_before,
 )
 from hookline.store.sqlite.keys import Connected
-from hookline.store.sqlite.rows import delivery_range, packed
+from hookline.store.sqlite.rows import packed
 from hookline.store.sqlite.sql import EVENT_OF_DELIVERY, PIECES
 
 _IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < :done_before
@@ -39,18 +39,22 @@ SELECT e.id, e.account,
 FROM events e WHERE e.id > :after AND e.id < :end ORDER BY e.id LIMIT :limit
 """
 PRUNE_DELIVERIES = f"""
+WITH RECURSIVE {PIECES}
 DELETE FROM deliveries WHERE seq IN (
-  SELECT d.seq FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1
-  WHERE d.id BETWEEN :first AND :last AND {_IS_OLD} ORDER BY d.id LIMIT :limit)
+  SELECT d.seq FROM asked e CROSS JOIN deliveries d INDEXED BY sqlite_autoindex_deliveries_1
+  WHERE {_OF_EVENT} AND {_IS_OLD} LIMIT :limit)
 RETURNING id
 """
 PRUNE_ATTEMPTS = f"""
 WITH RECURSIVE {PIECES} DELETE FROM attempts WHERE delivery_id IN (SELECT id FROM asked)
 """
-PRUNE_EVENT = """
-DELETE FROM events WHERE id = :first
-  AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id BETWEEN :first AND :last)
-RETURNING account, idempotency_key
+# One that has a delivery left stays; the next event's id is looked up among those that are still there.
+PRUNE_EVENTS = f"""
+WITH RECURSIVE {PIECES}
+DELETE FROM events WHERE rowid IN (
+  SELECT e.rowid FROM asked CROSS JOIN events e ON e.id = asked.id
+  WHERE NOT EXISTS (SELECT 1 FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1 WHERE {_OF_EVENT}))
+RETURNING id, account, idempotency_key
 """
 PRUNE_KEY = "DELETE FROM idempotency WHERE account = :account AND key = :key AND event_id = :event"
 COUNT_PRUNED = """
@@ -114,20 +118,17 @@ def _look(
 def _delete(
     connection: sqlite3.Connection, *, batch: Batch, ages: dict[str, float], limit: int
 ) -> tuple[int, int]:
-    ranges = [delivery_range(event.id) for event in batch.events]
-    gone: list[bytes] = []
-    for bounds in ranges:
-        values = {**ages, **bounds, "limit": limit - len(gone)}
-        gone += (row[0] for row in connection.execute(PRUNE_DELIVERIES, values).fetchall())
+    asked = {"ids": packed([event.id for event in batch.events]), "above": _ABOVE_ALL}
+    rows = connection.execute(PRUNE_DELIVERIES, {**asked, **ages, "limit": limit}).fetchall()
+    gone = [row[0] for row in rows]
     connection.execute(PRUNE_ATTEMPTS, {"ids": packed(gone)})
     accounts = batch.accounts()
     deliveries = Counter(accounts[event_of(id)] for id in gone)
     events: Counter[str] = Counter()
-    for bounds in ranges:
-        for account, key in connection.execute(PRUNE_EVENT, bounds).fetchall():
-            events[account] += 1
-            if key is not None:
-                connection.execute(PRUNE_KEY, {"account": account, "key": key, "event": bounds["first"]})
+    for id, account, key in connection.execute(PRUNE_EVENTS, asked).fetchall():
+        events[account] += 1
+        if key is not None:
+            connection.execute(PRUNE_KEY, {"account": account, "key": key, "event": id})
     for account in sorted({*deliveries, *events}):
         counted = {"account": account, "deliveries": deliveries[account], "events": events[account]}
         connection.execute(COUNT_PRUNED, counted)
