@@ -14,9 +14,11 @@ import psutil
 import pytest
 
 from answering import eventually, receiving
-from server_process import ServerProcess, run
+from server_process import CEILING_S, ServerProcess, run
 
-QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2", "HOOKLINE_TAKEOVER_S": "1"}
+QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2"}  # what each has under way is soon to be seen
+# Only where one dies: on a busy machine a process that lives can be silent for a second, and is then taken for dead.
+IMPATIENT = {"HOOKLINE_TAKEOVER_S": "1"}
 
 
 def several(database: str, tmp_path, *, count: int = 2, dev: bool = True, env=None) -> ServerProcess:
@@ -118,10 +120,12 @@ def busy_on_both(process: ServerProcess, slow: Slow) -> list[str]:
 
 def accepts(port: int) -> bool:
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-    except OSError:
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
+    except ConnectionRefusedError:
         return False
+    except ConnectionResetError:
+        pass  # closed in this very moment: the next look is refused
+    return True
 
 
 def test_all_of_them_answer_and_deliver(tmp_path, postgres_url):
@@ -148,7 +152,7 @@ def test_all_of_them_answer_and_deliver(tmp_path, postgres_url):
 
 
 def test_one_that_is_killed_is_started_again_and_loses_nothing(tmp_path, postgres_url):
-    with receiving() as receiver, several(postgres_url, tmp_path) as process:
+    with receiving() as receiver, several(postgres_url, tmp_path, env=IMPATIENT) as process:
         add_endpoints(process, receiver.url, 20)
         accepted = [publish(process, n) for n in range(20)]
 
@@ -166,7 +170,7 @@ def test_one_that_is_killed_is_started_again_and_loses_nothing(tmp_path, postgre
                 with contextlib.suppress(httpx.TransportError):
                     again[n] = ask(process, "POST", "/v1/events", event).json()["id"]
         wanted = {*accepted, *again.values()}
-        eventually(lambda: wanted <= {each.event_id for each in receiver.requests} or None, seconds=15)
+        eventually(lambda: wanted <= {each.event_id for each in receiver.requests} or None)
         eventually(lambda: len(children(process)) == 2 or None)
         assert victim not in {child.pid for child in children(process)}
         assert len(before & {child.pid for child in children(process)}) == 1
@@ -226,7 +230,7 @@ def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
         process.send(signal.SIGTERM)
         eventually(lambda: not accepts(process.port) or None)
         process.send(signal.SIGTERM)
-        assert process.wait(5) == 1
+        assert process.wait(3 * 1.0) == 1  # a second is specified
         assert not any(child.is_running() for child in family)
         assert process.stderr.splitlines()[-1].startswith("hookline has stopped before all was answered")
 
@@ -236,7 +240,7 @@ def test_no_process_outlives_a_parent_that_is_killed(tmp_path, postgres_url):
         family = children(process)
         assert len(family) == 2
         process.kill()
-        _, alive = psutil.wait_procs(family, timeout=20)
+        _, alive = psutil.wait_procs(family, timeout=CEILING_S)
         assert alive == []
         assert not accepts(process.port)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import socket
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ import pytest
 from hookline.model import Signing
 from hookline.signing import Mac, key_of, new_secret, sign_standard
 from hookline.testing import Answer, WebhookReceiver
-from server_process import environment
+from server_process import CEILING_S, environment
 
 NOW = 1_700_000_000  # long ago: the kit does not judge by age
 
@@ -33,12 +34,14 @@ def signed(secret: str, body: bytes, *, id: str = "evt_1", type: str = "a") -> d
     }
 
 
+def receiver_port(receiver: WebhookReceiver) -> int:
+    return int(receiver.url.split(":")[2].strip("/"))
+
+
 def send(
     receiver: WebhookReceiver, body: bytes, headers: dict[str, str], path: str = "/"
 ) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(
-        "127.0.0.1", int(receiver.url.split(":")[2].strip("/")), timeout=10
-    )
+    connection = http.client.HTTPConnection("127.0.0.1", receiver_port(receiver), timeout=CEILING_S)
     try:
         connection.request("POST", path, body, headers)
         answer = connection.getresponse()
@@ -154,6 +157,32 @@ def test_a_stopped_receiver_refuses_connections_and_comes_back_at_the_same_addre
         deliver(receiver)
     receiver.start()
     assert (receiver.url, deliver(receiver)[0]) == (url, 200)
+
+
+def test_stopping_cuts_a_connection_that_was_accepted_at_that_very_moment(receiver):
+    accepted, closing = threading.Event(), threading.Event()
+    server = receiver._server
+    handler, close = server.RequestHandlerClass, server.server_close
+
+    class Late(handler):
+        """Begins only when the connections have been cut."""
+
+        def setup(self) -> None:
+            accepted.set()
+            closing.wait(CEILING_S)
+            super().setup()
+
+    def close_late() -> None:
+        closing.set()
+        close()
+
+    server.RequestHandlerClass, server.server_close = Late, close_late
+    with socket.create_connection(("127.0.0.1", receiver_port(receiver))):
+        assert accepted.wait(CEILING_S)
+        stopping = threading.Thread(target=receiver.stop)
+        stopping.start()
+        stopping.join(CEILING_S)
+        assert not stopping.is_alive()
 
 
 def test_the_kit_needs_no_pytest():

@@ -230,6 +230,11 @@ class _Server(ThreadingHTTPServer):
         self.take = take
         self.connections: set[socket.socket] = set()
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        # Here and not in the handler's thread, which may not run before all are cut.
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
     def close(self) -> None:
         for each in tuple(self.connections):
             with contextlib.suppress(OSError):
@@ -244,10 +249,6 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: _Server
-
-    def setup(self) -> None:
-        super().setup()
-        self.server.connections.add(self.connection)
 
     def finish(self) -> None:
         self.server.connections.discard(self.connection)
