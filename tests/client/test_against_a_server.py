@@ -235,5 +235,5 @@ def test_a_key_of_its_own_publishes_for_one_account_until_it_is_revoked(connect,
     assert made.id in {each.id for each in listed}
     assert client.revoke_key(made.id) is None
     with pytest.raises(ApiError) as raised:
-        eventually(lambda: shop.publish("a", 1) and None, seconds=10)
+        eventually(lambda: shop.publish("a", 1) and None)
     assert (raised.value.status, raised.value.code) == (401, "unauthenticated")
