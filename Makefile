@@ -7,7 +7,7 @@ PYTHON = $(VENV)/bin/python
 READY = $(VENV)/.ready
 PORT = 8080
 
-.PHONY: help setup run test check bench chaos clean nginx languages
+.PHONY: help setup run test check bench chaos clean nginx languages nftables
 .DEFAULT_GOAL = help
 
 help:
@@ -17,7 +17,8 @@ help:
 	@echo "make check    format, lint, types, fast tests"
 	@echo "make bench    the benchmarks, throughput first"
 	@echo "make chaos    kill real processes under load and count what arrives;"
-	@echo "              ROWS=F05,F07 STORE=postgres|sqlite TRIALS=40 SEED=1 choose, CONTROL=1 plants a bug: must exit 1"
+	@echo "              ROWS=F05,F07 STORE=postgres|sqlite TRIALS=40 SEED=1 choose, CONTROL=1 plants a bug: must exit 1;"
+	@echo "              LONG=1 (PART=L1|L2|L3): the long set, in three parts of an hour or so"
 	@echo "make setup    the virtual environment alone, in $(VENV)"
 	@echo "make clean    remove what the above made; databases stay"
 
@@ -62,6 +63,15 @@ nginx:
 	    >/dev/null || echo "nginx could not be installed; what needs it is skipped" >&2; \
 	else echo "nginx is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
 
+# Packets are lost in one row of the chaos set; likewise.
+nftables:
+	@if command -v nft >/dev/null 2>&1 || [ -x /usr/sbin/nft ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  echo "installing nftables"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends nftables iproute2; } \
+	    >/dev/null || echo "nftables could not be installed; what needs it is left out" >&2; \
+	else echo "nftables is not installed (that takes root and apt-get); what needs it is left out" >&2; fi
+
 # The guides' code is run in the languages it is printed in; likewise.
 languages:
 	@for pair in php:php-cli node:nodejs; do \
@@ -89,9 +99,10 @@ bench: setup
 	done
 
 # make itself exits 2 whatever the exit status of what it runs; with CONTROL=1 that is the good end.
-chaos: setup
-	@$(PYTHON) -m tests.chaos.run $(if $(ROWS),--rows $(ROWS)) $(if $(STORE),--store $(STORE)) \
-	  $(if $(TRIALS),--trials $(TRIALS)) $(if $(SEED),--seed $(SEED)) $(if $(CONTROL),--control)
+chaos: setup nftables
+	@$(PYTHON) -m tests.chaos.whole $(if $(ROWS),--rows $(ROWS)) $(if $(STORE),--store $(STORE)) \
+	  $(if $(TRIALS),--trials $(TRIALS)) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE)) \
+	  $(if $(LONG),--long) $(if $(PART),--part $(PART)) $(if $(CONTROL),--control)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

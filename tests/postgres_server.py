@@ -33,6 +33,7 @@ START_TIMEOUT = 30.0
 ROOM_BYTES = 1 << 30  # a /dev/shm smaller than this (containers have 64 MiB) would fill up
 PREFIX = "hookline-postgres-"
 TEMPLATE = "hookline_template"
+READY = ("ready", "standby")  # what a server that answers says of itself
 GUARDED, GUARDED_PASSWORD = "guarded", "correct horse"  # the one role that needs a password
 
 SETTINGS = {
@@ -51,6 +52,7 @@ SETTINGS = {
 HBA = f"""
 host all {GUARDED} 127.0.0.1/32 scram-sha-256
 host all all 127.0.0.1/32 trust
+host replication all 127.0.0.1/32 trust
 """
 
 
@@ -235,7 +237,7 @@ class PostgresServer:
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(OSError):
                 lines = (self._data / "postmaster.pid").read_text().splitlines()
-                if len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready":
+                if len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() in READY:
                     return True
             time.sleep(0.01)
         self.kill()

@@ -2,7 +2,8 @@
 
 This is `hookline` with a bug planted in it, one of bugs/, named by CHAOS_BUG; without one it is `hookline` as it
 is. Bugs live there and nowhere else: no release holds a line of them. Also here: at SIGUSR1 a running process
-reads failpoints from the file that CHAOS_ARM names, so that the one that is to die can be chosen while it works.
+reads failpoints from the file that CHAOS_ARM names, so that the one that is to die can be chosen while it works;
+and what instruments.py has.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from hookline import failpoints
 from hookline.cli import main
+from tests.chaos import instruments
 from tests.chaos.registry import bugs
 
 
@@ -21,6 +23,7 @@ def _arm(*_: object) -> None:
 if __name__ == "__main__":
     if os.environ.get("CHAOS_ARM"):
         signal.signal(signal.SIGUSR1, _arm)
+        instruments.install()
     if bug := os.environ.get("CHAOS_BUG"):
         bugs()[bug]()
     main()

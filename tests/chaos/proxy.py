@@ -25,6 +25,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._forgotten = 0  # connections of an earlier generation never pass anything again
         self._refuses = False
+        self._delay = 0.0
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.port = self._do(self._listen())
@@ -36,6 +37,16 @@ class Proxy:
     def heal(self, *, forgets: bool) -> None:
         """New connections pass; so do the old ones, unless the network has forgotten them."""
         self._do(self._heal(forgets))
+
+    def slow(self, seconds: float) -> None:
+        """Whatever passes from now on takes this long, each way."""
+        self._delay = seconds
+
+    def aim(self, target: int) -> None:
+        """Connections go to this port from now on; those there are break."""
+        self._target = target
+        self._do(self._cut(True))
+        self._do(self._heal(False))
 
     def close(self) -> None:
         """End everything."""
@@ -104,6 +115,8 @@ class Proxy:
             await self._flow.wait()
             if generation < self._forgotten:
                 continue  # read, so that the other end notices nothing
+            if self._delay:
+                await asyncio.sleep(self._delay)  # one packet after the other, as on a slow line
             sink.write(chunk)
             await sink.drain()
         with contextlib.suppress(OSError):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tests.chaos.row import Row
+    from tests.chaos.study import Study
 
 HERE = Path(__file__).parent
 
@@ -26,6 +27,11 @@ HERE = Path(__file__).parent
 def rows() -> "dict[str, Row]":
     """Every row by its name, in the matrix's order."""
     return _gather("rows", "ROWS")
+
+
+def studies() -> "dict[str, Study]":
+    """Every row that measures, likewise: see study.py."""
+    return _gather("studies", "ROWS")
 
 
 def bugs() -> dict[str, Callable[[], None]]:

@@ -122,7 +122,7 @@ class System:
     ) -> None:
         self._end()
 
-    def _start(self) -> None:
+    def _start_database(self) -> None:
         if self._is_postgres:
             found = installations()
             if not found:
@@ -134,6 +134,9 @@ class System:
                 self.proxy = Proxy(self.server.port)
                 self.worker_url = self.url.replace(f":{self.server.port}/", f":{self.proxy.port}/")
         self.database = Database(self.url)
+
+    def _start(self) -> None:
+        self._start_database()
         secret = "whsec_" + base64.b64encode(self.rng.randbytes(32)).decode()
         self._receiver = self._helper("receiver.py", self._receipts, secret, str(self.scene.slowest_s))
         receiver_port = int(_line(self._receiver))

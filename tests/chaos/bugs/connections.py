@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partialmethod
+from typing import Any
 
 from hookline.store.postgres import session as postgres_session
 from hookline.store.postgres.store import PostgresStore
@@ -18,7 +19,21 @@ def wait_for_ever() -> None:
     PostgresStore.__init__ = partialmethod(PostgresStore.__init__, call_timeout=None)  # type: ignore[method-assign]
 
 
+def share_one_session() -> None:
+    """Everything a process asks of the database goes through one session, one thing after the other."""
+    make = PostgresStore.__init__
+
+    def shared(self: Any, *arguments: Any, **named: Any) -> None:
+        make(self, *arguments, **named)
+        for role in ("_settle", "_lanes", "_loads", "_pulse", "_desk", "_lists", "_prune"):
+            setattr(self, role, self._accept)
+        self._links = (self._accept,)
+
+    PostgresStore.__init__ = shared  # type: ignore[method-assign]
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "commit-unflushed": commit_unflushed,
     "wait-for-ever": wait_for_ever,
+    "one-pool-for-all": share_one_session,
 }

@@ -1,0 +1,71 @@
+"""What if the care were missing that only large numbers ask for?"""
+
+from collections.abc import Callable
+from typing import Any
+
+from hookline.pipeline import dispatch, lane
+from hookline.store.contract import Want
+from hookline.store.postgres import store as postgres_store
+from hookline.store.sqlite import sql as sqlite_sql
+
+
+def read_from_the_beginning() -> None:
+    """A lane's rows are looked for from its first one on, as if nothing were known of how far it was read.
+
+    Beside an index of all rows instead of the pending ones (the row makes it, on SQLite it is in the statement).
+    """
+    want = lane.Lane.want
+
+    def floorless(self: Any, room: int, *, at: float) -> Want:
+        asked = want(self, room, at=at)
+        return Want(asked.endpoint_id, asked.ready, asked.timed)
+
+    lane.Lane.want = floorless  # type: ignore[method-assign]
+    pending = "n.state = 'pending' AND n.queue = 'ready'"
+    if pending not in sqlite_sql.LOAD:
+        raise SystemExit("the statement to be broken has changed: bugs/scale.py must follow")
+    # The index of pending rows is not used for an expression: the one of all of an endpoint's rows is.
+    sqlite_sql.LOAD = sqlite_sql.LOAD.replace(
+        pending, "n.state || '' = 'pending' AND n.queue || '' = 'ready'"
+    )
+
+
+def let_all_out_at_once() -> None:
+    """A lane whose circuit has just closed sends as much as it ever did."""
+    landed = lane.Lane.landed
+
+    def rampless(self: Any, outcome: Any, **named: Any) -> None:
+        landed(self, outcome, **named)
+        self.window = self.cap
+
+    lane.Lane.landed = rampless  # type: ignore[method-assign]
+
+
+def serve_first_come_first() -> None:
+    """Whoever stands first in line stays there for as long as it has something to send."""
+    stand = dispatch.Dispatcher._stand_in_line
+
+    def stay(self: Any, each: Any) -> None:
+        was_queued = each.queued
+        stand(self, each)
+        if not was_queued and each.sends:
+            line = self._lines[each.health]
+            line.remove(each)
+            line.appendleft(each)
+
+    dispatch.Dispatcher._stand_in_line = stay  # type: ignore[method-assign]
+    dispatch.Dispatcher._has_share = lambda self, health: True  # type: ignore[method-assign]
+
+
+def keep_all_payloads() -> None:
+    """Whatever a lane has room for is read with its payload, however large, and there is room for everything."""
+    postgres_store.INLINE_PAYLOAD_BYTES = 1 << 30
+    lane.Buffers.room = lambda self, health: 1 << 30  # type: ignore[method-assign]
+
+
+BUGS: dict[str, Callable[[], None]] = {
+    "read-from-the-beginning": read_from_the_beginning,
+    "no-ramp": let_all_out_at_once,
+    "keep-all-payloads": keep_all_payloads,
+    "first-come-first": serve_first_come_first,
+}

@@ -1,0 +1,117 @@
+"""What else can a hookline of these runs do that none outside can?
+
+Stall or run out of memory at a failpoint, die at a step of its migrations, count its tasks at SIGUSR2, and write down
+how long the store took.
+Switched on by variables, all of them off in hookline as it is.
+"""
+
+import asyncio
+import itertools
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hookline import failpoints
+from hookline.store.postgres import schema as postgres_schema
+from hookline.store.postgres.store import PostgresStore
+from hookline.store.sqlite import migrating as sqlite_migrating
+from hookline.store.sqlite.store import SqliteStore
+
+STALL_S = 2.0
+VERBS = ("take", "load", "settle", "accept")
+
+
+def install() -> None:
+    """Do what the variables say."""
+    failpoints._ACTIONS["stall"] = stall
+    failpoints._ACTIONS["hog"] = hog
+    signal.signal(signal.SIGUSR2, _count_tasks)
+    if os.environ.get("CHAOS_TIMES"):
+        times = Path(os.environ["CHAOS_ARM"]).with_suffix(".times")
+        for store in (PostgresStore, SqliteStore):
+            for verb in VERBS:
+                _time(store, verb, times)
+    if step := os.environ.get("CHAOS_MIGRATION_STEP"):
+        _die_at_step(int(step))
+
+
+def _count_tasks(*_: object) -> None:
+    """At SIGUSR2: write down how many tasks there are."""
+    Path(os.environ["CHAOS_ARM"]).with_suffix(".tasks").write_text(f"{len(asyncio.all_tasks())}\n")
+
+
+def stall() -> None:
+    """Keep the event loop, as work that nobody put into a thread would."""
+    end = time.monotonic() + STALL_S
+    while time.monotonic() < end:
+        pass
+    print("chaos.stalled", file=sys.stderr, flush=True)
+
+
+def hog() -> None:
+    """Ask for memory until the kernel has had enough."""
+    kept = []
+    while True:
+        kept.append(bytearray(os.urandom(4096) * 256))
+
+
+def _time(store: type, verb: str, file: Path) -> None:
+    plain: Callable[..., Any] = getattr(store, verb)
+    out = file.open("a", buffering=1)
+
+    async def timed(self: Any, *arguments: Any, **named: Any) -> Any:
+        at, began = time.time(), time.monotonic()
+        try:
+            return await plain(self, *arguments, **named)
+        finally:
+            out.write(f"{verb} {at:.6f} {time.monotonic() - began:.6f}\n")
+
+    setattr(store, verb, timed)
+
+
+def _die_at_step(last: int) -> None:
+    """Be killed before this step of the migrations: a statement of SQLite's, a call to PostgreSQL."""
+    steps = itertools.count(1)
+
+    def step() -> None:
+        if next(steps) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    statements = sqlite_migrating._statements
+
+    def counted(script: str) -> Iterator[str]:
+        for statement in statements(script):
+            step()
+            yield statement
+        step()  # all is done but the record
+
+    sqlite_migrating._statements = counted
+    plain = postgres_schema.bring_up_to_date
+
+    async def watched(connection: Any) -> list[str]:
+        return await plain(_Watched(connection, step))
+
+    import hookline.store.postgres.store as store
+
+    store.bring_up_to_date = watched
+
+
+class _Watched:
+    """A connection that counts what it is asked to execute."""
+
+    def __init__(self, connection: Any, step: Callable[[], None]) -> None:
+        self._connection = connection
+        self._step = step
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def execute(self, *arguments: Any) -> Any:
+        self._step()
+        done = await self._connection.execute(*arguments)
+        self._step()
+        return done

@@ -1,0 +1,78 @@
+"""What is lost when the kernel kills a worker for its memory, and how much does one need?"""
+
+import signal
+import time
+from collections.abc import Callable
+
+from tests.chaos import memory
+from tests.chaos.memory import MemoryGroup
+from tests.chaos.row import POSTGRES
+from tests.chaos.scene import IN_FLIGHT, TAKEOVER_S
+from tests.chaos.stage import Stage
+from tests.chaos.study import Study
+from tests.chaos.system import wait_for
+
+LANES = 10
+BIG = b'{"filling":"' + b"x" * (256 << 10) + b'"}'
+LATENCY_S = 0.3
+ROOM_BYTES = 64 << 20  # above what the worker has when it begins to run out
+MOST_MB = 250.0
+
+
+def run_out_of_memory(stage: Stage) -> None:
+    """F18: with large payloads under way; then another carries on."""
+    count = stage.size(1_200, 1_200)
+    catcher = stage.catcher()
+    catcher.answer(latency=LATENCY_S)
+    stage.start()
+    lanes = [stage.endpoint(catcher.url(f"/{n}"), f"big.t{n}", max_in_flight=100) for n in range(LANES)]
+    sent = stage.seed(lanes, count, payload=BIG)
+    victim = stage.worker()
+    stage.workers.append(victim)
+    group = MemoryGroup(f"hookline-chaos-{victim.child.pid}")
+    try:
+        rss = _watch(stage, catcher_count=lambda: len(catcher.arrivals()), until=count // 2)
+        group.add(victim.child.pid)
+        group.limit(ROOM_BYTES)
+        victim.arm("answer.after=hog@5")
+        status = victim.child.wait(60)
+    finally:
+        stage.workers[0].kill()
+        group.close()
+    died = time.time()
+    stage.at_least("killed_by_the_kernel", status == -signal.SIGKILL, 1)
+    stage.at_most("rss_mb", max(rss), MOST_MB)
+    stage.workers = [stage.worker()]
+    up = time.time()
+    stage.drained(60)
+    arrivals = catcher.arrivals()
+    arrived = {each.id for each in arrivals}
+    stage.at_most("lost", len(set(sent) - arrived), 0)
+    stage.at_most("duplicates", len(arrivals) - len(arrived), IN_FLIGHT)
+    again = [each.began for each in arrivals if each.began > died]
+    stage.at_most("redelivered_s", min(again) - up if again else 0.0, TAKEOVER_S + 2, is_time=True)
+
+
+def _watch(stage: Stage, *, catcher_count: Callable[[], int], until: int) -> list[float]:
+    """The worker's memory while it works, until so many have arrived."""
+    seen: list[float] = []
+
+    def look() -> bool:
+        seen.append(stage.rss_mb(stage.workers[0]))
+        return catcher_count() >= until
+
+    wait_for(look, "half of them", 60)
+    return seen
+
+
+ROWS = {
+    "F18": Study(
+        "the kernel kills a worker for its memory",
+        POSTGRES,
+        5,
+        "keep-all-payloads",
+        "rss_mb",
+        run_out_of_memory,
+        missing=memory.missing,
+    )
+}

@@ -1,0 +1,28 @@
+"""What is a row of the fault matrix that measures, beside counting what was lost?
+
+`Row` puts one running system through many faults and asks the ledgers. A study has a stage of its own for every
+trial, sets up there what it needs, and holds what it measured against the matrix's figures.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.chaos.stage import Stage
+
+
+def _nothing() -> str:
+    return ""
+
+
+class Study(NamedTuple):
+    """One row; `trial` sets up, does the harm, measures, and tells the stage what it found."""
+
+    fault: str
+    stores: tuple[str, ...]
+    trials: int  # 0: in the long set only, unless it is asked for by its name
+    bug: str  # planted by CONTROL=1; none: the matrix names no control
+    shows: str  # the figure that the bug must spoil
+    trial: Callable[[Stage], None]
+    missing: Callable[[], str] = _nothing  # what the row needs and this machine lacks
+    own_network: bool = False  # packets are dropped: nothing of it may be anybody else's
+    seconds: float = 300.0  # a trial that takes longer is broken
