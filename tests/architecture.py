@@ -22,6 +22,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         "accounts",
         "dead_letters",
         "event_types",
+        "figures",
         "keyring",
         "keys",
         "policies",

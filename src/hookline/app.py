@@ -20,6 +20,7 @@ from hookline.desk import Desk
 from hookline.endpoints import EndpointPatch, read_fields
 from hookline.errors import ConfigError, Invalid
 from hookline.event_types import EventTypes
+from hookline.figures import Figures
 from hookline.ids import Ids, read, show
 from hookline.keyring import Keyring
 from hookline.keys import KeyDesk
@@ -123,6 +124,7 @@ class Hookline:
         self.secret = secrets.token_bytes(32)  # until the start: then the one that all processes share
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
+        self.figures = Figures(self.store, self.clock)
         self.reports = Reports(self.store, self.worker, default_retry=settings.retry)
         # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"

@@ -58,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_delivered_days: int = 30  # cancelled ones too; 0: for ever
     keep_dead_days: int = 90  # likewise
     open_docs: bool = False  # /openapi.json and /docs are answered without a key
+    open_metrics: bool = False  # /metrics likewise
     contact: str | None = None  # told to receivers in the User-Agent: where to ask about these requests
     url: str = "http://127.0.0.1:8080"  # of the server that client commands speak to
 
@@ -254,6 +255,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "keep_delivered_days": _days,
     "keep_dead_days": _days,
     "open_docs": _flag,
+    "open_metrics": _flag,
     "contact": _contact,
     "url": _url,
 }

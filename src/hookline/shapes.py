@@ -262,3 +262,16 @@ class AlertReport(msgspec.Struct, kw_only=True):
     value: float | None
     threshold: float | None
     message: str
+
+
+class ConservationReport(msgspec.Struct, kw_only=True):
+    """Where all deliveries are that were ever accepted: `accepted` is the sum of the others."""
+
+    account: Annotated[str | None, msgspec.Meta(description="null: all of them")]
+    accepted: int
+    pending: int
+    delivered: int
+    dead: int
+    cancelled: int
+    pruned: Annotated[int, msgspec.Meta(description="deleted because they were finished and old")]
+    as_of: Moment

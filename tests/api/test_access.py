@@ -73,6 +73,8 @@ CALLS = {
     "GET /docs": ("read", ALIKE),
     f"GET /docs/{VIEWER}": ("read", ALIKE),
     "GET /v1/workers": ("read", REFUSED),
+    "GET /v1/conservation": ("read", MINDED),
+    "GET /metrics": ("read", REFUSED),
     "GET /v1/keys": ("admin", REFUSED),
     "POST /v1/keys": ("admin", REFUSED),
     "GET /v1/keys/{key_id}": ("admin", REFUSED),

@@ -102,6 +102,7 @@ CALLS = [
     (lambda c: c.health(), "GET /v1/health", SAFE),
     (lambda c: c.alerts(), "GET /v1/alerts", SAFE),
     (lambda c: c.workers(), "GET /v1/workers", SAFE),
+    (lambda c: c.conservation(account="acme"), "GET /v1/conservation?account=acme", SAFE),
     (lambda c: c.event_types(), "GET /v1/event-types", SAFE),
     (lambda c: c.event_type("order.paid"), "GET /v1/event-types/order.paid", SAFE),
     (lambda c: c.put_event_type("order.paid", schema={}), "PUT /v1/event-types/order.paid", SAFE),

@@ -2,6 +2,7 @@
 
 from hookline.api.accounts import AccountCalls
 from hookline.api.calls import Pages
+from hookline.api.conservation import ConservationCalls
 from hookline.api.cursor import Cursors
 from hookline.api.dead_letters import DeadLetterCalls
 from hookline.api.deliveries import DeliveryCalls
@@ -11,6 +12,7 @@ from hookline.api.event_types import EventTypeCalls
 from hookline.api.events import EventCalls
 from hookline.api.jobs import JobCalls
 from hookline.api.keys import KeyCalls
+from hookline.api.metrics import MetricCalls
 from hookline.api.probes import ProbeCalls
 from hookline.api.secrets import SecretCalls
 from hookline.api.table import Call
@@ -39,7 +41,9 @@ def table(hookline: Hookline) -> list[Call]:
         JobCalls(hookline, pages, kind=JobKind.DISCARD),
         KeyCalls(hookline, pages),
         WorkerCalls(hookline, pages),
+        ConservationCalls(hookline),
         ProbeCalls(hookline),
+        MetricCalls(hookline),
     )
     calls = [call for noun in nouns for call in noun.table()]
     return [*calls, *DocCalls(hookline.settings, calls).table()]

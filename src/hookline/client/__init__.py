@@ -16,7 +16,17 @@ from hookline.client.answers import (
 )
 from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
-from hookline.client.overview import Account, Alert, Analysis, EventType, Health, Key, Stats, Worker
+from hookline.client.overview import (
+    Account,
+    Alert,
+    Analysis,
+    Conservation,
+    EventType,
+    Health,
+    Key,
+    Stats,
+    Worker,
+)
 from hookline.client.publishing import NewEvent
 
 __all__ = [
@@ -27,6 +37,7 @@ __all__ = [
     "Attempt",
     "Circuit",
     "ClientError",
+    "Conservation",
     "Delivery",
     "Endpoint",
     "Event",

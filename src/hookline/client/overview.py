@@ -46,6 +46,19 @@ class Analysis(Answer, frozen=True, kw_only=True):
     data: list[Pattern]
 
 
+class Conservation(Answer, frozen=True, kw_only=True):
+    """Where all deliveries are that were ever accepted: `accepted` is the sum of the others."""
+
+    accepted: int
+    pending: int
+    delivered: int
+    dead: int
+    cancelled: int
+    pruned: int
+    as_of: datetime
+    account: str | None = None
+
+
 class Health(Answer, frozen=True, kw_only=True):
     """How the whole installation is doing; counts may be 5 seconds old (`as_of`)."""
 

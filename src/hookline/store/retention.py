@@ -1,4 +1,4 @@
-"""What must a store be able to take away, and to say about what it took?
+"""What must a store be able to take away?
 
 A part of the contract: see `store.contract` for what holds for every verb. The walk goes along the events' ids, which
 begin with the time they were made: it needs no index of its own, so that publishing and settling pay nothing for it.
@@ -24,21 +24,6 @@ class Pruned(msgspec.Struct, frozen=True):
     is_last: bool = True  # there is nothing further on
 
 
-class Conservation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where all deliveries are that were ever accepted."""
-
-    pending: int = 0
-    delivered: int = 0
-    dead: int = 0
-    cancelled: int = 0
-    pruned: int = 0
-
-    @property
-    def accepted(self) -> int:
-        """Publishing keeps no count of its own: it would be one more row to write for every event."""
-        return self.pending + self.delivered + self.dead + self.cancelled + self.pruned
-
-
 class RetentionStore(Protocol):
     """The verbs about what is kept for how long."""
 
@@ -61,9 +46,6 @@ class RetentionStore(Protocol):
 
     async def take_prune_turn(self, *, every: float, now: float) -> bool:
         """Is it time to prune, and nobody else at it? Then the next turn is in `every` seconds."""
-
-    async def conservation(self, *, account: str | None = None) -> Conservation:
-        """Where all deliveries are, of one account or of all, in one snapshot."""
 
 
 class Looked(msgspec.Struct, frozen=True, gc=False):

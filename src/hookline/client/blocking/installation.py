@@ -6,7 +6,7 @@ from typing import Any
 from hookline.client import call as calls
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
-from hookline.client.overview import Account, Alert, EventType, Health, Key, Worker
+from hookline.client.overview import Account, Alert, Conservation, EventType, Health, Key, Worker
 
 
 class InstallationCalls(Sends):
@@ -15,6 +15,10 @@ class InstallationCalls(Sends):
     def health(self) -> Health:
         """How the whole installation is doing."""
         return self.send(calls.get("/v1/health", Health))
+
+    def conservation(self, *, account: str | None = None) -> Conservation:
+        """Where all deliveries are that were ever accepted, of one account or of all."""
+        return self.send(calls.get("/v1/conservation", Conservation, account=account))
 
     def alerts(self) -> Listing[Alert]:
         """What an operator should look at."""

@@ -13,7 +13,6 @@ from hookline.store.postgres.links import Connection, Links
 from hookline.store.retention import (
     BEFORE_ALL,
     Batch,
-    Conservation,
     Looked,
     Pruned,
     batch_of,
@@ -62,21 +61,12 @@ SET deliveries = pruned.deliveries + excluded.deliveries, events = pruned.events
 TAKE_PRUNE_TURN = """
 UPDATE prune_turn SET next_at = to_timestamp($1::float8 + $2) WHERE next_at <= to_timestamp($1) RETURNING true
 """
-CONSERVATION = """
-SELECT state, count(*) AS n FROM deliveries GROUP BY state
-UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned
-"""
-CONSERVATION_OF_ACCOUNT = """
-SELECT d.state, count(*) AS n FROM deliveries d JOIN events e ON e.id = event_of(d.id) WHERE e.account = $1 GROUP BY d.state
-UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned WHERE account = $1
-"""
 
 
 class PostgresRetention:
     """The contract's verbs about what is kept for how long."""
 
     _prune: Links
-    _desk: Links
 
     async def prune(
         self,
@@ -99,14 +89,6 @@ class PostgresRetention:
     async def take_prune_turn(self, *, every: float, now: float) -> bool:
         """See the contract."""
         return bool(await self._prune.fetch(TAKE_PRUNE_TURN, now, every))
-
-    async def conservation(self, *, account: str | None = None) -> Conservation:
-        """See the contract."""
-        if account is None:
-            found = await self._desk.fetch(CONSERVATION)
-        else:
-            found = await self._desk.fetch(CONSERVATION_OF_ACCOUNT, account)
-        return Conservation(**{row["state"]: row["n"] for row in found})
 
 
 async def _step(

@@ -43,6 +43,7 @@ DESK = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for
 # are older than they are), or in evenly spread ones, would gather and sort them all.
 _READING_ALL_FIRST = ("sort", "bitmapscan", "seqscan", "mergejoin", "hashjoin")
 LISTS = DESK | {f"enable_{way}": "off" for way in _READING_ALL_FIRST}
+COUNTS = DESK | {"statement_timeout": "60s"}
 SLOW = {
     "statement_timeout": "0",
     "lock_timeout": "0",

@@ -46,6 +46,7 @@ from hookline.store.postgres import jobs, lists, operators, rows, session, sql
 from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
 from hookline.store.postgres.faults import translated
+from hookline.store.postgres.figures import PostgresFigures
 from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
@@ -56,11 +57,14 @@ CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s nobody may h
 LOAD_SESSIONS = 2  # large payloads are read beside the loader
 DESK_SESSIONS = 3  # for the API's reads and operators' writes
 LIST_SESSIONS = 2
+COUNT_TIMEOUT = 65.0  # likewise above the server's (session.COUNTS): many millions take their time
 
 _BEFORE_ALL = EndpointId(bytes(16))
 
 
-class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, PostgresKeys, PostgresRetention):
+class PostgresStore(
+    PostgresDescribed, PostgresEvents, PostgresFigures, PostgresInstallation, PostgresKeys, PostgresRetention
+):
     """The contract's verbs, for any number of processes on one database.
 
     `unsafe` uses a server that does not flush its commits: for showing what is lost then, never for service.
@@ -72,9 +76,11 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
         self._url = url
         self._unsafe = unsafe
 
-        def links(role: str, settings: dict[str, str], *, size: int = 1) -> Links:
+        def links(
+            role: str, settings: dict[str, str], *, size: int = 1, timeout: float = call_timeout
+        ) -> Links:
             connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe)
-            return Links(connect, size=size, call_timeout=call_timeout)
+            return Links(connect, size=size, call_timeout=timeout)
 
         self._accept = links("accept", session.HOT)
         self._settle = links("settle", session.HOT)
@@ -84,6 +90,7 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
         self._desk = links("desk", session.DESK, size=DESK_SESSIONS)
         self._lists = links("lists", session.LISTS, size=LIST_SESSIONS)
         self._prune = links("prune", session.HOT)
+        self._figures = links("figures", session.COUNTS, timeout=COUNT_TIMEOUT)
         self._links = (
             self._accept,
             self._settle,
@@ -93,6 +100,7 @@ class PostgresStore(PostgresDescribed, PostgresEvents, PostgresInstallation, Pos
             self._desk,
             self._lists,
             self._prune,
+            self._figures,
         )
 
     # life

@@ -13,7 +13,6 @@ from hookline.model import EventId
 from hookline.store.retention import (
     BEFORE_ALL,
     Batch,
-    Conservation,
     Looked,
     Pruned,
     batch_of,
@@ -21,7 +20,7 @@ from hookline.store.retention import (
 )
 from hookline.store.sqlite.keys import Connected
 from hookline.store.sqlite.rows import packed
-from hookline.store.sqlite.sql import EVENT_OF_DELIVERY, PIECES
+from hookline.store.sqlite.sql import PIECES
 
 _IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < :done_before
               OR d.state = 'dead' AND d.done_at < :dead_before)"""
@@ -62,14 +61,6 @@ INSERT INTO pruned (account, deliveries, events) VALUES (:account, :deliveries, 
 ON CONFLICT (account) DO UPDATE SET deliveries = deliveries + excluded.deliveries, events = events + excluded.events
 """
 TAKE_PRUNE_TURN = "UPDATE prune_turn SET next_at = :now + :every WHERE next_at <= :now"
-CONSERVATION = """
-SELECT state, count(*) FROM deliveries GROUP BY state
-UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0) FROM pruned
-"""
-CONSERVATION_OF_ACCOUNT = f"""
-SELECT d.state, count(*) FROM deliveries d {EVENT_OF_DELIVERY} WHERE e.account = :account GROUP BY d.state
-UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0) FROM pruned WHERE account = :account
-"""
 
 _ABOVE_ALL = b"\xff" * 17
 
@@ -102,10 +93,6 @@ class SqliteRetention:
         """Is it time to prune, and nobody else at it?"""
         return await self._write(partial(_take_turn, every=every, now=now))
 
-    async def conservation(self: Connected, *, account: str | None = None) -> Conservation:
-        """Where all deliveries are, of one account or of all, in one snapshot."""
-        return await self._read(partial(_conservation, account=account))
-
 
 def _look(
     connection: sqlite3.Connection, *, ages: dict[str, float], after: EventId, end: EventId, limit: int
@@ -137,8 +124,3 @@ def _delete(
 
 def _take_turn(connection: sqlite3.Connection, *, every: float, now: float) -> bool:
     return connection.execute(TAKE_PRUNE_TURN, {"every": every, "now": now}).rowcount == 1
-
-
-def _conservation(connection: sqlite3.Connection, *, account: str | None) -> Conservation:
-    statement = CONSERVATION if account is None else CONSERVATION_OF_ACCOUNT
-    return Conservation(**dict(connection.execute(statement, {"account": account}).fetchall()))

@@ -51,6 +51,7 @@ from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.described import SqliteDescribed
 from hookline.store.sqlite.events import SqliteEvents
 from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.figures import SqliteFigures
 from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lock import ServingLock
@@ -62,7 +63,9 @@ from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_togeth
 T = TypeVar("T")
 
 
-class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys, SqliteRetention):
+class SqliteStore(
+    SqliteDescribed, SqliteEvents, SqliteFigures, SqliteInstallation, SqliteKeys, SqliteRetention
+):
     """The store in one file."""
 
     exclusive = True  # one process serves a file
@@ -82,6 +85,7 @@ class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys,
         self._writer: Executor | None = None
         self._loader: Executor | None = None
         self._lister: Executor | None = None
+        self._counter: Executor | None = None  # made when somebody asks
         self._version: int | None = None  # of other connections' writes, at the last pulse
 
     def __repr__(self) -> str:
@@ -126,7 +130,7 @@ class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys,
     async def close(self) -> None:
         """Finish what was handed in and let go of every connection."""
         # The writer goes last: the last connection to close folds the log into the file.
-        for executor in (self._lister, self._loader, self._writer):
+        for executor in (self._counter, self._lister, self._loader, self._writer):
             if executor is not None:
                 await executor.stop()
         self._lock.release()
@@ -145,6 +149,13 @@ class SqliteStore(SqliteDescribed, SqliteEvents, SqliteInstallation, SqliteKeys,
         if self._lister is None:
             raise StoreUnavailable("The store is not open.")
         return await self._lister.run(work)
+
+    async def _count(self, work: Work[T]) -> T:
+        if self._lister is None:
+            raise StoreUnavailable("The store is not open.")
+        if self._counter is None:
+            self._counter = (self._executor or Threaded)(connect(self._path), run_each)
+        return await self._counter.run(work)
 
     # accepting
 

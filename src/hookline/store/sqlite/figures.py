@@ -1,0 +1,80 @@
+"""How is counted in an SQLite file?
+
+From the indexes alone, on a connection of its own: a count of many millions must not hold up the lists.
+"""
+
+import sqlite3
+from functools import partial
+from typing import Protocol, TypeVar
+
+from hookline.store.figures import Conservation
+from hookline.store.sqlite.reading import counts
+from hookline.store.sqlite.sql import EVENT_OF_DELIVERY
+from hookline.store.sqlite.writer import Work
+
+T = TypeVar("T")
+
+PRUNED = "SELECT coalesce(sum(deliveries), 0) FROM pruned WHERE :account IS NULL OR account = :account"
+# Mostly there is one account: then its deliveries are all there are, and nobody need look at each one's event.
+ONLY_ACCOUNT = (
+    "SELECT (SELECT min(account) FROM events) IS :account AND (SELECT max(account) FROM events) IS :account"
+)
+CONSERVATION_OF_ACCOUNT = f"""
+SELECT d.state, count(*) FROM deliveries d {EVENT_OF_DELIVERY} WHERE e.account = :account GROUP BY d.state
+"""
+
+# From one lane with pending rows to the next, along the index: the lanes count, not their rows.
+_OLDEST = """
+  SELECT 1, endpoint_id, due_at FROM deliveries WHERE seq = (
+    SELECT n.seq FROM deliveries n INDEXED BY deliveries_{queue}
+    WHERE n.state = 'pending' AND n.queue = '{queue}' ORDER BY n.endpoint_id, n.{first} LIMIT 1)
+  UNION ALL
+  SELECT 1, d.endpoint_id, d.due_at FROM {queue} CROSS JOIN deliveries d ON d.seq = (
+    SELECT n.seq FROM deliveries n INDEXED BY deliveries_{queue}
+    WHERE n.state = 'pending' AND n.queue = '{queue}' AND n.endpoint_id > {queue}.endpoint_id
+    ORDER BY n.endpoint_id, n.{first} LIMIT 1)"""
+OLDEST_DUE = f"""
+WITH RECURSIVE ready (n, endpoint_id, due_at) AS ({_OLDEST.format(queue="ready", first="seq")}),
+timed (n, endpoint_id, due_at) AS ({_OLDEST.format(queue="timed", first="due_at")})
+SELECT min(w.due_at) FROM (SELECT * FROM ready UNION ALL SELECT * FROM timed) w
+CROSS JOIN lanes l ON l.endpoint_id = w.endpoint_id
+WHERE w.due_at <= :now AND l.paused = 0 AND l.hold_until <= :now
+"""
+
+
+class Counting(Protocol):
+    """A store that has a connection for what takes long."""
+
+    async def _count(self, work: Work[T]) -> T: ...
+
+
+class SqliteFigures:
+    """The contract's verbs that count."""
+
+    async def conservation(self: Counting, *, account: str | None = None) -> Conservation:
+        """Where all deliveries are, of one account or of all, in one snapshot."""
+        return await self._count(partial(_conservation, account=account))
+
+    async def oldest_due(self: Counting, *, now: float) -> float | None:
+        """When the delivery became due that has waited longest; None: none is waiting."""
+        return await self._count(partial(_oldest_due, now=now))
+
+
+def _conservation(connection: sqlite3.Connection, *, account: str | None) -> Conservation:
+    connection.execute("BEGIN")  # one snapshot
+    try:
+        (pruned,) = connection.execute(PRUNED, {"account": account}).fetchone()
+        (is_only,) = connection.execute(ONLY_ACCOUNT, {"account": account}).fetchone()
+        if account is None or is_only:
+            found = {state.value: number for state, number in counts(connection).items()}
+        else:
+            found = dict(connection.execute(CONSERVATION_OF_ACCOUNT, {"account": account}).fetchall())
+        return Conservation(**found, pruned=pruned)
+    finally:
+        connection.execute("COMMIT")
+
+
+def _oldest_due(connection: sqlite3.Connection, *, now: float) -> float | None:
+    due: float | None
+    (due,) = connection.execute(OLDEST_DUE, {"now": now}).fetchone()
+    return due
