@@ -6,6 +6,8 @@ written into headers, ids and logs; the monotonic clock measures. This is the on
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 # CLOCK_BOOTTIME goes on while the machine sleeps: a worker that wakes from a suspended machine must see
@@ -39,18 +41,17 @@ class SystemClock:
     """The real clocks; the store's time is its last reading carried on by the monotonic clock."""
 
     def __init__(self) -> None:
+        # Read many times for every delivery: the clocks themselves, with no call of ours around them.
+        self.wall: Callable[[], float] = time.time
+        self.monotonic: Callable[[], float] = (
+            time.monotonic if _BOOT is None else partial(time.clock_gettime, _BOOT)
+        )
         self._offset = time.time() - self.monotonic()
 
     def now(self) -> float:
         # Whole microseconds, as PostgreSQL keeps them: a time reads the same before it is stored and after.
         # (By whole numbers: `round` to six places costs ten times as much, and this is called for every delivery.)
         return int((self.monotonic() + self._offset) * 1e6) / 1e6
-
-    def wall(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

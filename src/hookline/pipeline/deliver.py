@@ -20,7 +20,7 @@ from hookline.model import Attempt, ErrorKind, Outcome, State
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.outlet import Outlet
 from hookline.pipeline.sender.contract import Answer, Sender
-from hookline.rules.outcome import classify
+from hookline.rules.outcome import classify, is_accepted
 from hookline.rules.redirect import next_url
 from hookline.rules.retry_after import asked_wait
 from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
@@ -197,11 +197,12 @@ class Deliverer:
             failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
             settlement = self._settlement(flight, failed, with_evidence=False)
         self.under_way.discard(delivery.id)
+        attempt = settlement.attempt
         try:
             lane.landed(
-                settlement.attempt.outcome,
-                duration=settlement.attempt.duration,
-                asked=self._asked(answer),
+                attempt.outcome,
+                duration=attempt.duration,
+                asked=None if attempt.outcome is Outcome.ACCEPTED else self._asked(answer),
                 was_probe=flight.is_probe,
             )
         except Exception:  # what the lane makes of it must not keep the delivery from being settled
@@ -220,6 +221,24 @@ class Deliverer:
 
     def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery
+        if answer.error is None and is_accepted(answer.status) and not flight.hops:
+            # The way of nearly every attempt: there is nothing to decide.
+            attempt = Attempt(
+                id=self._ids.attempt(),
+                delivery_id=delivery.id,
+                number=flight.number,
+                replays=delivery.replays,
+                at=flight.started_at,
+                outcome=Outcome.ACCEPTED,
+                duration=answer.duration,
+                status=answer.status,
+                timings=answer.timings,
+                response_body=answer.body,
+                response_truncated=answer.truncated,
+            )
+            return Settlement(
+                attempt, delivery.endpoint_id, flight.lane.epoch, State.DELIVERED, delivery.due_at
+            )
         asked = self._asked(answer)
         outcome, kind = classify(
             answer.status, answer.error, asks_to_wait=asked is not None, retried=flight.outlet.retried

@@ -85,16 +85,14 @@ class Dispatcher:
     def _send_all(self, lane: Lane) -> None:
         """The way of nearly every delivery: nobody waits, so there is no turn to keep."""
         self._pumping = True
+        more = True
         try:
-            while self.in_flight < self.slots and self._has_share(lane.health):
-                if not self._may_send():
-                    break
+            while more and self.in_flight < self.slots and self._has_share(lane.health) and self._may_send():
                 self._send_one(lane)
-                if not lane.can_send():
-                    break
+                more = lane.can_send()
         finally:
             self._pumping = False
-        if lane.can_send():
+        if more:
             self._stand_in_line(lane)
         elif not lane.gate.is_plain and lane.has_unsent:
             self._wake_at(lane, lane.gate.opens_at())

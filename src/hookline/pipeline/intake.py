@@ -7,7 +7,7 @@ for all of them. Nobody is answered before the commit that holds the event, its 
 import asyncio
 import hashlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -28,7 +28,7 @@ from hookline.model import DEFAULT_ACCOUNT, EndpointId, Event, EventId, Queue
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.worker import Worker
-from hookline.store.contract import INLINE_PAYLOAD_BYTES, Acceptance, Loaded, Publication, Store
+from hookline.store.contract import INLINE_PAYLOAD_BYTES, Acceptance, Loaded, Prior, Publication, Store
 
 _BATCH = 500  # events in one commit; a submission is never split
 _BATCH_DELIVERIES = 5_000
@@ -78,19 +78,18 @@ class _Submission:
 
 
 class _Entry:
-    """One draft on its way through a commit."""
+    """One event on its way through a commit."""
 
-    __slots__ = ("draft", "endpoints", "event", "index", "lanes", "submission")
+    __slots__ = ("endpoints", "event", "index", "lanes", "submission")
 
     def __init__(
-        self, submission: _Submission, index: int, draft: Draft, endpoints: tuple[EndpointId, ...]
+        self, submission: _Submission, index: int, event: Event, endpoints: tuple[EndpointId, ...]
     ) -> None:
         self.submission = submission
         self.index = index
-        self.draft = draft
+        self.event = event
         self.endpoints = endpoints
-        self.event: Event | None = None
-        self.lanes: list[Lane | None] = []  # per endpoint: where the delivery is reserved
+        self.lanes: Sequence[Lane | None] = ()  # per endpoint: where the delivery is reserved
 
     def answer(self, result: Result) -> None:
         self.submission.results[self.index] = result
@@ -168,9 +167,10 @@ class Intake:
     async def _flush(self) -> None:
         try:
             while self._waiting:
-                submissions, entries = self._gather()
+                now = self._clock.now()
+                submissions, entries = self._gather(now)
                 try:
-                    await self._commit(entries)
+                    await self._commit(entries, now)
                 except Exception as error:
                     if not isinstance(error, HooklineError):
                         log.exception("accept.failed", events=len(entries))
@@ -183,11 +183,12 @@ class Intake:
         finally:
             self._flusher = None
 
-    def _gather(self) -> tuple[list[_Submission], list[_Entry]]:
+    def _gather(self, now: float) -> tuple[list[_Submission], list[_Entry]]:
         submissions: list[_Submission] = []
         entries: list[_Entry] = []
         keys: set[tuple[str, str]] = set()
         size = deliveries = 0
+        find, new_id = self._catalogue.find, self._ids.event
         while (
             self._waiting and len(entries) < _BATCH and size < _BATCH_BYTES and deliveries < _BATCH_DELIVERIES
         ):
@@ -204,30 +205,30 @@ class Intake:
             submissions.append(submission)
             size += submission.bytes
             for index, draft in enumerate(submission.drafts):
-                entry = _Entry(submission, index, draft, self._catalogue.find(draft.account, draft.type))
-                deliveries += len(entry.endpoints)
-                entries.append(entry)
+                event = Event(
+                    id=new_id(),
+                    account=draft.account,
+                    type=draft.type,
+                    payload=draft.payload,
+                    idempotency_key=draft.idempotency_key,
+                    deliver_at=draft.deliver_at,
+                    created_at=now,
+                )
+                endpoints = find(draft.account, draft.type)
+                deliveries += len(endpoints)
+                entries.append(_Entry(submission, index, event, endpoints))
         return submissions, entries
 
-    async def _commit(self, entries: list[_Entry]) -> None:
-        now = self._clock.now()
-        for entry in entries:
-            draft = entry.draft
-            entry.event = Event(
-                id=self._ids.event(),
-                account=draft.account,
-                type=draft.type,
-                payload=draft.payload,
-                idempotency_key=draft.idempotency_key,
-                deliver_at=draft.deliver_at,
-                created_at=now,
-            )
+    async def _commit(self, entries: list[_Entry], now: float) -> None:
         seen = self._catalogue.n  # what the entries were fanned out by
         if self._catalogue.content.matters:
             entries = [entry for entry in entries if await self._looks_right(entry)]
         firsts, repeats = self._split(entries)
+        most = self._most_deliveries
         while True:
-            written = [entry for entry in firsts if self._is_within_limit(entry)]
+            written = [
+                entry for entry in firsts if len(entry.endpoints) <= most or self._refuse_fan_out(entry)
+            ]
             self._reserve(written, now)
             try:
                 acceptance = await self._store_batch(written, now, seen)
@@ -240,11 +241,17 @@ class Intake:
             await self._catalogue.catch_up()
             seen = self._catalogue.n
             for entry in firsts:
-                entry.endpoints = self._catalogue.find(entry.draft.account, entry.draft.type)
+                entry.endpoints = self._catalogue.find(entry.event.account, entry.event.type)
             if self._catalogue.content.matters:
                 firsts = [entry for entry in firsts if await self._looks_right(entry)]
         failpoint("accept.after")
-        accepted = [entry for entry in written if self._answer(entry, acceptance, now)]
+        priors = acceptance.priors
+        accepted = [entry for entry in written if not (priors and self._answer_prior(entry, priors))]
+        for entry in accepted:
+            event = entry.event
+            entry.submission.results[entry.index] = Published(
+                event.id, event.type, event.account, now, len(entry.endpoints)
+            )
         for entry, first in repeats:
             self._answer_repeat(entry, first)
         # In the next loop step: the next batch is then already with the store while these are sent.
@@ -256,20 +263,19 @@ class Intake:
         firsts: list[_Entry] = []
         repeats: list[tuple[_Entry, _Entry]] = []
         for entry in entries:
-            key = entry.draft.idempotency_key
+            key = entry.event.idempotency_key
             if key is None:
                 firsts.append(entry)
                 continue
-            first = seen.setdefault((entry.draft.account, key), entry)
+            first = seen.setdefault((entry.event.account, key), entry)
             if first is entry:
                 firsts.append(entry)
             else:
                 repeats.append((entry, first))
         return firsts, repeats
 
-    def _is_within_limit(self, entry: _Entry) -> bool:
-        if len(entry.endpoints) <= self._most_deliveries:
-            return True
+    def _refuse_fan_out(self, entry: _Entry) -> bool:
+        """Say that the event goes to too many; always False."""
         entry.answer(
             Invalid(
                 f"This event would go to {len(entry.endpoints):,} endpoints; at most {self._most_deliveries:,} are allowed.",
@@ -281,8 +287,8 @@ class Intake:
 
     async def _looks_right(self, entry: _Entry) -> bool:
         """Let the payload say who wants the event; False when it was refused."""
-        draft = entry.draft
-        judged = await self._catalogue.content.judge(draft.type, draft.payload, entry.endpoints)
+        event = entry.event
+        judged = await self._catalogue.content.judge(event.type, event.payload, entry.endpoints)
         if isinstance(judged, SchemaMismatch):
             entry.answer(judged)
             return False
@@ -294,9 +300,9 @@ class Intake:
             return Acceptance(stale=False)
         batch = [
             Publication(
-                entry.event,  # type: ignore[arg-type]
+                entry.event,
                 entry.endpoints,
-                _digest(entry.draft) if entry.draft.idempotency_key is not None else b"",
+                _digest(entry.event) if entry.event.idempotency_key is not None else b"",
             )
             for entry in entries
         ]
@@ -310,12 +316,15 @@ class Intake:
         raise AssertionError("unreachable")
 
     def _reserve(self, entries: list[_Entry], now: float) -> None:
+        if not self._worker.takes_over():
+            for entry in entries:
+                entry.lanes = (None,) * len(entry.endpoints)
+            return
         reserve = self._worker.reserve
         for entry in entries:
             event = entry.event
-            assert event is not None  # noqa: S101 - made at the top of the commit
             if event.deliver_at is not None and event.deliver_at > now:
-                entry.lanes = []
+                entry.lanes = ()
             else:
                 entry.lanes = [
                     reserve(endpoint, naming.delivery_of(event.id, ordinal))
@@ -324,11 +333,10 @@ class Intake:
 
     def _drop_reservations(self, entries: list[_Entry]) -> None:
         for entry in entries:
-            assert entry.event is not None  # noqa: S101
             for ordinal, lane in enumerate(entry.lanes):
                 if lane is not None:
                     self._worker.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
-            entry.lanes = []
+            entry.lanes = ()
 
     def _in_doubt(self, entries: list[_Entry]) -> None:
         """The batch may have been committed: whoever owns its lanes must look."""
@@ -336,41 +344,39 @@ class Intake:
         for endpoint in {endpoint for entry in entries for endpoint in entry.endpoints}:
             self._worker.announce(endpoint)
 
-    def _answer(self, entry: _Entry, acceptance: Acceptance, now: float) -> bool:
-        """Say what became of the draft; True when its deliveries are new."""
+    def _answer_prior(self, entry: _Entry, priors: Mapping[EventId, Prior]) -> bool:
+        """Say what an event whose key was used before became; False: its key is new, or it has none."""
         event = entry.event
-        assert event is not None  # noqa: S101
-        prior = acceptance.priors.get(event.id)
-        if prior is not None:
-            self._drop_reservations([entry])
-            for endpoint in prior.endpoints:
-                self._worker.announce(endpoint)
-            if prior.digest != _digest(entry.draft):
-                entry.answer(IdempotencyConflict(entry.draft.idempotency_key or ""))
-                return False
+        prior = priors.get(event.id)
+        if prior is None:
+            return False
+        self._drop_reservations([entry])
+        for endpoint in prior.endpoints:
+            self._worker.announce(endpoint)
+        if prior.digest != _digest(event):
+            entry.answer(IdempotencyConflict(event.idempotency_key or ""))
+        else:
             entry.answer(
                 Published(
                     prior.event_id, prior.type, event.account, prior.created_at, len(prior.endpoints), True
                 )
             )
-            return False
-        entry.answer(Published(event.id, event.type, event.account, now, len(entry.endpoints)))
         return True
 
     def _answer_repeat(self, entry: _Entry, first: _Entry) -> None:
         result = first.submission.results[first.index]
         if isinstance(result, Published):
-            same = _digest(entry.draft) == _digest(first.draft)
+            same = _digest(entry.event) == _digest(first.event)
             result = msgspec.structs.replace(result, duplicate=True) if same else None
-        entry.answer(result or IdempotencyConflict(entry.draft.idempotency_key or ""))
+        entry.answer(result or IdempotencyConflict(entry.event.idempotency_key or ""))
 
     def _hand_over(self, entries: list[_Entry], first_seq: int, now: float) -> None:
         """From memory to the lanes that are held here; the others are told."""
         worker = self._worker
+        at = self._clock.monotonic()
         failpoint("handover.before")
         for entry in entries:
             event = entry.event
-            assert event is not None  # noqa: S101
             if event.deliver_at is not None and event.deliver_at > now:
                 for endpoint in entry.endpoints:
                     worker.announce(endpoint, due_at=event.deliver_at)
@@ -392,12 +398,12 @@ class Intake:
                     payload,
                 )
                 if lane is not None:
-                    worker.hand_over(lane, delivery)
+                    worker.hand_over(lane, delivery, at=at)
                 else:
                     worker.announce(endpoint, delivery)
 
 
-def _digest(draft: Draft) -> bytes:
+def _digest(event: Event) -> bytes:
     """What must be the same when a key is used again."""
-    head = f"{draft.type}\n{draft.deliver_at}\n".encode()
-    return hashlib.sha256(head + draft.payload).digest()
+    head = f"{event.type}\n{event.deliver_at}\n".encode()
+    return hashlib.sha256(head + event.payload).digest()

@@ -78,8 +78,11 @@ class Loader:
         """A delivery left its lane: a load under way may still bring its row, from before."""
         if self._loading:
             self._tombstones.add(id)
+
+    def has_room(self) -> None:
+        """Deliveries left their lanes: those in line may be loaded now."""
         if any(self._lines):
-            self._nudged.set()  # there may be room now
+            self._nudged.set()
 
     async def run(self) -> None:
         """Load until cancelled."""

@@ -35,11 +35,13 @@ class Settler:
         *,
         worker: Callable[[], WorkerId],
         on_settled: Callable[[Lane, Settlement, Verdict], None],
+        on_batch: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._worker = worker
         self._on_settled = on_settled
+        self._on_batch = on_batch
         self._waiting: list[tuple[Lane, Settlement]] = []
         self._some = asyncio.Event()
         self._many = asyncio.Event()
@@ -99,6 +101,7 @@ class Settler:
             elif settlement.state is State.DELIVERED:
                 self.delivered += 1
             self._on_settled(lane, settlement, verdict)
+        self._on_batch()
 
     async def _write(self, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:
         """Until the store has answered, however long it is away."""

@@ -89,7 +89,13 @@ class Worker:
             on_unsent=self._not_sent,
         )
         self.dispatcher = Dispatcher(slots, clock, may_send=self._may_send, send=self._deliverer.send)
-        self.settler = Settler(store, clock, worker=lambda: heart.id, on_settled=self._settled)
+        self.settler = Settler(
+            store,
+            clock,
+            worker=lambda: heart.id,
+            on_settled=self._settled,
+            on_batch=self._batch_settled,
+        )
         self._pace = Pace(clock, lambda: self.settler.delivered)
         self._loader = Loader(
             store,
@@ -168,6 +174,10 @@ class Worker:
 
     # --- for the intake ---
 
+    def takes_over(self) -> bool:
+        """May deliveries be reserved here at all now?"""
+        return not self._is_draining and self._heart.is_fresh()
+
     def reserve(self, endpoint: EndpointId, delivery: DeliveryId) -> Lane | None:
         """The lane the delivery can be handed to once it is committed, None when it cannot."""
         lane = self.holdings.lanes.get(endpoint)
@@ -176,21 +186,19 @@ class Worker:
             or lane.behind
             or lane.is_strict  # the next one may go only after this one is settled: let the load keep the order
             or not lane.is_held
-            or self._is_draining
-            or lane.room() <= 0
+            or 2 * lane.cap <= len(lane.known)
             or self.holdings.buffers.room(lane.health) <= 0
-            or not self._heart.is_fresh()
         ):
             return None
         lane.reserve(delivery)
         return lane
 
-    def hand_over(self, lane: Lane, delivery: Loaded) -> None:
+    def hand_over(self, lane: Lane, delivery: Loaded, *, at: float) -> None:
         """The reserved delivery is committed: send it."""
         if delivery.id not in lane.known or not lane.is_held:
             self.wakes.add(delivery.endpoint_id)  # the lane went away meanwhile
             return
-        lane.active_at = self._clock.monotonic()
+        lane.active_at = at
         lane.add(delivery)
         self.dispatcher.offer(lane)
 
@@ -332,8 +340,10 @@ class Worker:
             elif lane.gate.head == settlement.attempt.delivery_id:
                 lane.gate.set_head(None)
         self.settler.add(lane, settlement)
-        self.dispatcher.offer(lane)
-        self.dispatcher.pump()
+        if lane.has_unsent:
+            self.dispatcher.offer(lane)
+        if self.dispatcher.waiting:
+            self.dispatcher.pump()
 
     def _not_sent(self, lane: Lane, health: Health, delivery: Loaded) -> None:
         self.dispatcher.finish(lane, health)
@@ -353,6 +363,9 @@ class Worker:
             self._loader.nudge(lane)
         if lane.is_strict:
             self.dispatcher.offer(lane)
+
+    def _batch_settled(self) -> None:
+        self._loader.has_room()
         self._progress.set()
 
     def _endpoint_changed(self, endpoint: EndpointId, changes: Sequence[Change]) -> None:
@@ -428,7 +441,7 @@ class Worker:
     def _hand_over_fresh(self, lane: Lane, delivery: Loaded) -> None:
         """A committed delivery of a lane just taken, from memory: no load can have brought it yet."""
         lane.reserve(delivery.id)
-        self.hand_over(lane, delivery)
+        self.hand_over(lane, delivery, at=self._clock.monotonic())
 
     async def _run_take(self) -> None:
         while True:

@@ -23,6 +23,11 @@ def expanded(statuses: Iterable[str | int]) -> frozenset[int]:
 DEFAULT_RETRIED = expanded(DEFAULT_RETRY_STATUSES)
 
 
+def is_accepted(status: int | None) -> bool:
+    """Does an answer with this status say that the receiver has it?"""
+    return status is not None and 200 <= status < 300
+
+
 def classify(
     status: int | None,
     error: ErrorKind | None,
@@ -39,7 +44,7 @@ def classify(
         return Outcome.TRANSIENT, error
     if status is None:
         return Outcome.TRANSIENT, ErrorKind.INTERNAL
-    if 200 <= status < 300:
+    if is_accepted(status):
         return Outcome.ACCEPTED, None
     kind = _kind(status)
     if status in retried:

@@ -69,7 +69,6 @@ class Connection(asyncio.Protocol):
         self._response: Response
         self._transport: asyncio.Transport | None = None
 
-    @property
     def is_usable(self) -> bool:
         """Can a request be put on it?"""
         return self._transport is not None and not self._transport.is_closing()

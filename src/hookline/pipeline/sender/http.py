@@ -223,7 +223,7 @@ class HttpSender:
             self._stop(exchange, self._failure(exchange, ErrorKind.INTERNAL, repr(error)))
         else:
             exchange.task = None
-            if exchange.is_over or not connection.is_usable:
+            if exchange.is_over or not connection.is_usable():
                 connection.abort()
                 self._stop(
                     exchange, self._failure(exchange, ErrorKind.RESET, "The connection was closed at once.")

@@ -33,7 +33,7 @@ class Pool:
         while idle:
             connection = idle.pop()
             del self._oldest_first[connection]
-            if connection.is_usable:
+            if connection.is_usable():
                 return connection
         return None
 
