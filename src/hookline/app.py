@@ -24,6 +24,7 @@ from hookline.figures import Figures
 from hookline.ids import Ids, read, show
 from hookline.keyring import Keyring
 from hookline.keys import KeyDesk
+from hookline.logs import keep_plain
 from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.names import check_account, check_idempotency_key, check_type
 from hookline.net import Net, SystemNet
@@ -59,6 +60,7 @@ class Hookline:
         rng: Random | None = None,
         net: Net | None = None,
     ) -> None:
+        keep_plain()
         settings = settings or Settings()
         if database is not None:
             settings = msgspec.structs.replace(settings, database=database)

@@ -11,6 +11,8 @@ from typing import Any
 
 import structlog
 
+from hookline.logs import plain
+
 
 def configure() -> None:
     """Set up logging for this process."""
@@ -21,7 +23,7 @@ def configure() -> None:
     ]
     on_terminal = sys.stderr.isatty()
     rendered: list[Any] = (
-        [structlog.dev.ConsoleRenderer(colors="NO_COLOR" not in os.environ)]
+        [plain(colors="NO_COLOR" not in os.environ)]
         if on_terminal
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
