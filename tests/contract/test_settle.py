@@ -170,3 +170,34 @@ async def test_a_large_batch_over_many_lanes_is_settled_at_once(store):
 async def test_an_empty_batch_settles_nothing(store):
     worker, _ = await an_owned_lane(store)
     assert await store.settle(worker, [], now=NOW) == []
+
+
+async def test_what_was_recorded_late_stays_late_also_when_it_would_apply_by_now(store):
+    worker, lane = await an_owned_lane(store)
+    delivery = await published(store, lane.endpoint_id)
+    at = {"epoch": lane.epoch, "state": State.PENDING, "due_at": NOW}
+    first = an_attempt(delivery, number=1, outcome=Outcome.TRANSIENT, status=500)
+    second = an_attempt(delivery, number=2, outcome=Outcome.TRANSIENT, status=500)
+    early = a_settlement(delivery, lane.endpoint_id, attempt=second, **at)
+    assert await store.settle(worker, [early], now=NOW) == [Verdict.LATE]
+    on_time = a_settlement(delivery, lane.endpoint_id, attempt=first, **at)
+    assert await store.settle(worker, [on_time], now=NOW) == [Verdict.APPLIED]
+    assert await store.settle(worker, [early], now=NOW) == [Verdict.LATE]
+    found = await store.delivery(delivery)
+    assert found.attempts == 1
+    assert {each.id: each.late for each in await store.attempts(delivery)} == {
+        first.id: False,
+        second.id: True,
+    }
+
+
+async def test_what_was_recorded_late_in_one_life_does_not_count_in_the_next(store):
+    worker, lane = await an_owned_lane(store)
+    delivery = await published(store, lane.endpoint_id)
+    ahead = an_attempt(delivery, number=1, replays=1)
+    settlement = a_settlement(delivery, lane.endpoint_id, epoch=lane.epoch, attempt=ahead)
+    assert await store.settle(worker, [settlement], now=NOW) == [Verdict.LATE]
+    await store.cancel(delivery, now=NOW)
+    await store.redrive(delivery, now=NOW)
+    assert await store.settle(worker, [settlement], now=NOW) == [Verdict.LATE]
+    assert (await store.delivery(delivery)).state is State.PENDING

@@ -17,6 +17,7 @@ from hookline.model import (
     Attempt,
     AttemptId,
     Circuit,
+    CircuitState,
     DeliveryId,
     Endpoint,
     EndpointId,
@@ -299,17 +300,20 @@ class Reference:
 
     def first_send(self, lane: LaneRow, *, now: float) -> float:
         """The first moment at which this lane could send, or its next owner has to look at it."""
-        if self.is_reset(lane) or self.has_lost_its_head(lane):
+        if self.is_reset(lane) or self.has_lost_its_head(lane, now=now):
             return now
         rows = self.pending(lane.endpoint_id)
         if any(row.queue is Queue.READY for row in rows):
             return max(now, lane.hold_until)
         return max(min((row.due_at for row in rows), default=FOREVER), lane.hold_until)
 
-    def has_lost_its_head(self, lane: LaneRow) -> bool:
+    def has_lost_its_head(self, lane: LaneRow, *, now: float) -> bool:
+        """It is not waited for any more, or was made due while an owner waited for it."""
         if lane.head is None:
             return False
-        return not lane.strict or self.deliveries[lane.head].state is not State.PENDING
+        head = self.deliveries[lane.head]
+        is_moved = lane.circuit.state is CircuitState.CLOSED and head.due_at < lane.hold_until
+        return not lane.strict or head.state is not State.PENDING or (is_moved and head.due_at <= now)
 
     def wake(self, lanes: Iterable[EndpointId], *, now: float) -> None:
         for id in lanes:

@@ -144,7 +144,8 @@ noted AS (
 # that a lane lost and won again does not let in what was sent before. `IS NOT DISTINCT FROM` keeps the planner from
 # the indexes on owner and endpoint: looked up by key, row by row, the join is linear whatever the statistics say.
 # Columns of which nearly every value is the usual one come as nulls for it, and mostly as no array at all: what is
-# bound costs more than what is filled in here.
+# bound costs more than what is filled in here. An attempt that was recorded late stays so; a first one could not
+# apply later either, so that nobody looks for it.
 SETTLE = f"""
 WITH {_ME},
 s AS MATERIALIZED (
@@ -169,6 +170,8 @@ done AS (
   FROM me, s JOIN lanes l ON l.endpoint_id = s.endpoint_id AND l.epoch = s.epoch
   WHERE l.owner IS NOT DISTINCT FROM me.id AND d.id = s.delivery_id AND d.endpoint_id IS NOT DISTINCT FROM s.endpoint_id
     AND d.state = 'pending' AND d.attempts = s.number - 1 AND d.replays = s.replays
+    AND CASE WHEN s.number = 1 AND s.replays = 0 THEN true
+        ELSE (SELECT a.id FROM attempts a WHERE a.delivery_id = s.delivery_id AND a.id = s.id) IS NULL END
   RETURNING s.id),
 tried AS (
   INSERT INTO attempts (delivery_id, id, at, duration, replays, number, status, late, response_truncated, outcome,
@@ -233,11 +236,13 @@ RETURNING l.endpoint_id
 """
 
 # When the rows of lane `k` ask for it, and whether somebody is to carry out a reset. `$2` is now.
-# A reset, or a head that is no longer waited for: whatever holds the lane back, its next owner must look at it now.
+# A reset, a head that is no longer waited for, or one that an operator made due while the lane had an owner who never
+# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too.
 _ASKS = """
   EXISTS (SELECT FROM changes c WHERE c.endpoint_id = k.endpoint_id AND c.kind = 'reset' AND c.n > k.applied)
   OR (k.head IS NOT NULL AND (NOT k.strict OR NOT EXISTS (
-        SELECT FROM deliveries h WHERE h.id = k.head AND h.state = 'pending'))) AS is_reset,
+        SELECT FROM deliveries h WHERE h.id = k.head AND h.state = 'pending'
+          AND NOT (k.circuit = 'closed' AND h.due_at < k.hold_until AND h.due_at <= to_timestamp($2))))) AS is_reset,
   CASE WHEN EXISTS (SELECT FROM deliveries d
                     WHERE d.endpoint_id = k.endpoint_id AND d.state = 'pending' AND d.queue = 'ready') THEN to_timestamp($2)
   ELSE coalesce((SELECT d.due_at FROM deliveries d
@@ -320,7 +325,7 @@ RETURNING l.endpoint_id
 
 SWEEP = f"""
 WITH chunk AS MATERIALIZED (
-  SELECT endpoint_id, owner, wake_at, applied, head, strict FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
+  SELECT endpoint_id, owner, wake_at, hold_until, applied, head, strict, circuit FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
 n AS MATERIALIZED (SELECT k.endpoint_id, {_ASKS} FROM chunk k WHERE k.owner IS NULL AND k.wake_at > to_timestamp($2)),
 lowered AS (WITH {_LOWER})
 SELECT (SELECT count(*) FROM chunk) AS looked_at, (SELECT endpoint_id FROM chunk ORDER BY endpoint_id DESC LIMIT 1) AS last

@@ -216,9 +216,11 @@ asks (endpoint_id, due) AS MATERIALIZED (
                    ORDER BY d.due_at LIMIT 1), 9e999) END
   FROM asked a)
 """
-# A reset, or a head that is no longer waited for: whatever holds the lane back, its next owner must look at it now.
+# A reset, a head that is no longer waited for, or one that an operator made due while the lane had an owner who never
+# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too.
 HEAD_IS_GONE = """(lanes.head IS NOT NULL AND (lanes.strict = 0 OR NOT EXISTS (
-  SELECT 1 FROM deliveries h WHERE h.id = lanes.head AND h.state = 'pending')))"""
+  SELECT 1 FROM deliveries h WHERE h.id = lanes.head AND h.state = 'pending'
+    AND NOT (lanes.circuit = 'closed' AND h.due_at < lanes.hold_until AND h.due_at <= :now))))"""
 # A lane that is awake stays where it stands among those that wait for an owner.
 WAKES_AT = f"iif({IS_RESET} OR {HEAD_IS_GONE}, :now, max(asks.due, lanes.hold_until))"
 LOWER = f"""
