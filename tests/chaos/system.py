@@ -127,7 +127,7 @@ class System:
         """Start the API, on the port it had; on PostgreSQL it leaves delivering to the workers."""
         flags = ["--no-worker"] if self.is_postgres else []
         began = time.monotonic()
-        self.api = self._begin("serve", "serve", "--dev", "--port", str(self.port), *flags, url=self.url)
+        self.api = self.begin("serve", "serve", "--dev", "--port", str(self.port), *flags, url=self.url)
         self.port = int(self.api.wait_until(r"listening on http://[^ ]*:(\d+)"))
         self.starts.append(time.monotonic() - began)
 
@@ -139,12 +139,13 @@ class System:
 
     def begin_worker(self) -> Process:
         """One more worker, starting."""
-        return self._begin("worker", "worker", "--dev", url=self.worker_url)
+        return self.begin("worker", "worker", "--dev", url=self.worker_url)
 
-    def _begin(self, kind: str, *arguments: str, url: str) -> Process:
+    def begin(self, kind: str, *arguments: str, url: str | None = None) -> Process:
+        """Start a command of hookline."""
         name = f"{kind}-{next(self._names)}"
         settings = {
-            "HOOKLINE_DATABASE": url,
+            "HOOKLINE_DATABASE": url or self.worker_url,
             "HOOKLINE_HEARTBEAT_S": str(TAKEOVER_S / 5),
             "HOOKLINE_TAKEOVER_S": str(TAKEOVER_S),
             "HOOKLINE_POLL_S": "0.1",
