@@ -77,7 +77,7 @@ class Everyday:
             print(said, end="", flush=True)
             if status == WITHOUT_MEANS:
                 self.skipped.append(complaint.strip())
-            elif status != (BUG_FOUND if job.control else 0):
+            elif status != (BUG_FOUND if job.control else 0) or not said:  # a run that fell over says nothing
                 self.failed.append(job)
                 print(f"FAILED ({status}): {job}\n{complaint}", end="", flush=True)
 

@@ -12,10 +12,10 @@ import random
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -81,9 +81,11 @@ def main() -> int:
         print(f"{name} on {store} is left out: {found}", file=sys.stderr)
     try:
         results = [run(name, store, plan) for name, store in wanted if (name, store) not in missing]
-    except (Ended, OSError, RuntimeError, subprocess.SubprocessError) as error:
-        # Not 1: a run that broke has found nothing, with a bug or without.
+    except Exception as error:
+        # Not 1: a run that broke, whatever broke it, has found nothing, with a bug or without.
         print(f"the run broke: {type(error).__name__}: {error}", file=sys.stderr)
+        if not isinstance(error, Ended | OSError | RuntimeError):
+            traceback.print_exc()
         return BROKEN
     if not results:
         return WITHOUT_MEANS
