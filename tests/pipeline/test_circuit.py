@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hookline.ids import read
-from hookline.model import CircuitState, EndpointId, State
+from hookline.model import Circuit, CircuitState, EndpointId, State
 from hookline.pipeline.intake import Draft
 from tests.receiver import Answer, Receiver
 from tests.world import World
@@ -29,6 +29,11 @@ async def until_circuit(world: World, hooks, endpoint, state: CircuitState):
     return await circuit(hooks, endpoint)
 
 
+def wait_for_probe(world: World, opened: Circuit) -> None:
+    """Let most of the cooldown pass at once."""
+    world.clock.advance(opened.probe_at - 1 - world.clock.now())
+
+
 async def publish(hooks, number: int):
     return await hooks.accept([Draft("order.paid", b"%d" % n) for n in range(number)])
 
@@ -49,6 +54,7 @@ async def test_five_failures_open_it_and_the_sixth_request_is_the_single_probe(
         await world.tick()
     assert len(receiver.requests) == 5, "no attempt is used up while it is open"
     receiver.answers["/"] = [Answer(200)]
+    wait_for_probe(world, opened)
     delivery = await world.until_state(hooks, event.id, State.DELIVERED)
     attempts = await hooks.store.attempts(delivery.id)
     assert len(receiver.requests) == len(attempts) == 6
@@ -66,6 +72,8 @@ async def test_a_failed_probe_doubles_the_cooldown_and_the_backlog_waits(world: 
     before = len(receiver.requests)
     cooldowns = []
     for probes in range(1, 4):
+        wait_for_probe(world, await circuit(hooks, endpoint))
+        assert len(receiver.requests) == before + probes - 1
         await world.until(lambda probes=probes: len(receiver.requests) == before + probes)
 
         async def is_reopened() -> bool:
@@ -75,6 +83,22 @@ async def test_a_failed_probe_doubles_the_cooldown_and_the_backlog_waits(world: 
         cooldowns.append((await circuit(hooks, endpoint)).cooldown)
     assert cooldowns == [120, 240, 480]
     assert len(receiver.requests) == before + 3, "one probe per cooldown"
+
+
+async def test_a_cooldown_that_is_over_before_the_lane_was_let_go_ends_with_a_probe_too(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start()
+    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"], retry=QUICK, circuit=CIRCUIT)
+    receiver.answers["/"] = [Answer(500)] * 5 + [Answer(200)]
+    await publish(hooks, 40)
+    opened = await until_circuit(world, hooks, endpoint, CircuitState.OPEN)
+    (lane,) = hooks.worker.holdings.lanes.values()
+    # All that it keeps in memory waits for the probe, so nothing is loaded either.
+    await world.until(lambda: lane.room() == 0 or lane.lost)
+    world.clock.advance(opened.probe_at + 1 - world.clock.now())
+    await world.until(lambda: len(receiver.requests) == 45)
+    await until_circuit(world, hooks, endpoint, CircuitState.CLOSED)
 
 
 async def test_after_closing_the_backlog_is_let_out_step_by_step(world: World, receiver: Receiver):

@@ -140,6 +140,9 @@ class Loader:
             due, _, lane = heappop(self._looks)
             if due != lane.look_at or lane.lost:
                 continue
+            if lane.has_unsent and lane.is_held and lane.gate.wants_probe():
+                # It could not be let go during the cooldown, and may have no room for a load to bring this about.
+                self._on_loaded(lane)
             if self._is_turn(lane, now):
                 lane.look_at = LONG_AGO
                 self._lines[lane.health].append(lane)
