@@ -108,7 +108,7 @@ class Hookline:
         )
         self._jobs = Jobs(self.store, self.clock, self.worker.announce)
         keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
-        self._pruning = [] if keep.is_everything else [Pruning(self.store, self.clock, keep).run]
+        self._pruning = Pruning(self.store, self.clock, keep)
         self.desk = Desk(
             self.store,
             self._catalogue,
@@ -141,7 +141,7 @@ class Hookline:
             await self._check_key()
             self.secret = await self.store.installation_secret(self.secret)
             await self._catalogue.open()
-            await self.worker.start(self._jobs.run, *self._pruning, always=[self.keyring.run])
+            await self.worker.start(self._jobs.run, self._pruning.run, always=[self.keyring.run])
         except BaseException:
             await self.store.close()
             raise

@@ -5,10 +5,11 @@ import asyncio
 import msgspec
 import pytest
 
-from factories import NOW, an_endpoint
+from factories import NOW, an_endpoint, an_event_type
 from hookline.app import store_for
 from hookline.errors import StoreUnavailable
 from hookline.pipeline.catalogue import Catalogue
+from scenes import an_endpoint_in
 
 pytestmark = pytest.mark.anyio
 
@@ -67,3 +68,25 @@ async def test_an_event_whose_commit_is_tried_again_reaches_an_endpoint_that_cam
     monkeypatch.setattr(hooks.store, "accept", lost)
     event = await world.pass_until(hooks.publish("order.paid", {}))
     assert event.deliveries == 2
+
+
+async def test_a_process_that_was_away_until_changes_were_deleted_reads_everything_again(store):
+    gone, changed = await an_endpoint_in(store), await an_endpoint_in(store)
+    catalogue = Catalogue(store)
+    await catalogue.open()
+    told = []
+    catalogue.on_change = lambda endpoint, _: told.append(endpoint)
+    await store.reset_circuit(changed.id, now=NOW)  # stays: nobody has carried it out
+    await store.delete_endpoint(gone.id, now=NOW)
+    moved = msgspec.structs.replace(changed, url="https://elsewhere.example/", updated_at=NOW + 1)
+    assert await store.update_endpoint(moved, was=NOW, now=NOW + 1)
+    new = await an_endpoint_in(store)
+    await store.put_event_type(an_event_type(), now=NOW + 1)
+    while await store.prune_records(done_before=NOW, told_before=float("inf"), limit=100):
+        pass
+    await catalogue.catch_up()
+    assert catalogue.n == (await store.catalogue()).n
+    assert catalogue.outlet(gone.id) is None
+    assert catalogue.outlet(changed.id).endpoint.url == "https://elsewhere.example/"
+    assert catalogue.outlet(new.id) is not None
+    assert sorted(told) == sorted([gone.id, changed.id, new.id])

@@ -79,7 +79,6 @@ async def test_whoever_keeps_for_ever_prunes_nothing(world, receiver):
     await world.until_state(hooks, published.id, State.DELIVERED)
     await pass_long(world, 400 * DAY)
     assert await hooks.store.conservation() == Conservation(delivered=1)
-    assert await hooks.store.take_prune_turn(every=1.0, now=world.clock.now())
 
 
 async def test_beside_a_walk_everything_is_delivered_once_and_at_once(database, receiver):

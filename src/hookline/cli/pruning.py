@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from hookline.app import store_for
 from hookline.clock import SystemClock
-from hookline.pipeline.pruning import walk
+from hookline.pipeline.pruning import tidy, walk
 from hookline.rules.retention import CutOffs, Keep, cut_offs
 from hookline.store.contract import Store
 
@@ -54,6 +54,9 @@ async def _walk(store: Store, before: CutOffs, show: Show, *, is_dry: bool) -> C
         counts["deliveries"] += pruned.deliveries
         show(counts)
         if not is_dry:
+            await clock.sleep(max(_LEAST_REST, took))
+    if not is_dry:
+        async for _, took in tidy(store, clock, before, most=STEP):
             await clock.sleep(max(_LEAST_REST, took))
     return counts
 

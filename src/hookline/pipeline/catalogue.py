@@ -18,6 +18,7 @@ from hookline.rules.retry import DEFAULT_POLICY, Policy
 from hookline.rules.slots import Health
 from hookline.sealing import Sealer
 from hookline.store.contract import Change, Store
+from hookline.store.described import NO_ENDPOINT
 
 log = structlog.get_logger()
 
@@ -87,6 +88,9 @@ class Catalogue:
             if not fresh:
                 return
             before = self.n
+            if fresh[-1].n - before > len(fresh):
+                # Numbers have no gaps: this process was away for so long that changes it never read are deleted.
+                fresh = [*await self._everything_changed(fresh[0].n), *fresh]
             touched = list(dict.fromkeys(change.endpoint_id for change in fresh if change.kind == "endpoint"))
             found = {endpoint.id: endpoint for endpoint in await self._store.endpoints_by_id(touched)}
             is_described = any(change.kind == "event_type" for change in fresh)
@@ -113,6 +117,10 @@ class Catalogue:
             by_endpoint.setdefault(change.endpoint_id, []).append(change)
         for id, changed in by_endpoint.items():
             self.on_change(id, changed)
+
+    async def _everything_changed(self, n: int) -> list[Change]:
+        ids = {each.id for each in (await self._store.catalogue()).endpoints} | self._outlets.keys()
+        return [*(Change(n, id, "endpoint") for id in sorted(ids)), Change(n, NO_ENDPOINT, "event_type")]
 
     def _put(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
         try:

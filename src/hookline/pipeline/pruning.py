@@ -11,7 +11,7 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
-from hookline.rules.retention import FIRST_STEP, CutOffs, Keep, cut_offs, next_step
+from hookline.rules.retention import FIRST_STEP, TOLD_S, CutOffs, Keep, cut_offs, next_step
 from hookline.store.contract import Pruned, Store
 
 STEP = 250  # deliveries in one transaction at most: on SQLite they keep the event loop for some milliseconds
@@ -52,6 +52,9 @@ class Pruning:
             deliveries += pruned.deliveries
             slowest = max(slowest, took)
             await self._clock.sleep(max(_LEAST_REST, _REST * took))
+        async for _, took in tidy(self._store, self._clock, before, most=self._step):
+            slowest = max(slowest, took)
+            await self._clock.sleep(max(_LEAST_REST, _REST * took))
         if events or deliveries:
             log.info(
                 "prune.finished", events=events, deliveries=deliveries, slowest_ms=round(slowest * 1e3, 1)
@@ -72,3 +75,14 @@ async def walk(
         took = clock.monotonic() - started
         yield pruned, took
         step = next_step(step, took=took, most=most)
+
+
+async def tidy(store: Store, clock: Clock, before: CutOffs, *, most: int) -> AsyncIterator[tuple[int, float]]:
+    """Step by step over the records that nobody needs any more, with the seconds each took."""
+    gone = most
+    while gone:
+        started = clock.monotonic()
+        gone = await store.prune_records(
+            done_before=before.done, told_before=clock.now() - TOLD_S, limit=most
+        )
+        yield gone, clock.monotonic() - started

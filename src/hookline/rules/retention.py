@@ -6,6 +6,8 @@ from hookline.model import LONG_AGO
 
 DAY = 86_400.0
 
+TOLD_S = 7 * DAY  # how long changes are kept, which every process has read within a second
+
 STEP_S = 0.05  # how long a step may take before the next one is smaller
 FIRST_STEP, LEAST_STEP = 100, 10  # deliveries
 
@@ -15,10 +17,6 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
 
     done: float | None  # delivered or cancelled
     dead: float | None
-
-    @property
-    def is_everything(self) -> bool:
-        return self.done is None and self.dead is None
 
 
 class CutOffs(msgspec.Struct, frozen=True):

@@ -44,6 +44,14 @@ class RetentionStore(Protocol):
         deliveries go at once: an event with more loses them in several steps, and goes with the last.
         """
 
+    async def prune_records(self, *, done_before: float, told_before: float, limit: int) -> int:
+        """Delete up to `limit` of each kind of record that nobody needs any more, in one transaction; how many went.
+
+        Jobs that finished before `done_before`, with their idempotency keys; changes that were written before `told_before`,
+        but for the last one and resets that no owner has carried out; lanes of deleted endpoints that no delivery and no
+        change names any more.
+        """
+
     async def take_prune_turn(self, *, every: float, now: float) -> bool:
         """Is it time to prune, and nobody else at it? Then the next turn is in `every` seconds."""
 

@@ -58,6 +58,34 @@ INSERT INTO pruned (account, deliveries, events) SELECT * FROM unnest($1::text[]
 ON CONFLICT (account) DO UPDATE
 SET deliveries = pruned.deliveries + excluded.deliveries, events = pruned.events + excluded.events
 """
+# Ids begin with the time they were made: whatever is younger need not be looked at.
+PRUNE_JOBS = """
+DELETE FROM jobs WHERE id IN (
+  SELECT id FROM jobs WHERE id < $1 AND state <> 'running' AND finished_at < to_timestamp($2)
+  ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)
+RETURNING id
+"""
+# The last one stays: whoever was away for long sees by its number that others went.
+PRUNE_CHANGES = """
+DELETE FROM changes WHERE n IN (
+  SELECT c.n FROM changes c WHERE c.at < to_timestamp($1) AND c.n < (SELECT n FROM change_counter)
+    AND NOT (c.kind = 'reset' AND EXISTS (
+      SELECT FROM lanes l WHERE l.endpoint_id = c.endpoint_id AND l.applied < c.n AND NOT l.deleted))
+  ORDER BY c.n LIMIT $2)
+RETURNING n
+"""
+PRUNE_LANES = """
+DELETE FROM lanes WHERE endpoint_id IN (
+  SELECT l.endpoint_id FROM lanes l WHERE l.deleted AND l.owner IS NULL
+    AND l.endpoint_id NOT IN (SELECT endpoint_id FROM changes)
+    AND NOT EXISTS (SELECT FROM deliveries d WHERE d.endpoint_id = l.endpoint_id AND d.state = 'pending' AND d.queue = 'ready')
+    AND NOT EXISTS (SELECT FROM deliveries d WHERE d.endpoint_id = l.endpoint_id AND d.state = 'pending' AND d.queue = 'timed')
+    AND NOT EXISTS (SELECT FROM deliveries d WHERE d.endpoint_id = l.endpoint_id AND d.state = 'delivered')
+    AND NOT EXISTS (SELECT FROM deliveries d WHERE d.endpoint_id = l.endpoint_id AND d.state = 'dead')
+    AND NOT EXISTS (SELECT FROM deliveries d WHERE d.endpoint_id = l.endpoint_id AND d.state = 'cancelled')
+  LIMIT $1 FOR UPDATE OF l SKIP LOCKED)
+RETURNING endpoint_id
+"""
 TAKE_PRUNE_TURN = """
 UPDATE prune_turn SET next_at = to_timestamp($1::float8 + $2) WHERE next_at <= to_timestamp($1) RETURNING true
 """
@@ -84,6 +112,20 @@ class PostgresRetention:
         work = partial(
             _step, ages=(done_before, dead_before), after=after, end=end, limit=limit, is_dry=is_dry
         )
+        return await self._prune.transaction(work)
+
+    async def prune_records(self, *, done_before: float, told_before: float, limit: int) -> int:
+        """See the contract."""
+        end = walk_ends_before(done_before=done_before, dead_before=done_before) or BEFORE_ALL
+
+        async def work(connection: Connection) -> int:
+            await connection.fetch(PRUNE_LOCK, _LOCK)
+            return (
+                len(await connection.fetch(PRUNE_JOBS, end, done_before, limit))
+                + len(await connection.fetch(PRUNE_CHANGES, told_before, limit))
+                + len(await connection.fetch(PRUNE_LANES, limit))
+            )
+
         return await self._prune.transaction(work)
 
     async def take_prune_turn(self, *, every: float, now: float) -> bool:

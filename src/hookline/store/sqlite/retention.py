@@ -60,6 +60,26 @@ COUNT_PRUNED = """
 INSERT INTO pruned (account, deliveries, events) VALUES (:account, :deliveries, :events)
 ON CONFLICT (account) DO UPDATE SET deliveries = deliveries + excluded.deliveries, events = events + excluded.events
 """
+# Ids begin with the time they were made: whatever is younger need not be looked at.
+PRUNE_JOBS = """
+DELETE FROM jobs WHERE id IN (
+  SELECT id FROM jobs WHERE id < :end AND state <> 'running' AND finished_at < :done_before ORDER BY id LIMIT :limit)
+"""
+# The last one stays: whoever was away for long sees by its number that others went.
+PRUNE_CHANGES = """
+DELETE FROM changes WHERE n IN (
+  SELECT c.n FROM changes c WHERE c.at < :told_before AND c.n < (SELECT n FROM change_counter)
+    AND NOT (c.kind = 'reset' AND EXISTS (
+      SELECT 1 FROM lanes l WHERE l.endpoint_id = c.endpoint_id AND l.applied < c.n AND l.deleted = 0))
+  ORDER BY c.n LIMIT :limit)
+"""
+PRUNE_LANES = """
+DELETE FROM lanes WHERE endpoint_id IN (
+  SELECT l.endpoint_id FROM lanes l INDEXED BY lanes_deleted WHERE l.deleted = 1 AND l.owner IS NULL
+    AND l.endpoint_id NOT IN (SELECT endpoint_id FROM changes)
+    AND NOT EXISTS (SELECT 1 FROM deliveries d INDEXED BY deliveries_endpoint WHERE d.endpoint_id = l.endpoint_id)
+  LIMIT :limit)
+"""
 TAKE_PRUNE_TURN = "UPDATE prune_turn SET next_at = :now + :every WHERE next_at <= :now"
 
 _ABOVE_ALL = b"\xff" * 17
@@ -88,6 +108,12 @@ class SqliteRetention:
             return batch.as_found()
         events, deliveries = await self._write(partial(_delete, batch=batch, ages=ages, limit=limit))
         return batch.as_deleted(events=events, deliveries=deliveries, limit=limit, after=after)
+
+    async def prune_records(self: Connected, *, done_before: float, told_before: float, limit: int) -> int:
+        """Delete up to `limit` of each kind of record that nobody needs any more; how many went."""
+        end = walk_ends_before(done_before=done_before, dead_before=done_before) or BEFORE_ALL
+        values = {"done_before": done_before, "told_before": told_before, "end": end, "limit": limit}
+        return await self._write(partial(_delete_records, values=values))
 
     async def take_prune_turn(self: Connected, *, every: float, now: float) -> bool:
         """Is it time to prune, and nobody else at it?"""
@@ -120,6 +146,11 @@ def _delete(
         counted = {"account": account, "deliveries": deliveries[account], "events": events[account]}
         connection.execute(COUNT_PRUNED, counted)
     return events.total(), len(gone)
+
+
+def _delete_records(connection: sqlite3.Connection, *, values: dict[str, object]) -> int:
+    statements = (PRUNE_JOBS, PRUNE_CHANGES, PRUNE_LANES)
+    return sum(connection.execute(statement, values).rowcount for statement in statements)
 
 
 def _take_turn(connection: sqlite3.Connection, *, every: float, now: float) -> bool:
