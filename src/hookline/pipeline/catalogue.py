@@ -17,8 +17,7 @@ from hookline.rules.fanout import NOBODY, Subscriptions
 from hookline.rules.retry import DEFAULT_POLICY, Policy
 from hookline.rules.slots import Health
 from hookline.sealing import Sealer
-from hookline.store.contract import Change, Store
-from hookline.store.described import NO_ENDPOINT
+from hookline.store.contract import NO_ENDPOINT, Change, Store
 
 log = structlog.get_logger()
 

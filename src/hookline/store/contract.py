@@ -31,6 +31,7 @@ from hookline.model import (
     State,
     WorkerId,
 )
+from hookline.store.described import NO_ENDPOINT as NO_ENDPOINT
 from hookline.store.described import Described
 from hookline.store.events import EventStore
 from hookline.store.figures import Conservation as Conservation
