@@ -21,7 +21,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,9 +91,17 @@ def require_installations() -> list[Installation]:
 class PostgresServer:
     """One server with its data directory; `start`, `stop`, `kill` and `restart` keep port and data."""
 
-    def __init__(self, installation: Installation, **settings: str) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        *,
+        data: Path | None = None,  # an empty directory of its own, made if it is not there
+        environment: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> None:
         self.installation = installation
         self._settings = SETTINGS | settings
+        self._environment = dict(environment or {})
         self._user = _unprivileged_user()
         memory = _fast_directory()
         self._base = Path(tempfile.mkdtemp(prefix=PREFIX, dir=memory))
@@ -102,7 +110,7 @@ class PostgresServer:
         self._has_template = False
         self._lock = _mark_alive(self._base)
         self._binaries = installation.binaries
-        self._data = self._base / "data"
+        self._data = data or self._base / "data"
         self._process: subprocess.Popen[bytes] | None = None
         self._port = 0
         self._names = itertools.count(1)
@@ -126,7 +134,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it and wait until it answers; makes the data directory at the first start."""
-        if not self._data.exists():
+        if not (self._data / "PG_VERSION").exists():
             self._initialise()
         for _ in range(5):
             port = self._port or _free_port()
@@ -208,6 +216,9 @@ class PostgresServer:
             return cursor.fetchall() if cursor.description else []
 
     def _initialise(self) -> None:
+        self._data.mkdir(exist_ok=True)
+        if self._user is not None:
+            shutil.chown(self._data, self._user)
         subprocess.run(
             [
                 self._binaries / "initdb",
@@ -258,7 +269,8 @@ class PostgresServer:
         return (self._base / "log").read_text(errors="replace")[-4000:]
 
     def _as_user(self) -> dict[str, object]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        environment = {**inherited, **self._environment}
         if self._user is None:
             return {"cwd": self._base, "env": environment}
         group = pwd.getpwnam(self._user).pw_gid

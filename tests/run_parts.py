@@ -24,8 +24,12 @@ PARTS = {
     "clients, testing kit": ["client", "testing"],
 }
 FAST = ("architecture, rules", "contract", "pipeline")
+FAULTS = (
+    "faults"  # real processes killed, starved and cut off: no test functions, see tests/chaos/everyday.py
+)
 NOTHING_COLLECTED = 5
 LONGEST_S = 1_500  # for one part
+LONGEST_FAULTS_S = 2_700  # twelve minutes, but on a machine that has other work every row still runs
 
 
 class Result(NamedTuple):
@@ -40,6 +44,8 @@ def main() -> int:
     options.add_argument("--fast", action="store_true", help="the first parts, on SQLite alone")
     fast: bool = options.parse_args().fast
     results = [run(part, paths, fast=fast) for part, paths in parts(fast=fast).items()]
+    if not fast:
+        results.append(run_faults())
     print("\n== summary")
     for result in results:
         print(f"{'passed' if result.passed else 'FAILED'}  {result.seconds:7.1f} s  {result.part}")
@@ -89,6 +95,24 @@ def run(part: str, paths: list[Path], *, fast: bool) -> Result:
         seconds = time.monotonic() - began
         passed = status == 0 or (fast and status == NOTHING_COLLECTED)
         return Result(part, passed, seconds, skips(report))
+
+
+def run_faults() -> Result:
+    """The rows of the fault matrix; each prints its line."""
+    print(f"\n== {FAULTS}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        skipped = Path(folder) / "skipped"
+        began = time.monotonic()
+        command = [sys.executable, "-m", "tests.chaos.everyday", "--skips", str(skipped)]
+        try:
+            status = subprocess.run(
+                command, cwd=TESTS.parent, check=False, timeout=LONGEST_FAULTS_S
+            ).returncode
+        except subprocess.TimeoutExpired:
+            print(f"ended after {LONGEST_FAULTS_S} s")
+            status = 1
+        lines = skipped.read_text().splitlines() if skipped.exists() else []
+        return Result(FAULTS, status == 0, time.monotonic() - began, lines)
 
 
 def skips(report: Path) -> list[str]:

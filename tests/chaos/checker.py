@@ -6,7 +6,8 @@ which something was killed. Pure: ledgers in, one report out.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import sub
+from typing import Any, NamedTuple, Self
 
 GRACE_S = 0.5  # what a process wrote before it died is read by then; nobody replaces it sooner
 CLOCKS_S = 0.05  # the store's time and this machine's, which are one clock read in two places
@@ -22,6 +23,24 @@ class Receipt(NamedTuple):
     began: float
     signed: bool = True
     ended: float = 0.0  # when it was about to be answered
+    attempt: int = 1
+    status: int = 200  # what it was answered
+    stamp: int = 0  # the sender's wall clock, as signed
+    by: str = ""  # the process that sent it
+    keys: tuple[int, ...] = (0,)  # the secrets it was signed with, by the receiver's count
+
+    @property
+    def is_accepted(self) -> bool:
+        return 200 <= self.status < 300
+
+    @classmethod
+    def of(cls, line: Mapping[str, Any]) -> Self:
+        """As the ledger has it."""
+        return cls(
+            **{name: line[name] for name in cls._fields if name not in ("signed", "keys")},
+            signed=bool(line["keys"]),
+            keys=tuple(line["keys"]),
+        )
 
 
 class Stored(NamedTuple):
@@ -32,17 +51,19 @@ class Stored(NamedTuple):
     done_at: float | None = None
     settled: int = 1  # attempts that counted
     late: int = 0
+    reason: str | None = None
 
 
 class Fault(NamedTuple):
-    """Something was killed or held up; `paths` are the endpoints it was sending to, None for all."""
+    """Something was done to the sender `who`, or to all of them (None)."""
 
     at: float
     kind: str
-    paths: frozenset[str] | None = None
+    who: str | None = None
     excuses: bool = True  # False: nothing may be sent twice because of it
     lasted: float = GRACE_S  # what was sent this much later belongs to it too
     owed_from: float = 0.0  # when somebody was there again to redeliver; at once, if others were left
+    is_exact: bool = True  # False: nobody knows when it was, so that it excuses but is not measured by
 
 
 class Limits(NamedTuple):
@@ -52,6 +73,15 @@ class Limits(NamedTuple):
     # process's slots. Those answered and not yet settled have given theirs back.
     in_flight: int | None = None
     redelivery_s: float | None = None
+    publish_s: float | None = None  # the slowest answer to a publish, of whatever kind
+    deaths: frozenset[str] = frozenset()  # reasons for which a delivery may die
+
+    def with_leeway(self, times: float) -> Self:
+        """The same with timings that may be so many times as long."""
+        return self._replace(
+            redelivery_s=None if self.redelivery_s is None else self.redelivery_s * times,
+            publish_s=None if self.publish_s is None else self.publish_s * times,
+        )
 
 
 def check(
@@ -78,12 +108,13 @@ def check(
                 statuses[line["status"]] += 1
         slowest = max(slowest, line.get("took", 0.0))
     arrived = Counter(receipt.id for receipt in receipts)
+    refused = Counter(receipt.id for receipt in receipts if not receipt.is_accepted)
     digests = frozenset(intents.values())
     lost = [key for key, id in acks.items() if _is_lost(stored.get(id), arrived[id])]
     events_of: defaultdict[str, set[str]] = defaultdict(set)
     for id, row in stored.items():
         events_of[row.digest].add(id)
-    duplicates, unanswered, unexplained, redelivery = _attribute(receipts, stored, faults)
+    blame = _attribute(receipts, stored, faults)
     bounds = [_in_flight(receipts, stored, fault) if fault.excuses else 0 for fault in faults]
     report = {
         "published": len(intents),
@@ -91,11 +122,12 @@ def check(
         "in_doubt": len(doubtful - acks.keys()),
         "delivered": sum(row.state == "delivered" for row in stored.values()),
         "lost": len(lost),
-        "duplicated": sum(count - 1 for count in arrived.values()),
+        "duplicated": sum(blame.duplicates) + blame.unexplained,
         "duplicate_bound": sum(bounds),
-        "worst_fault": max(duplicates, default=0),
-        "worst_unanswered": max(unanswered, default=0),
-        "unexplained": unexplained,
+        "worst_fault": max(blame.duplicates, default=0),
+        "worst_unanswered": max(blame.unanswered, default=0),
+        "worst_unsettled": max(map(sub, blame.duplicates, blame.unanswered), default=0),
+        "unexplained": blame.unexplained,
         "corrupt": sum(
             receipt.digest not in digests
             or (receipt.id in stored and stored[receipt.id].digest != receipt.digest)
@@ -105,25 +137,27 @@ def check(
         "unsigned": sum(not receipt.signed for receipt in receipts),
         "twins": sum(len(ids) > 1 for ids in events_of.values()),
         "moved": sum(id not in events_of[intents[key]] for key, id in acks.items() if id in stored),
-        "resettled": sum(row.settled > 1 for row in stored.values()),
+        "resettled": sum(row.settled > 1 + refused[id] for id, row in stored.items()),
         "pending": sum(row.state not in TERMINAL for row in stored.values()),
-        "dead": sum(row.state == "dead" for row in stored.values()),
+        "dead": sum(row.state == "dead" and row.reason not in limits.deaths for row in stored.values()),
         "late": sum(row.late for row in stored.values()),
         "errors_5xx": sum(count for status, count in statuses.items() if status >= 500 and status != 503),
         "slowest_publish_s": round(slowest, 2),
-        "redelivery_s": None if redelivery is None else round(redelivery, 2),
+        "redelivery_s": None if blame.redelivery is None else round(blame.redelivery, 2),
     }
     zeroes = ("lost", "unexplained", "corrupt", "unexpected", "unsigned", "twins", "moved", "resettled")
     violations = [
         f"{name} {report[name]}" for name in (*zeroes, "pending", "dead", "errors_5xx") if report[name]
     ]
-    for fault, count, waiting, bound in zip(faults, duplicates, unanswered, bounds, strict=True):
+    for fault, count, waiting, bound in zip(faults, blame.duplicates, blame.unanswered, bounds, strict=True):
         if count > bound:
             violations.append(f"{fault.kind} sent {count} twice, allowed {bound}")
-        if limits.in_flight is not None and waiting > limits.in_flight:
+        if limits.in_flight is not None and waiting > limits.in_flight and fault.is_exact:
             violations.append(f"{fault.kind} cut off {waiting} requests, allowed {limits.in_flight}")
-    if limits.redelivery_s is not None and redelivery is not None and redelivery > limits.redelivery_s:
-        violations.append(f"redelivery after {redelivery:.1f} s, allowed {limits.redelivery_s:g}")
+    if limits.redelivery_s is not None and (blame.redelivery or 0.0) > limits.redelivery_s:
+        violations.append(f"redelivery after {blame.redelivery:.1f} s, allowed {limits.redelivery_s:g}")
+    if limits.publish_s is not None and slowest > limits.publish_s:
+        violations.append(f"a publish was answered after {slowest:.1f} s, allowed {limits.publish_s:g}")
     return {**report, "violations": violations}
 
 
@@ -132,7 +166,7 @@ def _is_lost(row: Stored | None, arrived: int) -> bool:
 
 
 def _was_in_flight(receipt: Receipt, row: Stored | None, fault: Fault) -> bool:
-    if fault.paths is not None and receipt.path not in fault.paths:
+    if fault.who is not None and receipt.by != fault.who:
         return False
     if receipt.began > fault.at + fault.lasted:
         return False
@@ -143,12 +177,16 @@ def _in_flight(receipts: Sequence[Receipt], stored: Mapping[str, Stored], fault:
     return len({each.id for each in receipts if _was_in_flight(each, stored.get(each.id), fault)})
 
 
-def _attribute(
-    receipts: Sequence[Receipt], stored: Mapping[str, Stored], faults: Sequence[Fault]
-) -> tuple[list[int], list[int], int, float | None]:
-    """How many duplicates each fault caused, how many of them of unanswered requests, how many no fault did, and
-    the longest wait for a fault's first.
-    """
+class Blame(NamedTuple):
+    """Whose doing the duplicates are."""
+
+    duplicates: list[int]  # by fault
+    unanswered: list[int]  # of those, the ones whose first request was not answered when the fault came
+    unexplained: int  # duplicates that no fault caused
+    redelivery: float | None  # the longest wait for a fault's first duplicate
+
+
+def _attribute(receipts: Sequence[Receipt], stored: Mapping[str, Stored], faults: Sequence[Fault]) -> Blame:
     duplicates = [0] * len(faults)
     unanswered = [0] * len(faults)
     firsts: dict[int, float] = {}
@@ -157,7 +195,7 @@ def _attribute(
     for receipt in sorted(receipts, key=lambda each: each.began):
         earlier = before.get(receipt.id)
         before[receipt.id] = receipt
-        if earlier is None:
+        if earlier is None or not (earlier.is_accepted or earlier.attempt == receipt.attempt):
             continue
         causes = [
             n
@@ -168,7 +206,8 @@ def _attribute(
             duplicates[causes[-1]] += 1
             cause = faults[causes[-1]]
             unanswered[causes[-1]] += earlier.ended > cause.at
-            firsts.setdefault(causes[-1], max(0.0, receipt.began - max(cause.at, cause.owed_from)))
+            if cause.is_exact:
+                firsts.setdefault(causes[-1], max(0.0, receipt.began - max(cause.at, cause.owed_from)))
         else:
             unexplained += 1
-    return duplicates, unanswered, unexplained, max(firsts.values(), default=None)
+    return Blame(duplicates, unanswered, unexplained, max(firsts.values(), default=None))

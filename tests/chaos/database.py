@@ -1,11 +1,13 @@
 """What does the database say, asked beside hookline?"""
 
+import contextlib
 import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import psycopg
 
@@ -13,13 +15,14 @@ from hookline import ids
 from tests.chaos.checker import Stored
 
 ROWS = """
-SELECT d.id, e.payload, d.state, {done_at}, d.settled, d.late FROM (
-  SELECT d.id, {event_id} AS event_id, d.state, d.done_at,
+SELECT d.id, e.payload, d.state, {done_at}, d.settled, d.late, d.reason FROM (
+  SELECT d.id, {event_id} AS event_id, d.state, d.done_at, d.reason,
     (SELECT count(*) FROM {schema}attempts a WHERE a.delivery_id = d.id AND NOT a.late) AS settled,
     (SELECT count(*) FROM {schema}attempts a WHERE a.delivery_id = d.id AND a.late) AS late
   FROM {schema}deliveries d) d
 JOIN {schema}events e ON e.id = d.event_id
 """
+STARTS = "SELECT delivery_id, number, {at} FROM {schema}attempts"
 PENDING = "SELECT count(*) FROM {schema}deliveries WHERE state = 'pending'"
 OWNED = """
 SELECT e.url FROM hookline.lanes l JOIN hookline.workers w ON w.id = l.owner
@@ -33,6 +36,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self._url = url
         self.is_sqlite = url.startswith("sqlite:")
+        self._kept: psycopg.Connection[Any] | None = None
 
     def pending(self) -> int:
         """How many deliveries are not at their end."""
@@ -50,13 +54,31 @@ class Database:
                 schema="hookline.",
             )
         found = {}
-        for id, payload, state, done_at, settled, late in self._query(statement):
-            event_id = ids.show("event", id if self.is_sqlite else id.bytes)
+        for id, payload, state, done_at, settled, late, reason in self._query(statement):
             digest = hashlib.sha256(payload).hexdigest()
-            found[event_id] = Stored(
-                digest, state, None if done_at is None else float(done_at), settled, late
+            found[self._event(id)] = Stored(
+                digest, state, None if done_at is None else float(done_at), settled, late, reason
             )
         return found
+
+    def state(self, event: str) -> str:
+        """Of the delivery of this event."""
+        [(state,)] = self._query(
+            "SELECT state FROM deliveries WHERE id = ?"
+            if self.is_sqlite
+            else "SELECT state FROM hookline.deliveries WHERE id = %s",
+            ids.read("event", event) if self.is_sqlite else UUID(bytes=ids.read("event", event)),
+        )
+        return str(state)
+
+    def starts(self) -> dict[tuple[str, int], float]:
+        """When each attempt began, by the store's clock; of one settled twice, the last."""
+        at = "at" if self.is_sqlite else "extract(epoch FROM at)::double precision"
+        found = self._query(STARTS.format(at=at, schema="" if self.is_sqlite else "hookline."))
+        return {(self._event(id), number): began for id, number, began in found}
+
+    def _event(self, id: Any) -> str:
+        return ids.show("event", id if self.is_sqlite else id.bytes)
 
     def paths_of(self, pid: int) -> frozenset[str] | None:
         """The paths of the endpoints whose lanes this process owns; None: all of them, there is no other."""
@@ -73,5 +95,17 @@ class Database:
             path = Path(self._url.removeprefix("sqlite:///"))
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
                 return connection.execute(statement, values).fetchall()
-        with psycopg.connect(self._url, autocommit=True, connect_timeout=5) as connection:
-            return connection.execute(statement, values or None).fetchall()  # type: ignore[call-overload,no-any-return]
+        for _ in range(2):
+            with contextlib.suppress(psycopg.OperationalError):  # the server was away since we last asked
+                return self._session().execute(statement, values or None).fetchall()
+        return self._session().execute(statement, values or None).fetchall()
+
+    def _session(self) -> "psycopg.Connection[Any]":
+        """Kept: those who wait for something ask often, and a session costs the server a process."""
+        if self._kept is None or self._kept.closed or self._kept.broken:
+            self._kept = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
+        return self._kept
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()

@@ -3,15 +3,19 @@
 This is `hookline` with a bug planted in it, one of bugs/, named by CHAOS_BUG; without one it is `hookline` as it
 is. Bugs live there and nowhere else: no release holds a line of them. Also here: at SIGUSR1 a running process
 reads failpoints from the file that CHAOS_ARM names, so that the one that is to die can be chosen while it works;
-and what instruments.py has.
+a request that contains the text of CHAOS_POISON kills the process that is about to send it; and what instruments.py
+has.
 """
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 from hookline import failpoints
 from hookline.cli import main
+from hookline.pipeline.sender.contract import Answer, Request
+from hookline.pipeline.sender.http import HttpSender
 from tests.chaos import instruments
 from tests.chaos.registry import bugs
 
@@ -20,10 +24,23 @@ def _arm(*_: object) -> None:
     failpoints.plant(Path(os.environ["CHAOS_ARM"]).read_text())
 
 
+def _be_poisoned_by(text: bytes) -> None:
+    send = HttpSender.send
+
+    def or_die(self: HttpSender, request: Request, done: Callable[[Answer], None]) -> None:
+        if text in request.body:
+            os.kill(os.getpid(), signal.SIGKILL)
+        send(self, request, done)
+
+    HttpSender.send = or_die  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     if os.environ.get("CHAOS_ARM"):
         signal.signal(signal.SIGUSR1, _arm)
         instruments.install()
+    if poison := os.environ.get("CHAOS_POISON"):
+        _be_poisoned_by(poison.encode())
     if bug := os.environ.get("CHAOS_BUG"):
         bugs()[bug]()
     main()

@@ -58,7 +58,7 @@ class Publisher(threading.Thread):
                 if status == 202:
                     self._ledger.note(did="ack", key=key, id=answer["id"], took=took)
                     break
-                self._ledger.note(did="doubt", key=key, status=status, took=took)
+                self._ledger.note(did="doubt", key=key, status=status, code=answer.get("code"), took=took)
                 if n % 8 == 0 or time.monotonic() > deadline:
                     break
                 time.sleep(0.1)
@@ -72,8 +72,8 @@ class Publisher(threading.Thread):
             self._connection.request("POST", "/v1/events", body, headers)
             response = self._connection.getresponse()
             text = response.read()
-            return response.status, json.loads(text) if response.status == 202 else {}
-        except (OSError, http.client.HTTPException):
+            return response.status, json.loads(text)
+        except (OSError, ValueError, http.client.HTTPException):
             if self._connection is not None:
                 self._connection.close()
             self._connection = None

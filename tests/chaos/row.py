@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.chaos.checker import GRACE_S, Limits
+from tests.chaos.process import Process
 from tests.chaos.scene import IN_FLIGHT, TAKEOVER_S, Scene
-from tests.chaos.system import Process, System
+from tests.chaos.system import System
 
 BOTH, POSTGRES, SQLITE = ("sqlite", "postgres"), ("postgres",), ("sqlite",)
 BURST = 400  # events of one trial
@@ -29,6 +30,8 @@ class Row(NamedTuple):
     limits: Limits = Limits(in_flight=IN_FLIGHT, redelivery_s=REDELIVERY_S)
     scene: Scene = Scene()
     everyday: bool = False  # part of `make test`
+    system: type[System] = System
+    needs: tuple[Callable[[], str | None], ...] = ()  # each says what is missing on this machine, if anything
 
 
 def pause(system: System, least: float, most: float) -> None:

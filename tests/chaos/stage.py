@@ -22,9 +22,10 @@ import psycopg
 
 from hookline import ids
 from tests.chaos import seeds
+from tests.chaos.process import CEILING_S, Process, wait_for
 from tests.chaos.proxy import Proxy
 from tests.chaos.scene import Scene
-from tests.chaos.system import CEILING_S, Process, System, wait_for
+from tests.chaos.system import System
 
 
 class Arrival(NamedTuple):
@@ -129,7 +130,7 @@ class Stage(System):
 
     def run(self, *arguments: str, within: float = CEILING_S) -> tuple[int | None, str]:
         """A command of hookline: its exit status, None if it was still there, and what it said."""
-        process = Process(self, f"command-{next(self._names)}", *arguments)
+        process = self.begin("command", *arguments)
         try:
             status = process.child.wait(within)
         except subprocess.TimeoutExpired:

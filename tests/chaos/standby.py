@@ -7,8 +7,8 @@ import subprocess
 import psutil
 import psycopg
 
+from tests.chaos.process import wait_for
 from tests.chaos.proxy import Proxy
-from tests.chaos.system import wait_for
 from tests.postgres_server import PostgresServer, _free_port
 
 SECONDS = 30.0

@@ -9,105 +9,62 @@ import contextlib
 import hashlib
 import http.client
 import json
-import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self
 
 from tests.chaos.checker import GRACE_S, Fault, Receipt
 from tests.chaos.database import Database
+from tests.chaos.drag import Drag
+from tests.chaos.process import CEILING_S, Process, wait_for
 from tests.chaos.proxy import Proxy
 from tests.chaos.scene import IN_FLIGHT, TAKEOVER_S, Scene
 from tests.postgres_server import PostgresServer, installations
 
-T = TypeVar("T")
-
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-CEILING_S = 30.0
-
-
-class Process:
-    """A `hookline` of this run; `bug` is planted in it."""
-
-    def __init__(self, system: "System", name: str, *arguments: str) -> None:
-        self._arm_file = system.folder / f"{name}.arm"
-        self._log = system.folder / f"{name}.log"
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("HOOKLINE_")}
-        settings = {
-            "HOOKLINE_DATABASE": system.url if arguments[0] == "serve" else system.worker_url,
-            "HOOKLINE_HEARTBEAT_S": str(TAKEOVER_S / 5),
-            "HOOKLINE_TAKEOVER_S": str(TAKEOVER_S),
-            "HOOKLINE_POLL_S": "0.1",
-            "HOOKLINE_MAX_IN_FLIGHT": str(IN_FLIGHT),
-            "CHAOS_ARM": str(self._arm_file),
-            "CHAOS_BUG": system.bug,
-            **system.scene.settings,
-        }
-        with self._log.open("wb") as log:
-            self.child = subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.planted", *arguments],
-                cwd=ROOT,
-                env={**inherited, **settings},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text(errors="replace")
-
-    def wait_until(self, pattern: str) -> str:
-        """Wait for a line that matches; what its group caught."""
-
-        def find() -> "re.Match[str] | None":
-            if self.child.poll() is not None:
-                raise RuntimeError(f"hookline ended ({self.child.returncode}):\n{self.log[-2000:]}")
-            return re.search(pattern, self.log)
-
-        return wait_for(find, f"the line {pattern!r}").group(1)
-
-    def arm(self, failpoints: str) -> None:
-        """Switch failpoints on while it runs."""
-        self._arm_file.write_text(failpoints)
-        self.child.send_signal(signal.SIGUSR1)
-
-    def kill(self) -> None:
-        self.child.kill()
-        self.child.wait(CEILING_S)
+MOST_LEEWAY = 60.0
+LONGEST_DRAIN_S = 240.0
+STARVED_S = 15.0
+BUGGY_S = 10.0  # with a bug planted it may never be drained
 
 
 class System:
     """Everything, running."""
 
-    def __init__(self, folder: Path, *, store: str, seed: int, bug: str = "", scene: Scene) -> None:
+    def __init__(
+        self, folder: Path, *, store: str, seed: int, bug: str = "", scene: Scene, leeway: float = 1.0
+    ) -> None:
         self.folder = folder
         self.scene = scene
         self.bug = bug
+        self._leeway = leeway
+        self.drag = Drag()
         self.rng = random.Random(seed)
         self.faults: list[Fault] = []
         self.figures: dict[str, float] = {}  # what a row measured beside the ledgers
         self.starts: list[float] = []  # seconds; the first is of an empty database, with nothing to recover
         self.server: PostgresServer | None = None
         self.workers: list[Process] = []
+        self._begun: list[Process] = []  # also those that have ended
+        self.endpoints: list[str] = []  # their ids
+        self.is_postgres = store == "postgres"
         self._names = iter(range(1, 1_000_000))
         self._helpers: list[subprocess.Popen[str]] = []
-        self._wanted = 0 if store == "sqlite" else scene.workers
-        self._is_postgres = store == "postgres"
+        self._wanted = scene.workers if self.is_postgres else 0
         self.url = f"sqlite:///{folder}/hookline.db"
         self.worker_url = self.url
         self.proxy: Proxy | None = None  # between workers and database, where a row cuts them off
         self.port = 0
         self._is_publishing = False
+        self._arrived: list[Receipt] = []
+        self._read = 0  # bytes of the receiver's ledger
 
     def __enter__(self) -> Self:
         try:
@@ -122,13 +79,22 @@ class System:
     ) -> None:
         self._end()
 
+    def start_server(self) -> PostgresServer:
+        """The PostgreSQL of this run."""
+        found = installations()
+        if not found:
+            raise RuntimeError("no PostgreSQL on this machine: see CONTRIBUTING.md")
+        server = PostgresServer(found[0])
+        server.start()
+        return server
+
+    def settings(self, name: str) -> Mapping[str, str]:
+        """Of the environment of the hookline process of this name."""
+        return self.scene.settings
+
     def _start_database(self) -> None:
-        if self._is_postgres:
-            found = installations()
-            if not found:
-                raise RuntimeError("no PostgreSQL on this machine: see CONTRIBUTING.md")
-            self.server = PostgresServer(found[0])
-            self.server.start()
+        if self.is_postgres:
+            self.server = self.start_server()
             self.url = self.worker_url = self.server.url(self.server.create_database())
             if self.scene.proxied:
                 self.proxy = Proxy(self.server.port)
@@ -137,23 +103,31 @@ class System:
 
     def _start(self) -> None:
         self._start_database()
-        secret = "whsec_" + base64.b64encode(self.rng.randbytes(32)).decode()
-        self._receiver = self._helper("receiver.py", self._receipts, secret, str(self.scene.slowest_s))
-        receiver_port = int(_line(self._receiver))
+        self.secret = "whsec_" + base64.b64encode(self.rng.randbytes(32)).decode()
+        self._receiver = self._helper("receiver.py", self._receipts, self.secret, str(self.scene.slowest_s))
+        self.receiver_port = int(_line(self._receiver))
         self.serve()
-        self.workers = [self.worker() for _ in range(self._wanted)]
+        self.workers = [self.begin_worker() for _ in range(self._wanted)]
         for n in range(self.scene.endpoints):
-            self._create(f"http://127.0.0.1:{receiver_port}/{n}", f"chaos.t{n}", secret)
+            self.endpoints.append(self.create(n))
+        for each in self.workers:
+            each.wait_until(r"(delivering) from")
         self._producer = self._helper(
             "producer.py", self._promises, str(self.port), str(self.scene.endpoints)
         )
 
+    @property
+    def leeway(self) -> float:
+        """How many times its figure a timing may be; where there is any, more of it on a busy machine."""
+        return min(self._leeway * self.drag.worst, MOST_LEEWAY) if self._leeway > 1.0 else 1.0
+
+    # --- processes ---
+
     def serve(self) -> None:
         """Start the API, on the port it had; on PostgreSQL it leaves delivering to the workers."""
-        flags = ["--no-worker"] if self._is_postgres else []
-        name = f"serve-{next(self._names)}"
-        self.api = Process(self, name, "serve", "--dev", "--port", str(self.port), *flags)
+        flags = ["--no-worker"] if self.is_postgres else []
         began = time.monotonic()
+        self.api = self.begin("serve", "serve", "--dev", "--port", str(self.port), *flags, url=self.url)
         self.port = int(self.api.wait_until(r"listening on http://[^ ]*:(\d+)"))
         self.starts.append(time.monotonic() - began)
 
@@ -165,54 +139,45 @@ class System:
 
     def begin_worker(self) -> Process:
         """One more worker, starting."""
-        return Process(self, f"worker-{next(self._names)}", "worker", "--dev")
+        return self.begin("worker", "worker", "--dev", url=self.worker_url)
 
-    def replace(self, ended: Process) -> None:
-        """Another one in the place of one that ended."""
+    def begin(self, kind: str, *arguments: str, url: str | None = None) -> Process:
+        """Start a command of hookline."""
+        name = f"{kind}-{next(self._names)}"
+        settings = {
+            "HOOKLINE_DATABASE": url or self.worker_url,
+            "HOOKLINE_HEARTBEAT_S": str(TAKEOVER_S / 5),
+            "HOOKLINE_TAKEOVER_S": str(TAKEOVER_S),
+            "HOOKLINE_POLL_S": "0.1",
+            "HOOKLINE_MAX_IN_FLIGHT": str(IN_FLIGHT),
+            "HOOKLINE_CONTACT": name,  # told to the receiver: that is how it knows who sent what
+            "CHAOS_BUG": self.bug,
+            **self.settings(name),
+        }
+        self._begun.append(Process(self.folder, name, *arguments, settings=settings))
+        return self._begun[-1]
+
+    def replace(self, ended: Process, *, waits: bool = True) -> None:
+        """Another one in the place of one that ended; `waits`: until it delivers."""
         if ended is self.api:
             self.serve()
-            if not self._is_postgres:  # until now there was nobody
+            if not self.is_postgres and self.faults:  # until now there was nobody
                 self.faults[-1] = self.faults[-1]._replace(owed_from=time.time())
         else:
-            self.workers[self.workers.index(ended)] = self.worker()
+            self.workers[self.workers.index(ended)] = self.worker() if waits else self.begin_worker()
 
-    def publish(self, count: int) -> None:
-        """Begin to publish."""
-        assert self._producer.stdin is not None
-        self._is_publishing = True
-        self._producer.stdin.write(f"{count}\n")
-        self._producer.stdin.flush()
+    @property
+    def hooklines(self) -> list[Process]:
+        return [self.api, *self.workers]
 
-    def offer(self, n: int, *, filling: str = "") -> tuple[str, str, Callable[[], tuple[int, str]]]:
-        """An event that is not the producer's: its key, its digest, and how to publish it once."""
-        payload = json.dumps({"offer": n, "filling": filling}).encode()
-        body = b'{"type":"chaos.t%d","payload":%b}' % (n % self.scene.endpoints, payload)
-        headers = {"content-type": "application/json", "idempotency-key": f"offer-{n}"}
-
-        def publish() -> tuple[int, str]:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CEILING_S)
-            with contextlib.closing(connection):
-                connection.request("POST", "/v1/events", body, headers)
-                response = connection.getresponse()
-                answer = json.loads(response.read())
-                return response.status, answer.get("id", "")
-
-        return headers["idempotency-key"], hashlib.sha256(payload).hexdigest(), publish
-
-    def promise(self, **line: object) -> None:
-        """Note what was promised to somebody who is not the producer."""
-        with self._promises.open("a") as ledger:
-            ledger.write(json.dumps(line) + "\n")
-
-    def published(self) -> None:
-        """Wait until the producer has done what it was told."""
-        if self._is_publishing and _line(self._producer) != "done":
-            raise RuntimeError("the producer broke")
-        self._is_publishing = False
+    @property
+    def senders(self) -> list[Process]:
+        """Those that deliver."""
+        return self.workers if self.is_postgres else [self.api]
 
     def busy(self) -> Process:
         """A process that is sending, by the seed."""
-        if not self._is_postgres:
+        if not self.is_postgres:
             return self.api
 
         def choose() -> Process | None:
@@ -221,18 +186,129 @@ class System:
 
         return wait_for(choose, "a worker that owns a lane")
 
+    def owner(self, path: str) -> Process | None:
+        """Who owns the lane of the endpoint with this path now."""
+        if not self.is_postgres:
+            return self.api
+        owners = (each for each in self.workers if path in (self.database.paths_of(each.child.pid) or ()))
+        return next(owners, None)
+
+    # --- what is published ---
+
+    def publish(self, count: int) -> None:
+        """Begin to publish."""
+        assert self._producer.stdin is not None
+        self._is_publishing = True
+        self._producer.stdin.write(f"{count}\n")
+        self._producer.stdin.flush()
+
+    def published(self) -> None:
+        """Wait until the producer has done what it was told."""
+        if self._is_publishing and _line(self._producer) != "done":
+            raise RuntimeError("the producer broke")
+        self._is_publishing = False
+
+    def offer(self, n: int, *, filling: str = "") -> tuple[str, str, Callable[[], tuple[int, str]]]:
+        """An event that is not the producer's: its key, its digest, and how to publish it once."""
+        payload = json.dumps({"offer": n, "filling": filling}).encode()
+        body = b'{"type":"chaos.t%d","payload":%b}' % (n % self.scene.endpoints, payload)
+        key = f"offer-{n}"
+
+        def publish() -> tuple[int, str]:
+            status, answer = self.call("POST", "/v1/events", body, **{"idempotency-key": key})
+            return status, answer.get("id", "")
+
+        return key, hashlib.sha256(payload).hexdigest(), publish
+
+    def give(self, n: int, *, filling: str = "") -> str:
+        """Publish such an event, once; its id."""
+        key, digest, publish = self.offer(n, filling=filling)
+        self.promise(did="intent", key=key, digest=digest)
+        status, id = publish()
+        if status != 202:
+            raise RuntimeError(f"a publish was answered {status}")
+        self.promise(did="ack", key=key, id=id, at=time.time())
+        return id
+
+    def promise(self, **line: object) -> None:
+        """Note what was promised to somebody who is not the producer."""
+        with self._promises.open("a") as ledger:
+            ledger.write(json.dumps(line) + "\n")
+
+    # --- the API ---
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
+        """Ask the API; the status and what it answered."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CEILING_S)
+        text = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        with contextlib.closing(connection):
+            connection.request(method, path, text, {"content-type": "application/json", **headers})
+            response = connection.getresponse()
+            answer = response.read()
+            return response.status, json.loads(answer) if answer else {}
+
+    def create(self, n: int, *, path: str | None = None) -> str:
+        """The n-th endpoint; its id."""
+        status, answer = self.call(
+            "POST",
+            "/v1/endpoints",
+            {
+                "url": self.address(path or f"/{n}"),
+                "events": [f"chaos.t{n}"],
+                "secret": self.secret,
+                **self.scene.endpoint,
+            },
+        )
+        if status != 201:
+            raise RuntimeError(f"an endpoint was refused: {answer}")
+        return str(answer["id"])
+
+    def address(self, path: str) -> str:
+        """Where the receiver is to be found."""
+        return f"http://127.0.0.1:{self.receiver_port}{path}"
+
+    # --- what is seen ---
+
+    def order(self, **order: object) -> Any:
+        """Tell the receiver how to behave, or ask it something: see receiver.py."""
+        assert self._receiver.stdin is not None
+        self._receiver.stdin.write(json.dumps(order) + "\n")
+        self._receiver.stdin.flush()
+        return json.loads(_line(self._receiver))
+
     def note(
         self, kind: str, process: Process | None = None, *, excuses: bool = True, lasted: float = GRACE_S
     ) -> None:
-        """Something happened just now to the lanes of this process, or to all of them."""
-        at = time.time()
-        paths = None if process is None else self.database.paths_of(process.child.pid)
-        self.faults.append(Fault(at, kind, paths, excuses, lasted))
+        """Something happened just now to this process, or to all of them."""
+        who = None if process is None else process.name
+        self.faults.append(Fault(time.time(), kind, who, excuses, lasted))
 
-    def is_drained(self, seconds: float) -> bool:
-        """Wait until nothing is pending."""
+    def burials(self) -> list[Fault]:
+        """Workers that found they had been taken for dead: they were stopped, cut off, or waited for their turn.
+
+        What they had in flight is sent again by others, which they may notice much later than it happened.
+        """
+        return [
+            Fault(
+                datetime.fromisoformat(at).timestamp() - STARVED_S,
+                "buried alive",
+                each.name,
+                lasted=STARVED_S,
+                is_exact=False,
+            )
+            for each in self._begun
+            for at in re.findall(r'"event": "worker.buried".*"timestamp": "([^"]+)"', each.log)
+        ]
+
+    def worst(self, name: str, value: float) -> None:
+        """Keep the largest value of a figure."""
+        self.figures[name] = max(value, self.figures.get(name, value))
+
+    def is_drained(self, seconds: float = 30.0) -> bool:
+        """Wait until nothing is pending, so long or as much longer as there is leeway."""
+        patience = BUGGY_S if self.bug else min(seconds * self.leeway, LONGEST_DRAIN_S)
         with contextlib.suppress(TimeoutError):
-            return wait_for(lambda: self.database.pending() == 0, "the drain", seconds)
+            return wait_for(lambda: self.database.pending() == 0, "the drain", patience)
         return False
 
     @property
@@ -244,13 +320,16 @@ class System:
         return self.folder / "promises.jsonl"
 
     def receipts(self) -> list[Receipt]:
-        lines = map(json.loads, self._receipts.read_text().splitlines())
-        return [
-            Receipt(each["id"], each["digest"], each["path"], each["began"], each["signed"], each["ended"])
-            for each in lines
-        ]
+        """Everything that arrived until now."""
+        with self._receipts.open("rb") as ledger:
+            ledger.seek(self._read)
+            # A line that is being written has no end yet, and its request no answer.
+            whole, end, _ = ledger.read().rpartition(b"\n")
+        self._arrived += [Receipt.of(json.loads(line)) for line in whole.splitlines()]
+        self._read += len(whole) + len(end)
+        return list(self._arrived)
 
-    def promises(self) -> list[dict[str, object]]:
+    def promises(self) -> list[dict[str, Any]]:
         if not self._promises.exists():
             return []
         return [json.loads(line) for line in self._promises.read_text().splitlines()]
@@ -261,24 +340,9 @@ class System:
         self._helpers.append(child)
         return child
 
-    def _create(self, url: str, event_type: str, secret: str) -> None:
-        endpoint = {
-            "url": url,
-            "events": [event_type],
-            "secret": secret,
-            **self.scene.endpoint,
-        }
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/v1/endpoints",
-            json.dumps(endpoint).encode(),
-            {"content-type": "application/json"},
-        )
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        opener.open(request, timeout=CEILING_S).close()
-
     def _end(self) -> None:
-        ours = [*self.workers, *([self.api] if hasattr(self, "api") else [])]
-        for child in [*self._helpers, *(each.child for each in ours)]:
+        children: list[subprocess.Popen[Any]] = [*self._helpers, *(each.child for each in self._begun)]
+        for child in children:
             child.kill()  # also one that is stopped
             child.wait(CEILING_S)
         for helper in self._helpers:
@@ -286,20 +350,13 @@ class System:
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
                         pipe.close()
+        self.drag.close()
+        if hasattr(self, "database"):
+            self.database.close()
         if self.proxy is not None:
             self.proxy.close()
         if self.server is not None:
             self.server.destroy()
-
-
-def wait_for(look: Callable[[], T | None], what: str, seconds: float = CEILING_S) -> T:
-    """The first true thing that a look finds."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:g} s for {what}")
-        time.sleep(0.02)
-    return found
 
 
 def _line(child: "subprocess.Popen[str]") -> str:

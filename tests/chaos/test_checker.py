@@ -7,11 +7,11 @@ import pytest
 from tests.chaos.checker import Fault, Limits, Receipt, Stored, check
 
 PROMISES = [{"did": "intent", "key": "k", "digest": "d"}, {"did": "ack", "key": "k", "id": "e", "took": 0.1}]
-RECEIPT = Receipt("e", "d", "/1", 10.0)
+RECEIPT = Receipt("e", "d", "/1", 10.0, by="worker-1")
 STORED = Stored("d", "delivered", 10.5)
-KILL = Fault(10.2, "kill", frozenset({"/1"}))
+KILL = Fault(10.2, "kill", "worker-1")
 NONE = Limits()
-AGAIN = RECEIPT._replace(began=12.5)
+AGAIN = RECEIPT._replace(began=12.5, by="worker-2")
 
 
 def checked(
@@ -62,7 +62,7 @@ def test_what_was_in_flight_at_a_kill_may_arrive_twice():
     [
         KILL._replace(at=9.0),  # before it was sent
         KILL._replace(at=12.7),  # after it was sent twice
-        KILL._replace(paths=frozenset({"/2"})),  # of a process that was sending to others
+        KILL._replace(who="worker-2"),  # of another process
     ],
 )
 def test_a_fault_that_it_was_not_in_flight_at_is_no_excuse(fault):
@@ -104,3 +104,39 @@ def test_what_was_never_answered_is_in_doubt_and_may_be_missing():
     promises = [PROMISES[0], {"did": "doubt", "key": "k", "status": 0}]
     report = checked(promises=promises, receipts=(), stored={})
     assert (report["in_doubt"], report["lost"], report["violations"]) == (1, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "duplicated"),
+    [((1, 500), (2, 200), 0), ((1, 500), (1, 200), 1), ((1, 200), (2, 200), 1)],
+)
+def test_a_retry_is_no_duplicate(first, second, duplicated):
+    receipts = [
+        RECEIPT._replace(attempt=attempt, status=status, began=began)
+        for (attempt, status), began in ((first, 10.0), (second, 11.0))
+    ]
+    report = checked(receipts=tuple(receipts), stored={"e": STORED._replace(settled=2, done_at=11.5)})
+    assert report["duplicated"] == duplicated
+    assert report["resettled"] == (first[1] == 200)
+
+
+def test_a_delivery_may_die_of_what_its_row_allows():
+    dead = {"e": STORED._replace(state="dead", reason="crash_limit")}
+    assert checked(stored=dead, limits=Limits(deaths=frozenset({"crash_limit"})))["violations"] == []
+    assert checked(stored=dead, limits=Limits(deaths=frozenset({"gone"})))["violations"] == ["dead 1"]
+
+
+def test_a_publish_that_hangs_is_a_violation():
+    slow = [PROMISES[0], {**PROMISES[1], "took": 11.0}]
+    report = checked(promises=slow, limits=Limits(publish_s=10.0))
+    assert report["violations"] == ["a publish was answered after 11.0 s, allowed 10"]
+
+
+def test_a_fault_of_which_nobody_knows_when_it_was_excuses_and_is_not_measured_by():
+    report = checked(
+        receipts=(RECEIPT._replace(ended=10.3), AGAIN),
+        stored={"e": STORED._replace(done_at=12.6)},
+        faults=(KILL._replace(is_exact=False),),
+        limits=Limits(in_flight=0, redelivery_s=0.1),
+    )
+    assert (report["duplicated"], report["redelivery_s"], report["violations"]) == (1, None, [])

@@ -21,6 +21,7 @@ from hookline.store.contract import Load, Store, Worker
 from hookline.version import VERSION
 
 _PULSE = 0.25  # seconds between pulses
+_SKEW = 30.0  # seconds that the wall clock may be off before it is said; webhooks are signed with it
 _FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
 
 log = structlog.get_logger()
@@ -50,6 +51,7 @@ class Heart:
         self._watch = Watch()
         self._good = float("-inf")
         self._is_failing = False
+        self._is_skewed = False
         self.id: WorkerId = ids.worker()
         self.peers: tuple[Worker, ...] = ()
         self.load: Callable[[], Load] = Load
@@ -105,6 +107,7 @@ class Heart:
         pulse = await self._store.pulse(seen=self._catalogue.n)
         ended = self._clock.monotonic()
         self._clock.follow(pulse.now, at=(began + ended) / 2)
+        self._compare_clocks()
         if not any(worker.id == id and not worker.buried for worker in pulse.workers):
             await self._be_reborn(id)
             return
@@ -123,6 +126,16 @@ class Heart:
         unfinished = [(worker.id, worker.beat) for worker in self.peers if worker.buried]
         if dead or unfinished:
             await self.on_dead([*dead, *unfinished])
+
+    def _compare_clocks(self) -> None:
+        """Nothing but signatures and logs goes by the wall clock, and receivers refuse old signatures."""
+        ahead = self._clock.wall() - self._clock.now()
+        is_skewed = abs(ahead) > _SKEW
+        if is_skewed and not self._is_skewed:
+            log.warning(
+                "clock.skewed", ahead_s=round(ahead), note="this machine's clock and the store's differ"
+            )
+        self._is_skewed = is_skewed
 
     async def stop(self) -> None:
         """Be a worker no longer."""

@@ -38,8 +38,21 @@ def bury_without_freeing() -> None:
     worker.bury = careless
 
 
+def probe_unwritten() -> None:
+    """A probe is sent without having been written down: the next owner does not know of it."""
+
+    async def at_once(self: Any, lane: Any) -> None:
+        lane.gate.begin_probe()
+        lane.gate.written = lane.gate.version
+        lane.gate.grant_probe()
+        self.dispatcher.offer(lane)
+
+    worker.Worker._prepare_probe = at_once  # type: ignore[method-assign]
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "settle-unfenced": settle_unfenced,
     "take-what-is-taken": take_what_is_taken,
     "bury-without-freeing": bury_without_freeing,
+    "probe-unwritten": probe_unwritten,
 }

@@ -38,11 +38,21 @@ def start_many_at_once(system: System) -> list[str]:
     system.workers = [system.begin_worker() for _ in range(5)]
     for each in system.workers:
         each.wait_until(r"(delivering) from")
-    system.is_drained(20)
+    system.is_drained(20.0)
     return ["a deadlock"] if any("deadlock" in each.log for each in system.workers) else []
 
 
 ROWS = {
-    "F09": Row("fifty publishes of one key", BOTH, 10, "forget-keys", "twins", publish_one_key_at_once),
-    "F11": Row("five workers at once", POSTGRES, 10, "take-what-is-taken", "unexplained", start_many_at_once),
+    "F09": Row(
+        "fifty publishes of one key", BOTH, 10, "forget-keys", "twins", publish_one_key_at_once, everyday=True
+    ),
+    "F11": Row(
+        "five workers at once",
+        POSTGRES,
+        10,
+        "take-what-is-taken",
+        "unexplained",
+        start_many_at_once,
+        everyday=True,
+    ),
 }

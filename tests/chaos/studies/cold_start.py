@@ -3,11 +3,11 @@
 import time
 from pathlib import Path
 
+from tests.chaos.process import wait_for
 from tests.chaos.row import BOTH
 from tests.chaos.scene import TAKEOVER_S
 from tests.chaos.stage import Stage
 from tests.chaos.study import Study
-from tests.chaos.system import wait_for
 
 LANES = 100
 KILLED = -9

@@ -3,12 +3,12 @@
 import time
 
 from tests.chaos.database import Database
+from tests.chaos.process import wait_for
 from tests.chaos.row import POSTGRES
 from tests.chaos.scene import TAKEOVER_S
 from tests.chaos.stage import Publishing, Stage
 from tests.chaos.standby import Standby
 from tests.chaos.study import Study
-from tests.chaos.system import wait_for
 
 LANES = 12
 PER_S = 200.0

@@ -6,10 +6,10 @@ from collections import Counter
 from hookline import ids
 from tests.chaos import network
 from tests.chaos.figures import percentile
+from tests.chaos.process import wait_for
 from tests.chaos.row import POSTGRES
 from tests.chaos.stage import Arrival, Catcher, Publishing, Stage, waits
 from tests.chaos.study import Study
-from tests.chaos.system import wait_for
 
 LANES = 6  # reached by the packets, and as many that are not
 PER_S = 100.0  # to each half

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from tests.chaos import memory
 from tests.chaos.memory import MemoryGroup
+from tests.chaos.process import wait_for
 from tests.chaos.row import POSTGRES
 from tests.chaos.scene import IN_FLIGHT, TAKEOVER_S
 from tests.chaos.stage import Stage
 from tests.chaos.study import Study
-from tests.chaos.system import wait_for
 
 LANES = 10
 BIG = b'{"filling":"' + b"x" * (256 << 10) + b'"}'

@@ -6,10 +6,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from tests.chaos.process import wait_for
 from tests.chaos.row import BOTH
 from tests.chaos.stage import Publishing, Stage
 from tests.chaos.study import Study
-from tests.chaos.system import Process, wait_for
 
 LANES = 10
 OLD_S = 40 * 86_400.0  # beyond what is kept of the delivered
@@ -32,7 +32,7 @@ def replay_in_bulk(stage: Stage) -> None:
     with ThreadPoolExecutor(REPEATS) as threads:
         jobs = set(threads.map(lambda _: _order(stage), range(REPEATS)))
     stage.at_most("jobs", len(jobs), 1)
-    pruning = Process(stage, "prune", "prune", "--older-than", "30d", "--yes")
+    pruning = stage.begin("prune", "prune", "--older-than", "30d", "--yes")
     killed = _await_deaths(stage)
     [job] = list(jobs)[:1]
     wait_for(lambda: _state(stage, job) != "running", "the job", 120 + count / 100)

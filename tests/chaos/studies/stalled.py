@@ -1,10 +1,10 @@
 """Does a worker keep its lanes while its event loop stands still?"""
 
 from tests.chaos.instruments import STALL_S
+from tests.chaos.process import wait_for
 from tests.chaos.row import POSTGRES
 from tests.chaos.stage import Publishing, Stage
 from tests.chaos.study import Study
-from tests.chaos.system import wait_for
 
 LANES = 24
 IN_FLIGHT = 100

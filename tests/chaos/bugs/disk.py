@@ -1,0 +1,29 @@
+"""What if a write that failed counted as done?"""
+
+from collections.abc import Callable
+from typing import Any
+
+from hookline.errors import StorageFull
+from hookline.pipeline import intake
+from hookline.store.contract import Acceptance
+
+
+def accept_when_full() -> None:
+    """A publish is answered with 202 although there was no room for it."""
+    store = intake.Intake._store_batch
+
+    async def blind(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
+        try:
+            return await store(self, entries, now, seen)
+        except StorageFull:
+            self._drop_reservations(entries)
+            for entry in entries:
+                entry.endpoints = ()
+            return Acceptance(stale=False)
+
+    intake.Intake._store_batch = blind  # type: ignore[method-assign]
+
+
+BUGS: dict[str, Callable[[], None]] = {
+    "accept-when-full": accept_when_full,
+}

@@ -1,0 +1,17 @@
+"""What if what kills its worker were tried for ever?"""
+
+from collections.abc import Callable
+
+from hookline.rules import suspicion
+
+NEVER = 1_000
+
+
+def crash_limit_off() -> None:
+    """No delivery is ever given up for the workers that died under it."""
+    suspicion.CRASH_LIMIT = NEVER
+
+
+BUGS: dict[str, Callable[[], None]] = {
+    "crash-limit-off": crash_limit_off,
+}

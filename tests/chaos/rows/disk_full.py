@@ -1,0 +1,123 @@
+"""What becomes of hookline when its database's disk is full?"""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.chaos import disk
+from tests.chaos.checker import Limits
+from tests.chaos.process import wait_for
+from tests.chaos.row import BOTH, Row
+from tests.chaos.scene import Scene
+from tests.chaos.system import System
+from tests.postgres_server import PostgresServer, installations
+
+BEFORE, WHILE = 100, 600  # events
+FULL_S = 3.0
+BUSY = 0.3  # of a processor
+RESUMES_S = 10.0
+
+
+class SmallDisk(System):
+    """The database alone is on a disk that can be filled."""
+
+    def __init__(self, folder: Path, **arguments: Any) -> None:
+        folder.chmod(0o711)  # PostgreSQL runs as somebody else
+        self.disk = disk.Disk(folder / "disk")
+        super().__init__(folder, **arguments)
+        self.url = self.worker_url = f"sqlite:///{self.disk.place}/hookline.db"
+
+    def start_server(self) -> PostgresServer:
+        server = PostgresServer(
+            installations()[0], data=self.disk.place / "data", max_wal_size="64MB", min_wal_size="32MB"
+        )
+        server.start()
+        return server
+
+    def _end(self) -> None:
+        super()._end()
+        self.disk.close()
+
+
+def fill_the_disk(system: System) -> list[str]:
+    """F16: full for a while, with publishes coming in and deliveries to be settled."""
+    assert isinstance(system, SmallDisk)
+    system.publish(BEFORE)
+    system.published()
+    began = len(system.promises())
+    system.disk.fill()
+    full_at = time.time()
+    system.publish(WHILE)
+    wait_for(lambda: _refusals(system, began) or _acked(system, began) == WHILE, "a refusal")
+    pids = [each.child.pid for each in system.hooklines]
+    used = _used(pids)
+    time.sleep(FULL_S)
+    busiest = max(after - before for before, after in zip(used, _used(pids), strict=True)) / FULL_S
+    refusals = _refusals(system, began)
+    system.note("disk full", lasted=time.time() - full_at)
+    # Whatever began while it was full could not be settled, and counts as under way from the beginning.
+    system.faults[-1] = system.faults[-1]._replace(at=full_at)
+    system.disk.free()
+    freed = time.time()
+    wrong = _answers_again(system, began, freed)
+    system.published()
+    system.worst("busiest", busiest)
+    system.worst("refused", sum(refusals.values()))
+    if not refusals:
+        wrong.append("nothing was refused")
+    if others := refusals.keys() - {"storage_full"} - ({"unavailable"} if system.is_postgres else set()):
+        wrong.append(f"publishes were refused with {', '.join(sorted(map(str, others)))}")
+    if busiest > BUSY * min(system.leeway, 3.0):
+        wrong.append(f"a process used {busiest:.0%} of a processor while the disk was full")
+    if [each.child.pid for each in system.hooklines if each.lives] != pids:
+        wrong.append("a process ended")
+    if not system.database.is_whole():
+        wrong.append("the file is broken")
+    return wrong
+
+
+def _refusals(system: System, began: int) -> Counter[str]:
+    """What publishes were refused with since then."""
+    return Counter(str(line["code"]) for line in system.promises()[began:] if line["did"] == "doubt")
+
+
+def _acked(system: System, began: int) -> int:
+    return sum(line["did"] == "ack" for line in system.promises()[began:])
+
+
+def _answers_again(system: System, began: int, freed: float) -> list[str]:
+    allowed = RESUMES_S * system.leeway
+
+    def answered() -> float | None:
+        acks = (line["at"] for line in system.promises() if line["did"] == "ack" and line["at"] > freed)
+        return next(acks, None)
+
+    if _acked(system, began) == WHILE:
+        return []  # all of them were, long before
+    took = wait_for(answered, "an answer after there was room", allowed + 30) - freed
+    system.worst("resumed_s", took)
+    return [f"accepted again after {took:.1f} s, allowed {allowed:g}"] if took > allowed else []
+
+
+def _used(pids: list[int]) -> list[float]:
+    return [sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids]
+
+
+ROWS = {
+    "F16": Row(
+        "the database's disk is full",
+        BOTH,
+        3,
+        "accept-when-full",
+        "lost",
+        fill_the_disk,
+        Limits(),
+        Scene(),
+        everyday=True,
+        system=SmallDisk,
+        needs=(disk.missing,),
+    ),
+}

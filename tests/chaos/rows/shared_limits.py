@@ -1,0 +1,200 @@
+"""Do an endpoint's limits hold to the letter while four workers share its work and die over it?"""
+
+import time
+
+from tests.chaos.checker import Limits, Receipt
+from tests.chaos.process import wait_for
+from tests.chaos.row import POSTGRES, REDELIVERY_S, Row, pause, replace
+from tests.chaos.scene import ENDPOINT, TAKEOVER_S, Scene
+from tests.chaos.system import System
+from tests.chaos.windows import gap_after, most_at_once, most_within
+
+PATH = "/0"
+FOUR = Scene(workers=4, endpoints=1, slowest_s=0.05)
+REDELIVERED = Limits(redelivery_s=REDELIVERY_S)
+
+RATE, BURST = 50, 10
+RATED = 1_000  # events of one trial
+SHARE = 0.95  # of what the limit allows must be sent
+
+CAP = 5
+CAPPED = 40
+ANSWER_S = 1.0
+
+DOWN = 1_000
+FAILURES, COOLDOWN_S, DEADLINE_S, GRACE_S = 5, 2.0, 3.0, 2.0
+HELD_S = 4.5  # the receiver has a dead prober's request open for longer than the takeover takes
+CLOCKS_S = 0.25  # the receiver's reading of a request may be this late
+
+
+def limit_the_rate(system: System) -> list[str]:
+    """F29: the owner is killed on the way; another goes on with no tokens but those that came in meanwhile."""
+    system.order(path=PATH, wait=0.0)
+    began = time.time()
+    system.publish(RATED)
+    pause(system, 4.0, 9.0)
+    victim = wait_for(lambda: system.owner(PATH), "an owner")
+    victim.kill()
+    system.note("kill", victim)
+    killed = time.time()
+    replace(system, victim)
+    system.published()
+    system.is_drained(RATED / RATE + 30)
+    receipts = [each for each in system.receipts() if each.began > began]
+    known = system.database.starts()
+    lags = [
+        each.began - known[each.id, each.attempt] for each in receipts if (each.id, each.attempt) in known
+    ]
+    # What was lost with the worker is in no table: it began when it arrived, or a little before.
+    starts = [known.get((each.id, each.attempt), each.began - min(lags)) for each in receipts]
+    system.worst("most_in_1_s", most_within(starts, 1.0))
+    system.worst("most_in_10_s", most_within(starts, 10.0))
+    wrong = [
+        f"rate: {most} began within {seconds:g} s, allowed {RATE * seconds + BURST:g}"
+        for seconds in (1.0, 10.0)
+        if (most := most_within(starts, seconds)) > RATE * seconds + BURST
+    ]
+    # The receiver sees the same, but for how unevenly it got round to reading.
+    uneven = max(lags) - min(lags)
+    most = most_within((each.began for each in receipts), 1.0)
+    if most > RATE * (1.0 + uneven) + BURST:
+        wrong.append(f"rate: {most} arrived within 1 s, allowed {RATE * (1 + uneven) + BURST:.0f}")
+    outage = gap_after(sorted(starts), killed)
+    allowed = BURST + RATE * (max(starts) - min(starts) - outage)
+    share = len(starts) / allowed
+    system.figures["share_of_the_rate"] = min(share, system.figures.get("share_of_the_rate", 1.0))
+    if share < 1 - (1 - SHARE) * system.leeway:
+        wrong.append(f"only {share:.0%} of what the rate allows was sent")
+    return wrong
+
+
+def limit_what_is_in_flight(system: System) -> list[str]:
+    """F30: the owner is killed with all it may have open."""
+    system.order(path=PATH, wait=ANSWER_S)
+    began = time.time()
+    system.publish(CAPPED)
+    pause(system, 3.5, 5.0)
+    victim = wait_for(lambda: system.owner(PATH), "an owner")
+    victim.kill()
+    system.note("kill", victim)
+    killed = time.time()
+    replace(system, victim)
+    system.published()
+    system.is_drained(CAPPED / CAP * ANSWER_S + 30)
+    receipts = [each for each in system.receipts() if each.began > began]
+    orphans = [each for each in receipts if each.by == victim.name and each.ended > killed]
+    most, beside = most_at_once(receipts), most_at_once(each for each in receipts if each not in orphans)
+    system.worst("most_at_once", most)
+    system.worst("orphans", len(orphans))
+    wrong = [f"concurrency {beside}, allowed {CAP}"] if beside > CAP else []
+    if most > CAP + len(orphans):
+        wrong.append(f"concurrency {most}, allowed {CAP} and {len(orphans)} of a dead worker")
+    return wrong if most >= CAP else [*wrong, f"never more than {most} at once, though {CAP} may be"]
+
+
+def kill_the_prober(system: System) -> list[str]:
+    """F31: one probe fails, the next one's worker is killed over it, the third succeeds."""
+    system.order(path=PATH, status=500, wait=0.02)
+    began = time.time()
+    system.publish(DOWN)
+    wait_for(lambda: len(_failures(system, began)) > FAILURES, "the first probe's failure")
+    system.order(path=PATH, status=500, wait=HELD_S)
+    [probe] = wait_for(lambda: system.order(ask="open"), "the second probe")
+    [prober] = [each for each in system.workers if each.name == probe["by"]]
+    prober.kill()
+    system.note("kill", prober)
+    system.order(path=PATH, wait=0.0)
+    replace(system, prober)
+    system.published()
+    system.is_drained()
+    receipts = [each for each in system.receipts() if each.began > began]
+    receipts.sort(key=lambda each: each.began)
+    return _probes_in_order(system, receipts, prober.name)
+
+
+def _failures(system: System, began: float) -> list[Receipt]:
+    """Failures since then, but for those that were under way when the circuit tripped."""
+    failed = [each for each in system.receipts() if each.began > began and not each.is_accepted]
+    if len(failed) < FAILURES:
+        return failed
+    tripped = sorted(each.ended for each in failed)[FAILURES - 1]
+    return failed[:FAILURES] + [each for each in failed if each.began > tripped + COOLDOWN_S / 2]
+
+
+def _probes_in_order(system: System, receipts: list[Receipt], dead: str) -> list[str]:
+    """Was there one probe to each cooldown, and nothing beside it until one succeeded?"""
+    failed = [each for each in receipts if not each.is_accepted]
+    tripped = sorted(each.ended for each in failed)[FAILURES - 1]
+    last = next(n for n, each in enumerate(receipts) if each.is_accepted)
+    probes = [each for each in receipts[: last + 1] if each.began > tripped + COOLDOWN_S / 2]
+    wrong = []
+    if len(probes) != 3:
+        wrong.append(f"probes: {len(probes)} until one succeeded, expected 3")
+    if (most := most_at_once(probes)) > 1:
+        wrong.append(f"probes: {most} in flight at once")
+    cooldown, since = COOLDOWN_S, tripped
+    for probe in probes:
+        waited = probe.began - since
+        if waited < cooldown - CLOCKS_S:
+            wrong.append(f"probes: one after {waited:.2f} s, allowed after {cooldown:g}")
+        since = probe.ended
+        cooldown *= 2
+        if probe.by == dead and probe is not probes[0]:  # nobody knows how it ended: its place is kept for it
+            since, cooldown = probe.began, DEADLINE_S + GRACE_S
+    if len(probes) == 3:
+        freed = probes[2].began - probes[1].began
+        system.worst("probe_after_death_s", freed)
+        allowed = (DEADLINE_S + GRACE_S) * system.leeway + TAKEOVER_S
+        if freed > allowed:
+            wrong.append(f"the dead prober's place was free after {freed:.1f} s, allowed {allowed:g}")
+    system.worst("stragglers", len(failed) - FAILURES - sum(not each.is_accepted for each in probes))
+    return wrong
+
+
+ROWS = {
+    "F29": Row(
+        "rate limit over four workers and a kill",
+        POSTGRES,
+        5,
+        "take-what-is-taken",
+        "rate",
+        limit_the_rate,
+        REDELIVERED,
+        FOUR._replace(
+            endpoint={**ENDPOINT, "rate_limit": {"per_second": RATE, "burst": BURST}, "max_in_flight": 100}
+        ),
+        everyday=True,
+    ),
+    "F30": Row(
+        "in-flight cap over four workers and a kill",
+        POSTGRES,
+        5,
+        "take-what-is-taken",
+        "concurrency",
+        limit_what_is_in_flight,
+        REDELIVERED,
+        FOUR._replace(endpoint={**ENDPOINT, "max_in_flight": CAP}),
+        everyday=True,
+    ),
+    "F31": Row(
+        "half-open circuit over four workers and a kill",
+        POSTGRES,
+        10,
+        "probe-unwritten",
+        "probes",
+        kill_the_prober,
+        Limits(),
+        FOUR._replace(
+            endpoint={
+                **ENDPOINT,
+                "timeout_ms": int(DEADLINE_S * 1_000),
+                "circuit": {
+                    "consecutive_failures": FAILURES,
+                    "min_attempts": 10_000,
+                    "cooldown_s": COOLDOWN_S,
+                },
+            }
+        ),
+        everyday=True,
+    ),
+}

@@ -1,0 +1,32 @@
+"""Does every run meet with every row, and three runs with every control?"""
+
+from tests.chaos.everyday import CONTROLS, Job, jobs
+from tests.chaos.registry import bugs, rows
+
+EVERYDAY = {name: row for name, row in rows().items() if row.everyday}
+
+
+def test_the_rows_of_the_suite_are_those_of_the_matrix():
+    expected = (1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 20, 21, 29, 30, 31, 32)
+    assert list(EVERYDAY) == [f"F{n:02}" for n in expected]
+
+
+def test_every_row_runs_on_each_of_its_stores_whatever_the_seed():
+    for seed in range(6):
+        plain = [job for job in jobs(seed) if not job.control]
+        assert sorted(plain) == sorted(
+            Job(name, store) for name, row in EVERYDAY.items() for store in row.stores
+        )
+
+
+def test_seeds_one_after_the_other_try_every_control():
+    tried = [{job.row for job in jobs(seed) if job.control} for seed in range(CONTROLS)]
+    assert sorted(name for rows in tried for name in rows) == list(EVERYDAY)
+    stores = {
+        job.store for seed in range(2 * CONTROLS) for job in jobs(seed) if job.control and job.row == "F05"
+    }
+    assert stores == {"sqlite", "postgres"}
+
+
+def test_every_row_has_a_bug_that_can_be_planted():
+    assert {row.bug for row in rows().values() if row.bug} <= bugs().keys()
