@@ -97,6 +97,7 @@ class Hookline:
             slots=settings.max_in_flight,
             poll=settings.poll_s,
             delivers=deliver,
+            hints=settings.notify,
         )
         self._intake = Intake(
             self.store,

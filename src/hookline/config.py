@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_s: float = 2.0
     takeover_s: float = 10.0
     poll_s: float = 0.5
+    notify: bool = True  # workers on PostgreSQL tell each other what the next poll would find
     drain_s: float = 30.0
     max_in_flight: int = 1_000  # requests under way at once, per worker
     payload_limit_bytes: int = 1_048_576
@@ -245,6 +246,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "heartbeat_s": _seconds(0.05, 60),
     "takeover_s": _seconds(0.25, 600),
     "poll_s": _seconds(0.01, 60),
+    "notify": _flag,
     "drain_s": _seconds(0, 3_600),
     "max_in_flight": _whole(1, 100_000),
     "payload_limit_bytes": _whole(1, 64 << 20),

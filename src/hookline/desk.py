@@ -67,7 +67,7 @@ class Desk:
                 f"An account may have at most {most:,} endpoints; delete one first.", pointer="/account"
             )
         await self._store.create_endpoint(self._sealer.sealed(endpoint), now=self._clock.now())
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
         return endpoint
 
     async def update_endpoint(self, id: EndpointId, patch: EndpointPatch) -> Endpoint:
@@ -94,7 +94,7 @@ class Desk:
         """Delete an endpoint; its pending deliveries are cancelled."""
         if not await self._store.delete_endpoint(id, now=self._clock.now()):
             raise NotFound("endpoint", show("endpoint", id))
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
 
     async def reset_circuit(self, id: EndpointId) -> None:
         """Close an endpoint's circuit: it is sent to again, beginning with one request."""
@@ -111,7 +111,7 @@ class Desk:
     async def cancel(self, id: DeliveryId) -> None:
         """Give up a pending delivery."""
         await self._store.cancel(id, now=self._clock.now())
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
 
     async def replay_dead(self, id: DeliveryId) -> None:
         """Bring a dead letter once more, from the beginning of its schedule."""
@@ -129,7 +129,7 @@ class Desk:
     async def discard(self, id: DeliveryId) -> None:
         """Give up a dead letter."""
         await self._store.discard(id, now=self._clock.now())
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
 
     async def replay_event(
         self,
@@ -204,7 +204,7 @@ class Desk:
 
     async def _tell(self, *lanes: EndpointId) -> None:
         """Rows of these lanes were made due, or may be sent again."""
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
         for lane in lanes:
             self._worker.announce(lane)
 

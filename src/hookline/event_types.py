@@ -54,14 +54,14 @@ class EventTypes:
             name=name, description=description, schema=schema, created_at=now, updated_at=now
         )
         described = await self._store.put_event_type(described, now=now)
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
         return described
 
     async def delete(self, name: str) -> None:
         """Forget what was said about a type; it can be published all the same."""
         if not await self._store.delete_event_type(name, now=self._clock.now()):
             raise NotFound("event type", name)
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
 
     async def read(self, name: str) -> EventType:
         """One described type."""

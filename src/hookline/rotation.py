@@ -94,7 +94,7 @@ class Rotation:
             changed = msgspec.structs.replace(rotated.endpoint, updated_at=later_than(endpoint, now))
             changed = self._sealer.sealed(changed)
             if await self._store.update_endpoint(changed, was=endpoint.updated_at, now=now):
-                await self._catalogue.catch_up()
+                await self._catalogue.include_own()
                 log.info("secret.rotated", endpoint_id=ids.show("endpoint", id), overlap_s=overlap)
                 return self._shown(changed)
         raise Overloaded(f"The endpoint {ids.show('endpoint', id)} is being changed by others all the time.")

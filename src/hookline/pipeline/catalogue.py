@@ -43,6 +43,7 @@ class Catalogue:
         self._subscriptions: dict[str, Subscriptions] = {}
         self.n = 0  # the last change this copy includes
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
+        self.on_own_change: Callable[[], None] = lambda: None
 
     async def open(self) -> None:
         """Read all endpoints and event types; `SealBroken` when a secret cannot be opened."""
@@ -73,6 +74,11 @@ class Catalogue:
     def count(self, account: str) -> int:
         """How many endpoints an account has."""
         return len(self._members.get(account, ()))
+
+    async def include_own(self) -> None:
+        """Read what was just changed here, and let the others know that there is something to read."""
+        self.on_own_change()
+        await self.catch_up()
 
     async def catch_up(self) -> None:
         """Read what changed since the last time."""

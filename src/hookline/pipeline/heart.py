@@ -4,6 +4,7 @@ The pulse reads, the beat writes. An attempt may start only while the last good 
 cannot see the database cannot know whether its lanes are still its own.
 """
 
+import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,6 +23,7 @@ from hookline.version import VERSION
 
 _PULSE = 0.25  # seconds between pulses
 _SKEW = 30.0  # seconds that the wall clock may be off before it is said; webhooks are signed with it
+_SHORTEST = 0.02  # seconds between two pulses at least, however many others say that something changed
 _FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
 
 log = structlog.get_logger()
@@ -52,6 +54,7 @@ class Heart:
         self._good = float("-inf")
         self._is_failing = False
         self._is_skewed = False
+        self._nudged = asyncio.Event()
         self.id: WorkerId = ids.worker()
         self.peers: tuple[Worker, ...] = ()
         self.load: Callable[[], Load] = Load
@@ -62,6 +65,10 @@ class Heart:
     def is_fresh(self) -> bool:
         """May an attempt start now?"""
         return self._clock.monotonic() - self._good < _FRESH
+
+    def nudge(self) -> None:
+        """Look now: somebody changed something."""
+        self._nudged.set()
 
     async def start(self) -> None:
         """Learn the store's time, then be a worker."""
@@ -85,7 +92,9 @@ class Heart:
                 if not self._is_failing:
                     self._is_failing = True
                     log.warning("store.unavailable", error=str(error))
-            await self._clock.sleep(_PULSE)
+            await self._clock.sleep(_SHORTEST)
+            await self._clock.wait(self._nudged, _PULSE - _SHORTEST)
+            self._nudged.clear()
 
     async def run_beat(self) -> None:
         """Beat until cancelled."""

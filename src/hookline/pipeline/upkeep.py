@@ -102,7 +102,7 @@ class Upkeep:
             if not await self._store.update_endpoint(disabled, was=endpoint.updated_at, now=now):
                 return  # somebody changed it at this moment: look at it again
         self._gone.clear()
-        await self._catalogue.catch_up()
+        await self._catalogue.include_own()
 
     async def _cancel_deleted(self) -> None:
         while await self._store.cancel_deleted(limit=_CANCEL_CHUNK, now=self._clock.now()) == _CANCEL_CHUNK:

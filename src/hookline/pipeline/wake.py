@@ -33,10 +33,12 @@ class Wakes:
         clock: Clock,
         *,
         take: Callable[[Waiting], Awaitable[Sequence[EndpointId]]],
+        on_woken: Callable[[Sequence[EndpointId]], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._take = take  # takes those it can, says which are not held here
+        self._on_woken = on_woken
         self._waiting: Waiting = {}
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
@@ -61,6 +63,7 @@ class Wakes:
                 if left:
                     failpoint("wake.before")
                     await self._store.wake(left, now=self._clock.now())
+                    self._on_woken(left)
             except StoreUnavailable as error:
                 log.debug("wake.failed", lanes=len(waiting), error=str(error))
                 for lane in waiting:

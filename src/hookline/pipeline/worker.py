@@ -19,6 +19,7 @@ from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.deliver import Deliverer
 from hookline.pipeline.dispatch import Dispatcher
 from hookline.pipeline.heart import Heart
+from hookline.pipeline.hints import Hints
 from hookline.pipeline.holdings import Holdings
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.load import Loader
@@ -31,8 +32,10 @@ from hookline.pipeline.wake import Waiting, Wakes
 from hookline.rules.slots import Health
 from hookline.rules.slowness import is_slow
 from hookline.store.contract import Change, Load, Loaded, Settlement, Store, Verdict
+from hookline.store.hints import Hint
 
 _TAKE_EVERY = 0.25
+_TAKE_SOONEST = 0.02  # seconds between two takes at least, however many others say that they woke a lane
 
 log = structlog.get_logger()
 
@@ -56,6 +59,7 @@ class Worker:
         slots: int,
         poll: float,
         delivers: bool = True,
+        hints: bool = True,
     ) -> None:
         self._store = store
         self._catalogue = catalogue
@@ -63,6 +67,7 @@ class Worker:
         self._sender = sender
         self._clock = clock
         self._delivers = delivers
+        self._woken_elsewhere = asyncio.Event()
         self._is_draining = False
         self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
         self._unsent: set[Lane] = set()
@@ -77,7 +82,15 @@ class Worker:
             on_adopted=self._adopted,
             on_dropped=self._dropped,
         )
-        self.wakes = Wakes(store, clock, take=self._take_woken)
+        self._hints = Hints(
+            store,
+            clock,
+            worker=lambda: heart.id,
+            peers=lambda: heart.peers,
+            hear=self._heard,
+            are_used=hints and not store.exclusive,
+        )
+        self.wakes = Wakes(store, clock, take=self._take_woken, on_woken=self._hints.woken)
         self._deliverer = Deliverer(
             store,
             sender,
@@ -122,6 +135,7 @@ class Worker:
             on_done=self._loader.nudge,
         )
         catalogue.on_change = self._endpoint_changed
+        catalogue.on_own_change = self._hints.changed
         heart.load = self._load
         heart.on_pulse = self._pulsed
         heart.on_buried = self._buried
@@ -135,6 +149,7 @@ class Worker:
         await sweep(self._store, self._clock)
         await self._heart.look()
         loops: list[Loop] = [self._heart.run_pulse, self._heart.run_beat, self.wakes.run, *always]
+        loops += self._hints.loops(delivers=self._delivers)
         if self._delivers:
             loops += [
                 self._loader.run,
@@ -386,6 +401,19 @@ class Worker:
             self._run_errand(lane, self._look_at_head(lane))
         self._loader.nudge(lane)
 
+    def _heard(self, hint: Hint) -> None:
+        """Do now what the next poll, take and pulse would do."""
+        held = self.holdings.lanes
+        named = list(held) if hint.is_every_lane else hint.lanes
+        for id in named:
+            lane = held.get(id)
+            if lane is not None:
+                self._loader.nudge(lane)
+        if hint.is_every_lane or any(id not in held for id in named):
+            self._woken_elsewhere.set()
+        if hint.is_change:
+            self._heart.nudge()
+
     def _pulsed(self) -> None:
         unsent, self._unsent = self._unsent, set()
         for lane in unsent:
@@ -451,7 +479,9 @@ class Worker:
                         pass
                 except StoreUnavailable as error:
                     log.debug("take.failed", error=str(error))
-            await self._clock.sleep(_TAKE_EVERY)
+            await self._clock.sleep(_TAKE_SOONEST)
+            await self._clock.wait(self._woken_elsewhere, _TAKE_EVERY - _TAKE_SOONEST)
+            self._woken_elsewhere.clear()
 
     @property
     def _is_taking(self) -> bool:

@@ -36,6 +36,7 @@ from hookline.store.described import Described
 from hookline.store.events import EventStore
 from hookline.store.figures import Conservation as Conservation
 from hookline.store.figures import FiguresStore
+from hookline.store.hints import HintStore
 from hookline.store.installation import InstallationStore
 from hookline.store.keys import KeyStore
 from hookline.store.retention import Pruned as Pruned
@@ -290,7 +291,9 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # pending again after a death, instead of `state`
 
 
-class Store(Described, EventStore, FiguresStore, InstallationStore, KeyStore, RetentionStore, Protocol):
+class Store(
+    Described, EventStore, FiguresStore, HintStore, InstallationStore, KeyStore, RetentionStore, Protocol
+):
     """Everything durable."""
 
     exclusive: bool  # one process serves this database: every other worker's row is a dead one's

@@ -47,6 +47,7 @@ from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.figures import PostgresFigures
+from hookline.store.postgres.hints import PostgresHints
 from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
@@ -63,7 +64,13 @@ _BEFORE_ALL = EndpointId(bytes(16))
 
 
 class PostgresStore(
-    PostgresDescribed, PostgresEvents, PostgresFigures, PostgresInstallation, PostgresKeys, PostgresRetention
+    PostgresDescribed,
+    PostgresEvents,
+    PostgresFigures,
+    PostgresHints,
+    PostgresInstallation,
+    PostgresKeys,
+    PostgresRetention,
 ):
     """The contract's verbs, for any number of processes on one database.
 
@@ -82,6 +89,7 @@ class PostgresStore(
             connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe)
             return Links(connect, size=size, call_timeout=timeout)
 
+        self._listener = partial(session.connect, url, role="listen", settings=session.DESK, unsafe=unsafe)
         self._accept = links("accept", session.HOT)
         self._settle = links("settle", session.HOT)
         self._lanes = links("lanes", session.HOT)

@@ -52,6 +52,7 @@ from hookline.store.sqlite.described import SqliteDescribed
 from hookline.store.sqlite.events import SqliteEvents
 from hookline.store.sqlite.faults import translated
 from hookline.store.sqlite.figures import SqliteFigures
+from hookline.store.sqlite.hints import SqliteHints
 from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lock import ServingLock
@@ -64,7 +65,7 @@ T = TypeVar("T")
 
 
 class SqliteStore(
-    SqliteDescribed, SqliteEvents, SqliteFigures, SqliteInstallation, SqliteKeys, SqliteRetention
+    SqliteDescribed, SqliteEvents, SqliteFigures, SqliteHints, SqliteInstallation, SqliteKeys, SqliteRetention
 ):
     """The store in one file."""
 

@@ -1,0 +1,110 @@
+"""Who is told to look now, instead of at the next poll?
+
+Processes that deliver hear of lanes that others woke and of what operators changed elsewhere. A hint is never the only
+way to learn of something: what is lost with one is found by the poll. So telling is rare (NOTIFY takes a
+lock that the whole database shares), and nobody is told by a process whose own lanes have all the work.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import HooklineError, StoreRefused, StoreUnavailable
+from hookline.model import EndpointId, WorkerId
+from hookline.store.contract import Store, Worker
+from hookline.store.hints import MOST_LANES, Hint
+
+_TELL_EVERY = 0.2  # seconds between two hints of a process; the first goes at once
+_LISTEN_AGAIN = 1.0  # seconds after the session was lost
+_LISTEN_MUCH_LATER = 60.0  # seconds after listening turned out to be of no use
+
+log = structlog.get_logger()
+
+
+class Hints:
+    """What is to be told, and what was heard."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        worker: Callable[[], WorkerId],
+        peers: Callable[[], Sequence[Worker]],
+        hear: Callable[[Hint], None],
+        are_used: bool,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._worker = worker
+        self._peers = peers
+        self._hear = hear
+        self._are_used = are_used
+        self._lanes: set[EndpointId] = set()
+        self._is_change = False
+        self._some = asyncio.Event()
+        self._is_quiet = False  # it was said that nothing is heard
+
+    def woken(self, lanes: Iterable[EndpointId]) -> None:
+        """These lanes were woken here, and are not held here."""
+        if self._are_used:
+            self._lanes.update(lanes)
+            self._some.set()
+
+    def changed(self) -> None:
+        """An operator changed something here."""
+        if self._are_used:
+            self._is_change = True
+            self._some.set()
+
+    def loops(self, *, delivers: bool) -> list[Callable[[], Coroutine[None, None, None]]]:
+        """What has to run for hints to travel."""
+        if not self._are_used:
+            return []
+        return [self.run_telling, self.run_listening] if delivers else [self.run_telling]
+
+    async def run_telling(self) -> None:
+        """Tell until cancelled."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            lanes, self._lanes = self._lanes, set()
+            is_change, self._is_change = self._is_change, False
+            if not any(peer.kind != "api" and not peer.buried for peer in self._peers()):
+                continue
+            is_every_lane = len(lanes) > MOST_LANES
+            named = () if is_every_lane else tuple(sorted(lanes))
+            try:
+                await self._store.tell(Hint(self._worker(), named, is_every_lane, is_change))
+            except StoreUnavailable as error:
+                log.debug("hint.failed", error=str(error))  # the others poll
+            await self._clock.sleep(_TELL_EVERY)
+
+    async def run_listening(self) -> None:
+        """Listen until cancelled, or until there is nobody to listen to."""
+        while True:
+            try:
+                await self._store.listen(self._heard, on_ready=self._ready)
+                return
+            except StoreRefused as error:
+                self._say(error)
+                await self._clock.sleep(_LISTEN_MUCH_LATER)
+            except StoreUnavailable as error:
+                log.debug("hints.lost", error=str(error))  # the pulse says that the database is away
+                await self._clock.sleep(_LISTEN_AGAIN)
+
+    def _say(self, error: HooklineError) -> None:
+        if not self._is_quiet:
+            self._is_quiet = True
+            log.warning("hints.unheard", error=str(error))
+
+    def _ready(self) -> None:
+        if self._is_quiet:
+            self._is_quiet = False
+            log.info("hints.heard")
+
+    def _heard(self, hint: Hint) -> None:
+        if hint.origin != self._worker():
+            self._hear(hint)

@@ -1,0 +1,102 @@
+"""How do hints travel on PostgreSQL?
+
+By NOTIFY, which takes a lock that all commits of the database's notifiers share: never inside another transaction,
+and its callers keep it rare. LISTEN takes a session that stays with one client; behind a pooler that gives sessions
+away between transactions it succeeds and hears nothing. So each new listener is sent a word of its own first.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+
+from hookline.errors import StoreRefused, StoreUnavailable
+from hookline.model import EndpointId, WorkerId
+from hookline.store.hints import MOST_LANES, Hint
+from hookline.store.postgres.faults import translated
+from hookline.store.postgres.links import Connection, Links
+
+CHANNEL = "hookline"
+TELL = "SELECT pg_notify($1, $2)"
+PROBE = "probe "  # followed by whom it is for
+PROBE_TIMEOUT = 5.0
+UNHEARD = (
+    "LISTEN hears nothing on this connection, as behind a pooler in transaction mode: "
+    "let the database URL name PostgreSQL itself (deliveries are found by polling meanwhile)."
+)
+_EVERY_LANE, _CHANGE = 1, 2
+_HEAD = 17  # bytes: the origin and the flags
+_ID = 16
+
+
+class PostgresHints:
+    """The contract's verbs about hints."""
+
+    probe_timeout = PROBE_TIMEOUT
+    _lanes: Links
+    _listener: Callable[[], Awaitable[Connection]]
+
+    async def tell(self, hint: Hint) -> None:
+        """See the contract."""
+        await self._lanes.fetch(TELL, CHANNEL, written(hint))
+
+    async def listen(
+        self, hear: Callable[[Hint], None], *, on_ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """See the contract."""
+        with translated():
+            connection = await self._listener()
+            try:
+                await self._listen(connection, hear, on_ready)
+            finally:
+                connection.terminate()
+
+    async def _listen(
+        self, connection: Connection, hear: Callable[[Hint], None], on_ready: Callable[[], None]
+    ) -> None:
+        probe = f"{PROBE}{connection.get_server_pid()}"
+        probed, lost = asyncio.Event(), asyncio.Event()
+
+        def heard(_: Connection, __: int, ___: str, text: str) -> None:
+            if text == probe:
+                probed.set()
+            elif (hint := read(text)) is not None:
+                hear(hint)
+
+        connection.add_termination_listener(lambda _: lost.set())
+        await connection.add_listener(CHANNEL, heard)
+        # From another session: a pooler would bring one's own back with the answer.
+        await self._lanes.fetch(TELL, CHANNEL, probe)
+        try:
+            async with asyncio.timeout(self.probe_timeout):
+                await probed.wait()
+        except TimeoutError:
+            raise StoreRefused(UNHEARD) from None
+        on_ready()
+        await lost.wait()
+        raise StoreUnavailable("The session that listens was lost.")
+
+
+def written(hint: Hint) -> str:
+    """A hint as the text of a notification."""
+    if len(hint.lanes) > MOST_LANES:
+        raise ValueError(f"a hint names {MOST_LANES} lanes at most")
+    flags = hint.is_every_lane * _EVERY_LANE | hint.is_change * _CHANGE
+    return base64.b64encode(hint.origin + bytes([flags]) + b"".join(hint.lanes)).decode()
+
+
+def read(text: str) -> Hint | None:
+    """The hint in a notification; None when it is not one: anybody may notify on any channel."""
+    try:
+        found = base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    if len(found) < _HEAD or (len(found) - _HEAD) % _ID:
+        return None
+    flags = found[_HEAD - 1]
+    return Hint(
+        origin=WorkerId(found[: _HEAD - 1]),
+        lanes=tuple(EndpointId(found[n : n + _ID]) for n in range(_HEAD, len(found), _ID)),
+        is_every_lane=bool(flags & _EVERY_LANE),
+        is_change=bool(flags & _CHANGE),
+    )

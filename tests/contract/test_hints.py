@@ -1,0 +1,123 @@
+"""Does what one process says reach the others, and is it understood?"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from deaf_proxy import deaf
+from hookline.errors import StoreRefused, StoreUnavailable
+from hookline.store.contract import Store
+from hookline.store.hints import MOST_LANES, Hint
+from hookline.store.postgres.hints import CHANNEL, TELL, read, written
+from hookline.store.postgres.store import PostgresStore
+
+pytestmark = pytest.mark.anyio
+
+CEILING = 20.0
+ORIGIN = bytes([7] * 16)
+
+
+def lanes(count: int) -> tuple[bytes, ...]:
+    return tuple(n.to_bytes(16) for n in range(count))
+
+
+HINTS = [
+    Hint(ORIGIN),
+    Hint(ORIGIN, lanes(1)),
+    Hint(ORIGIN, lanes(MOST_LANES), is_change=True),
+    Hint(ORIGIN, is_every_lane=True),
+    Hint(ORIGIN, is_change=True),
+]
+
+
+@asynccontextmanager
+async def listening(store: Store) -> AsyncIterator["asyncio.Queue[Hint]"]:
+    heard: asyncio.Queue[Hint] = asyncio.Queue()
+    ready = asyncio.Event()
+    task = asyncio.create_task(store.listen(heard.put_nowait, on_ready=ready.set))
+    try:
+        async with asyncio.timeout(CEILING):
+            await ready.wait()
+        yield heard
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def pair(postgres_url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    stores = PostgresStore(postgres_url), PostgresStore(postgres_url)
+    for store in stores:
+        await store.open()
+    yield stores
+    for store in stores:
+        await store.close()
+
+
+async def test_a_hint_can_be_told_and_listened_for_on_every_store(store):
+    """Where one process serves a database there is nobody to hear it, and listening ends."""
+    await store.tell(Hint(ORIGIN, lanes(2)))
+    if store.exclusive:
+        await store.listen(lambda hint: pytest.fail(f"heard {hint}"))
+        return
+    async with listening(store) as heard:
+        await store.tell(HINTS[1])
+        assert await asyncio.wait_for(heard.get(), CEILING) == HINTS[1]
+
+
+async def test_another_process_hears_all_of_it(pair):
+    one, other = pair
+    async with listening(other) as heard:
+        for hint in HINTS:
+            await one.tell(hint)
+        assert [await asyncio.wait_for(heard.get(), CEILING) for _ in HINTS] == HINTS
+
+
+async def test_what_others_say_on_the_channel_is_not_taken_for_a_hint(pair, postgres_url):
+    one, other = pair
+    async with listening(other) as heard:
+        stranger = await asyncpg.connect(postgres_url)
+        for text in ("", "hello", "probe 1", "AAAA", "é", "A" * 7_999):
+            await stranger.execute(TELL, CHANNEL, text)
+        await stranger.close()
+        await one.tell(HINTS[0])
+        assert await asyncio.wait_for(heard.get(), CEILING) == HINTS[0]
+
+
+async def test_a_session_that_was_lost_is_reported(pair, postgres_url):
+    store, _ = pair
+    ready = asyncio.Event()
+    task = asyncio.create_task(store.listen(lambda _: None, on_ready=ready.set))
+    await asyncio.wait_for(ready.wait(), CEILING)
+    stranger = await asyncpg.connect(postgres_url)
+    await stranger.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hookline listen' "
+        "AND datname = current_database()"
+    )
+    await stranger.close()
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(task, CEILING)
+
+
+async def test_a_session_on_which_nothing_arrives_is_refused(pair, postgres_url):
+    async with deaf(postgres_url) as url:
+        store = PostgresStore(url)
+        store.probe_timeout = 0.5
+        await store.open()
+        with pytest.raises(StoreRefused, match="pooler in transaction mode"):
+            await asyncio.wait_for(store.listen(lambda _: None), CEILING)
+        await store.close()
+
+
+@pytest.mark.parametrize("hint", HINTS, ids=str)
+def test_a_hint_fits_into_a_notification_and_is_read_back(hint):
+    assert len(written(hint)) < 8_000
+    assert read(written(hint)) == hint
+
+
+def test_a_hint_of_too_many_lanes_is_refused():
+    with pytest.raises(ValueError, match="350 lanes at most"):
+        written(Hint(ORIGIN, lanes(MOST_LANES + 1)))
