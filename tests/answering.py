@@ -15,6 +15,7 @@ class Received(NamedTuple):
     event_id: str
     attempt: int
     body: bytes
+    user_agent: str
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -46,7 +47,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         event_id, attempt = self.headers["webhook-id"], int(self.headers["webhook-attempt"])
-        self.server.requests.append(Received(self.path, event_id, attempt, body))
+        self.server.requests.append(Received(self.path, event_id, attempt, body, self.headers["user-agent"]))
         self.send_response(int(self.path.split("/")[1]))
         self.send_header("content-length", "0")
         self.end_headers()

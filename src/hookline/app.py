@@ -4,12 +4,14 @@ The only place that constructs: clock, chance, network, store and pipeline are m
 """
 
 import secrets
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+import structlog
 
 from hookline import payload as payloads
 from hookline import rfc3339
@@ -18,7 +20,7 @@ from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
 from hookline.desk import Desk
 from hookline.endpoints import EndpointPatch, read_fields
-from hookline.errors import ConfigError, Invalid
+from hookline.errors import ConfigError, Invalid, SchemaOutgrown
 from hookline.event_types import EventTypes
 from hookline.figures import Figures
 from hookline.ids import Ids, read, show
@@ -44,6 +46,8 @@ from hookline.rules.retry import PRESETS
 from hookline.sealing import Sealer
 from hookline.store.contract import Store
 from hookline.trial import Trial
+
+log = structlog.get_logger()
 
 
 class Hookline:
@@ -132,6 +136,9 @@ class Hookline:
         # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
+        self.outgrown: SchemaOutgrown | None = None  # why this process can be of no more use
+        self.on_outgrown: Callable[[], None] = self._say_outgrown
+        self._heart.on_outgrown = self._note_outgrown
 
     # --- life ---
 
@@ -174,6 +181,14 @@ class Hookline:
     def is_ready(self) -> bool:
         """Does the database answer, and does the worker see it?"""
         return self._is_running and self._heart.is_fresh()
+
+    def _note_outgrown(self, error: SchemaOutgrown) -> None:
+        if self.outgrown is None:
+            self.outgrown = error
+            self.on_outgrown()
+
+    def _say_outgrown(self) -> None:
+        log.error("schema.outgrown", error=str(self.outgrown))
 
     async def _check_key(self) -> None:
         """Refuse a key that is not the one this database's secrets are sealed with."""

@@ -128,6 +128,10 @@ class SealBroken(HooklineError):
     """A secret in the database is sealed, and not with a key of this server's."""
 
 
+class SchemaOutgrown(StoreRefused):
+    """The database was migrated by a later version and no longer serves this one."""
+
+
 class SchemaMissing(StoreRefused):
     """The database is there, and has never been migrated."""
 

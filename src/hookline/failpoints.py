@@ -27,6 +27,7 @@ NAMES = frozenset(
         "free.after",
         "beat.before",
         "job.before",  # about to do some of a bulk replay or discard
+        "migrate.step",  # before a migration, and after each of its steps
         "job.after",  # they are committed, their lanes not woken
     }
 )

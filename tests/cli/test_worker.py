@@ -1,27 +1,11 @@
 """Does a worker deliver what servers accepted, and answer nobody?"""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Self
-
 import httpx
 import pytest
 
 from answering import eventually, receiving
-from server_process import COMMAND, ServerProcess, run
-
-
-class WorkerProcess(ServerProcess):
-    """A real `hookline worker`."""
-
-    def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        super().__init__(cwd=cwd, env=env)
-        self._command = [*COMMAND, "worker", *arguments]
-
-    def __enter__(self) -> Self:
-        self.start()
-        self.wait_for_line(r"delivering from ")
-        return self
+from server_process import ServerProcess, run
+from worker_process import WorkerProcess
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

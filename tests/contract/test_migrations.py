@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from hookline.errors import SchemaMissing, StoreRefused
+from hookline.errors import SchemaMissing, SchemaOutgrown, StoreRefused
 from hookline.store.migrations import Applied, Migration, outstanding, read_migrations, refuse_unless_current
 from hookline.store.sqlite import migrating
 from hookline.store.sqlite.connection import connect
@@ -16,6 +16,11 @@ from hookline.store.sqlite.connection import connect
 FIRST = Migration(1, "0001_tables", "sum 1", "")
 SECOND = Migration(2, "0002_more", "sum 2", "")
 KNOWN = (FIRST, SECOND)
+PACKAGES = ["hookline.store.sqlite.migrations", "hookline.store.postgres.migrations"]
+FROM_THE_FUTURE = (
+    "INSERT INTO schema_migrations (number, name, checksum, applied_at) "
+    "SELECT 9999, '9999_future', 'x', applied_at FROM schema_migrations WHERE number = 1"
+)
 
 
 def record_of(migration):
@@ -23,35 +28,47 @@ def record_of(migration):
 
 
 def test_a_new_database_needs_everything():
-    assert outstanding(KNOWN, []) == KNOWN
+    assert outstanding(KNOWN, [], serves=None) == KNOWN
 
 
 def test_what_was_applied_is_not_applied_again():
-    assert outstanding(KNOWN, [record_of(FIRST)]) == (SECOND,)
-    assert outstanding(KNOWN, [record_of(FIRST), record_of(SECOND)]) == ()
+    assert outstanding(KNOWN, [record_of(FIRST)], serves=1) == (SECOND,)
+    assert outstanding(KNOWN, [record_of(FIRST), record_of(SECOND)], serves=2) == ()
 
 
-def test_a_schema_from_the_future_is_refused():
-    with pytest.raises(StoreRefused, match=r"0002_more.*upgrade hookline"):
-        outstanding([FIRST], [record_of(FIRST), record_of(SECOND)])
+@pytest.mark.parametrize("serves", [None, 2], ids=["does not say", "serves later ones"])
+def test_a_schema_from_the_future_that_does_not_serve_this_code_is_refused(serves):
+    with pytest.raises(SchemaOutgrown, match=r"0002_more.*upgrade hookline"):
+        outstanding([FIRST], [record_of(FIRST), record_of(SECOND)], serves=serves)
+
+
+def test_a_schema_from_the_future_that_serves_this_code_lacks_nothing():
+    assert outstanding([FIRST], [record_of(FIRST), record_of(SECOND)], serves=1) == ()
+    refuse_unless_current([FIRST], [record_of(FIRST), record_of(SECOND)], serves=1)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_migration_from_the_ninth_on_says_whom_it_serves(package):
+    """A file that does not say so would stop every process that runs: too much to be done by forgetting."""
+    for migration in read_migrations(package)[8:]:
+        assert "-- serves: " in migration.sql, migration.name
+        assert 8 <= migration.serves <= migration.number, migration.name
 
 
 def test_an_edited_migration_is_refused():
     with pytest.raises(StoreRefused, match="0001_tables was edited"):
-        outstanding(KNOWN, [Applied(1, "0001_tables", "another sum")])
+        outstanding(KNOWN, [Applied(1, "0001_tables", "another sum")], serves=2)
 
 
 def test_a_database_that_is_behind_is_sent_to_migrate():
     with pytest.raises(StoreRefused, match=r"0002_more.*run `hookline migrate`"):
-        refuse_unless_current(KNOWN, [record_of(FIRST)])
+        refuse_unless_current(KNOWN, [record_of(FIRST)], serves=1)
     with pytest.raises(SchemaMissing, match="run `hookline migrate`"):
-        refuse_unless_current(KNOWN, [])
-    refuse_unless_current(KNOWN, [record_of(FIRST), record_of(SECOND)])
+        refuse_unless_current(KNOWN, [], serves=None)
+    refuse_unless_current(KNOWN, [record_of(FIRST), record_of(SECOND)], serves=2)
 
 
-@pytest.mark.parametrize(
-    "package", ["hookline.store.sqlite.migrations", "hookline.store.postgres.migrations"]
-)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_the_shipped_migrations_are_numbered_from_one(package):
     migrations = read_migrations(package)
     assert [migration.number for migration in migrations] == list(range(1, len(migrations) + 1))
@@ -132,22 +149,49 @@ async def test_a_database_without_a_schema_is_not_opened(bare):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("statement", "message"),
+    ("statements", "message"),
     [
-        ("UPDATE schema_migrations SET checksum = 'x' WHERE number = 1", "was edited"),
-        (
-            "INSERT INTO schema_migrations (number, name, checksum, applied_at) "
-            "SELECT 9999, '9999_future', 'x', applied_at FROM schema_migrations WHERE number = 1",
-            "9999_future.*upgrade hookline",
-        ),
+        (("UPDATE schema_migrations SET checksum = 'x' WHERE number = 1",), "was edited"),
+        ((FROM_THE_FUTURE, "UPDATE schema_serves SET level = 9999"), "9999_future.*upgrade hookline"),
+        ((FROM_THE_FUTURE, "DROP TABLE schema_serves"), "9999_future.*upgrade hookline"),
     ],
+    ids=["edited", "later", "does not say"],
 )
-async def test_a_schema_that_this_code_does_not_know_is_neither_opened_nor_migrated(bare, statement, message):
+async def test_a_schema_that_this_code_does_not_know_is_neither_opened_nor_migrated(
+    bare, statements, message
+):
     store = bare.new_store()
     await store.migrate()
-    await asyncio.to_thread(bare.execute, statement)
+    for statement in statements:
+        await asyncio.to_thread(bare.execute, statement)
     with pytest.raises(StoreRefused, match=message):
         await store.open()
     with pytest.raises(StoreRefused, match=message):
         await store.migrate()
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_later_schema_that_still_serves_this_code_is_opened(bare):
+    store = bare.new_store()
+    await store.migrate()
+    await asyncio.to_thread(bare.execute, FROM_THE_FUTURE)
+    assert await store.migrate() == []
+    assert await store.outstanding() == []
+    await store.open()
+    await store.pulse(seen=0)
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_running_process_learns_from_its_pulse_that_the_schema_outgrew_it(bare):
+    store = bare.new_store()
+    await store.migrate()
+    await store.open()
+    await store.pulse(seen=0)
+    await asyncio.to_thread(bare.execute, FROM_THE_FUTURE)
+    await store.pulse(seen=0)
+    await asyncio.to_thread(bare.execute, "UPDATE schema_serves SET level = 9999")
+    with pytest.raises(SchemaOutgrown, match=r"9999_future.*upgrade hookline"):
+        await store.pulse(seen=0)
     await store.close()

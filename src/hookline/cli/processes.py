@@ -25,10 +25,13 @@ import structlog
 from hookline.cli.exits import FAILED, Errors
 from hookline.cli.lifetime import STOPPED, UNDRAINED
 from hookline.clock import Clock
+from hookline.errors import SchemaOutgrown
 from hookline.rules.restarts import deaths_in_a_row, pause_after
 
 _LOOK_EVERY = 60.0  # seconds; signals and children wake the parent, this is for nothing in particular
 _PID_BYTES = 4
+_OUTGROWN = 78  # how a child ends for which the schema is too new: another would end likewise
+_SAY_OUTGROWN = "hookline: The database was migrated by a later version, which this one can no longer work with: upgrade hookline."
 
 log = structlog.get_logger()
 
@@ -83,6 +86,7 @@ class Parent:
         self._has_greeted = False
         self._deadline = float("inf")
         self._is_drained = True
+        self._is_outgrown = False
         self._leash, self._held = os.pipe()
         self._reports, self._reporting = os.pipe()
         self._woken, self._waking = os.pipe()
@@ -109,8 +113,8 @@ class Parent:
             if not self._signals:
                 self._start_those_due()
             elif not self._living():
-                click.echo(STOPPED if self._is_drained else UNDRAINED, err=True)
-                return FAILED if self._signals > 1 else 0
+                click.echo(self._last_words(), err=True)
+                return FAILED if self._signals > 1 or self._is_outgrown else 0
             self._wait()
 
     def _run_preparation(self) -> int:
@@ -139,7 +143,10 @@ class Parent:
                 place.pid = self._fork(self._be_a_child)
 
     def _be_a_child(self) -> int:
-        return 0 if self._serve(Child(self._leash, self._reporting)) else FAILED
+        try:
+            return 0 if self._serve(Child(self._leash, self._reporting)) else FAILED
+        except SchemaOutgrown:
+            return _OUTGROWN  # said by the parent, once
 
     def _fork(self, work: Callable[[], int]) -> int:
         sys.stdout.flush()
@@ -177,6 +184,9 @@ class Parent:
                 continue
             pid, place.pid = place.pid, None
             code = os.waitstatus_to_exitcode(status)
+            if code == _OUTGROWN:
+                self._is_outgrown, self._signals = True, self._signals or 1
+                continue
             if self._signals:
                 self._is_drained = self._is_drained and code == 0
                 continue
@@ -206,6 +216,11 @@ class Parent:
         for place in self._living():
             if place.pid is not None:
                 os.kill(place.pid, signal.SIGKILL)
+
+    def _last_words(self) -> str:
+        if self._is_outgrown:
+            return _SAY_OUTGROWN
+        return STOPPED if self._is_drained else UNDRAINED
 
     # --- waiting ---
 

@@ -160,6 +160,7 @@ async def _serve(
 ) -> bool:
     """Serve until `stopping`; says whether all that was under way was finished."""
     hookline = Hookline(settings=settings, kind="serve" if delivers else "api", deliver=delivers)
+    hookline.on_outgrown = stopping.set
     await hookline.start()
     spare_the_collector()
     server = ApiServer(Api(hookline), hookline.clock)
@@ -174,6 +175,8 @@ async def _serve(
         await asyncio.wait({serving}, timeout=DRAIN_BEGINS_S)
         is_drained = await hookline.stop()
         await serving
+    if hookline.outgrown is not None:
+        raise hookline.outgrown
     return is_drained
 
 

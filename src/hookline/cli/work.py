@@ -28,6 +28,7 @@ async def _work(settings: Settings) -> None:
     on_signals(stopping)
     await prepare(settings.database)
     hookline = Hookline(settings=settings, kind="worker")
+    hookline.on_outgrown = stopping.set
     await hookline.start()
     spare_the_collector()
     click.echo(f"hookline {VERSION} delivering from {without_password(settings.database)}", err=True)
@@ -35,4 +36,7 @@ async def _work(settings: Settings) -> None:
         await stopping.wait()
     finally:
         say_stopping(hookline)
-        say_stopped(is_drained=await hookline.stop())
+        is_drained = await hookline.stop()
+    if hookline.outgrown is not None:
+        raise hookline.outgrown
+    say_stopped(is_drained=is_drained)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import StoreUnavailable
+from hookline.errors import SchemaOutgrown, StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import WorkerId
@@ -59,6 +59,7 @@ class Heart:
         self.peers: tuple[Worker, ...] = ()
         self.load: Callable[[], Load] = Load
         self.on_pulse: Callable[[], None] = lambda: None
+        self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
         self.on_buried: Callable[[], None] = lambda: None
         self.on_dead: Callable[[Sequence[tuple[WorkerId, int]]], Awaitable[None]] = _nobody
 
@@ -92,6 +93,9 @@ class Heart:
                 if not self._is_failing:
                     self._is_failing = True
                     log.warning("store.unavailable", error=str(error))
+            except SchemaOutgrown as error:
+                self._good = float("-inf")  # nothing is sent any more
+                self.on_outgrown(error)
             await self._clock.sleep(_SHORTEST)
             await self._clock.wait(self._nudged, _PULSE - _SHORTEST)
             self._nudged.clear()

@@ -10,7 +10,7 @@ from random import Random
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import StoreUnavailable
+from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.ids import Ids
 from hookline.model import Circuit, CircuitState, DeliveryId, EndpointId, Outcome, State, WorkerId
 from hookline.pipeline.bury import bury, sweep
@@ -172,7 +172,7 @@ class Worker:
                 await self._drain(close)
                 await self._heart.stop()
             return True
-        except (TimeoutError, StoreUnavailable) as error:
+        except (TimeoutError, StoreUnavailable, StoreRefused) as error:
             log.warning(
                 "worker.undrained",
                 in_flight=self.dispatcher.in_flight,
@@ -503,9 +503,16 @@ class Worker:
         await self.wakes.flush()
 
     async def _survive(self, loop: Loop) -> None:
+        refusal = ""
         while True:
             try:
                 await loop()
+            except StoreRefused as error:
+                # Rights taken away, a table gone: it may be put right while this process runs. Said once.
+                if str(error) != refusal:
+                    refusal = str(error)
+                    log.error("store.refused", loop=loop.__qualname__, error=refusal)
+                await self._clock.sleep(1.0)
             except Exception:
                 # A bug in one loop must not stop the others; the loop itself starts over from the store.
                 log.exception("loop.failed", loop=loop.__qualname__)

@@ -2,6 +2,10 @@
 
 The part both stores share: it reads the numbered files and decides; each store carries them out in its own
 way (one transaction for each migration and its record, one process at a time).
+
+Code is known by the number of the newest migration it has: its level. A migration runs beside processes that are already
+there, so it names the lowest level it still serves, and the database remembers the highest of those names. Code below
+it stops, code at or above it goes on, whatever it does not know (docs/adr/0009-migrations-name-whom-they-serve.md).
 """
 
 import hashlib
@@ -11,9 +15,11 @@ from importlib import resources
 
 import msgspec
 
-from hookline.errors import SchemaMissing, StoreRefused
+from hookline.errors import SchemaMissing, SchemaOutgrown, StoreRefused
 
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql\Z")
+_SERVES = re.compile(r"^-- serves: (\d{4})$", re.MULTILINE)
+_BY_ITSELF = re.compile(r"^-- each statement by itself$", re.MULTILINE)
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -31,6 +37,8 @@ class Migration(msgspec.Struct, frozen=True):
     name: str  # "0001_tables"
     checksum: str
     sql: str
+    serves: int = 0  # the lowest level of code that can work with what it leaves behind
+    is_stepwise: bool = False  # PostgreSQL: statements that must not be in a transaction, and may be repeated
 
 
 def read_migrations(package: str) -> tuple[Migration, ...]:
@@ -46,19 +54,46 @@ def read_migrations(package: str) -> tuple[Migration, ...]:
 def _migration(file_name: str, sql: str) -> Migration:
     # Line endings are the checkout's business, not the schema's.
     checksum = hashlib.sha256(sql.replace("\r\n", "\n").encode()).hexdigest()
-    return Migration(int(file_name[:4]), file_name.removesuffix(".sql"), checksum, sql)
+    number = int(file_name[:4])
+    serves = _SERVES.search(sql)
+    return Migration(
+        number,
+        file_name.removesuffix(".sql"),
+        checksum,
+        sql,
+        serves=number if serves is None else int(serves[1]),
+        is_stepwise=_BY_ITSELF.search(sql) is not None,
+    )
 
 
-def outstanding(known: Sequence[Migration], applied: Sequence[Applied]) -> tuple[Migration, ...]:
-    """What is still to be applied, in order; refuses a schema that this code does not know."""
+def level(known: Sequence[Migration]) -> int:
+    """How new this code is, in migrations."""
+    return max((migration.number for migration in known), default=0)
+
+
+def refuse_outgrown(known: Sequence[Migration], *, newest: str, serves: int) -> None:
+    """Refuse a schema that serves only later code; `newest` is the name of its last migration."""
+    if serves > level(known):
+        raise SchemaOutgrown(
+            f"The database was migrated by a later version (to {newest}), which this one can no longer work with: "
+            "upgrade hookline."
+        )
+
+
+def outstanding(
+    known: Sequence[Migration], applied: Sequence[Applied], *, serves: int | None
+) -> tuple[Migration, ...]:
+    """What is still to be applied, in order; refuses a schema that does not serve this code.
+
+    `serves` is the lowest level the schema says it serves; None: it says nothing, and what is not known is refused.
+    """
     by_number = {migration.number: migration for migration in known}
     for row in applied:
         migration = by_number.pop(row.number, None)
         if migration is None:
-            raise StoreRefused(
-                f"The database has migration {row.name}, which this version does not know: upgrade hookline."
-            )
-        if migration.checksum != row.checksum:
+            least = row.number if serves is None else serves
+            refuse_outgrown(known, newest=applied[-1].name, serves=least)
+        elif migration.checksum != row.checksum:
             raise StoreRefused(
                 f"Migration {row.name} was edited after it was applied to this database: "
                 "restore the file or the database."
@@ -66,9 +101,11 @@ def outstanding(known: Sequence[Migration], applied: Sequence[Applied]) -> tuple
     return tuple(by_number[number] for number in sorted(by_number))
 
 
-def refuse_unless_current(known: Sequence[Migration], applied: Sequence[Applied]) -> None:
-    """Refuse a database that is not exactly at this code's schema."""
-    if missing := outstanding(known, applied):
+def refuse_unless_current(
+    known: Sequence[Migration], applied: Sequence[Applied], *, serves: int | None
+) -> None:
+    """Refuse a database that lacks something this code needs, or no longer serves it."""
+    if missing := outstanding(known, applied, serves=serves):
         if not applied:
             raise SchemaMissing("The database has no tables of hookline's yet: run `hookline migrate`.")
         raise StoreRefused(

@@ -1,17 +1,45 @@
-"""Is this database's schema the one this code knows, and how does it become that?"""
+"""Which schema does this database have, and how does it get the next one while others work with it?
 
+An ALTER waits for whoever uses its table, and everybody else then waits behind it: a report that somebody left open would
+stop all publishing. So a migration waits for a lock a moment only, lets the others go on, and tries again.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from hookline.store.migrations import Applied, outstanding, read_migrations, refuse_unless_current
+import asyncpg
+
+from hookline.errors import StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.store.migrations import (
+    Applied,
+    Migration,
+    outstanding,
+    read_migrations,
+    refuse_outgrown,
+    refuse_unless_current,
+)
 from hookline.store.postgres import sql
 from hookline.store.postgres.session import SCHEMA
 
-_PACKAGE = "hookline.store.postgres.migrations"
 _LOCK = int.from_bytes(b"hookline")  # the advisory lock of whoever migrates this database
+LOCK_TIMEOUT = "SET lock_timeout = '300ms'"
+NO_LOCK_TIMEOUT = "SET lock_timeout = 0"
+PAUSE = "SELECT pg_sleep(0.3)"  # between two tries; in it the others do what had to wait
+TRIES = 100  # a minute
 
 
-async def bring_up_to_date(connection: Any) -> list[str]:
-    """Apply what is missing, each file in a transaction with its record.
+@cache
+def known() -> tuple[Migration, ...]:
+    """The migrations of this code."""
+    return read_migrations("hookline.store.postgres.migrations")
+
+
+async def bring_up_to_date(
+    connection: Any, *, migrations: Sequence[Migration] | None = None, tries: int = TRIES
+) -> list[str]:
+    """Apply what is missing, each file with its record, beside processes that it still serves.
 
     Waits for whoever is at it already: the lock is the session's, and ends with it.
     """
@@ -19,29 +47,84 @@ async def bring_up_to_date(connection: Any) -> list[str]:
     if not await connection.fetchval(sql.MIGRATIONS_EXIST):
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         await connection.execute(sql.MIGRATIONS_CREATE)
-    missing = outstanding(read_migrations(_PACKAGE), await _applied(connection))
+    missing = outstanding(
+        migrations or known(), await _applied(connection), serves=await _served_level(connection)
+    )
     for migration in missing:
-        async with connection.transaction():
-            await connection.execute(migration.sql)
-            await connection.execute(
-                sql.MIGRATIONS_RECORD, migration.number, migration.name, migration.checksum
-            )
+        failpoint("migrate.step")
+        if migration.is_stepwise:
+            await connection.execute(NO_LOCK_TIMEOUT)  # these wait without keeping anybody else waiting
+            for statement in statements(migration.sql):
+                await connection.execute(statement)
+                failpoint("migrate.step")
+        await connection.execute(LOCK_TIMEOUT)
+        await _apply_patiently(connection, migration, tries)
     return [migration.name for migration in missing]
+
+
+async def _apply_patiently(connection: Any, migration: Migration, tries: int) -> None:
+    for _ in range(tries):
+        try:
+            await _apply(connection, migration)
+            return
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            await connection.execute(PAUSE)
+    raise StoreUnavailable(
+        f"Migration {migration.name} could not get its locks within a minute, because of a transaction that stays "
+        "open (see pg_stat_activity): end it and run `hookline migrate` again."
+    )
+
+
+async def _apply(connection: Any, migration: Migration) -> None:
+    async with connection.transaction():
+        if not migration.is_stepwise:
+            await connection.execute(migration.sql)
+        await connection.execute(sql.MIGRATIONS_RECORD, migration.number, migration.name, migration.checksum)
+        if await connection.fetchval(sql.SERVES_EXISTS):
+            await connection.execute(sql.SERVES_RAISE, migration.serves)
+        failpoint("migrate.step")
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, each of which ends with a line."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if line.rstrip().endswith(";"):
+            yield statement
+            statement = ""
 
 
 async def would_apply(connection: Any) -> list[str]:
     """The names of what is missing."""
-    return [migration.name for migration in outstanding(read_migrations(_PACKAGE), await _found(connection))]
+    found, serves = await _found(connection)
+    return [migration.name for migration in outstanding(known(), found, serves=serves)]
 
 
 async def refuse_unless_usable(connection: Any) -> None:
-    """Refuse a database whose schema this code does not know."""
-    refuse_unless_current(read_migrations(_PACKAGE), await _found(connection))
+    """Refuse a database whose schema this code cannot work with."""
+    found, serves = await _found(connection)
+    refuse_unless_current(known(), found, serves=serves)
 
 
-async def _found(connection: Any) -> list[Applied]:
-    return await _applied(connection) if await connection.fetchval(sql.MIGRATIONS_EXIST) else []
+async def refuse_if_outgrown(connection: Any, *, serves: int) -> None:
+    """Refuse a database that was migrated beyond this code since it was opened."""
+    refuse_outgrown(known(), newest=await connection.fetchval(sql.NEWEST_MIGRATION) or "", serves=serves)
+
+
+async def _found(connection: Any) -> tuple[list[Applied], int | None]:
+    if not await connection.fetchval(sql.MIGRATIONS_EXIST):
+        return [], None
+    return await _applied(connection), await _served_level(connection)
 
 
 async def _applied(connection: Any) -> list[Applied]:
     return [Applied(*row) for row in await connection.fetch(sql.MIGRATIONS_READ)]
+
+
+async def _served_level(connection: Any) -> int | None:
+    """The lowest level of code that the schema serves; None: it is from before that was written down."""
+    if not await connection.fetchval(sql.SERVES_EXISTS):
+        return None
+    found: int = await connection.fetchval(sql.SERVES_READ)
+    return found

@@ -14,6 +14,10 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 MIGRATIONS_EXIST = "SELECT to_regclass('schema_migrations') IS NOT NULL"
 MIGRATIONS_READ = "SELECT number, name, checksum FROM schema_migrations ORDER BY number"
 MIGRATIONS_RECORD = "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)"
+SERVES_EXISTS = "SELECT to_regclass('schema_serves') IS NOT NULL"
+SERVES_READ = "SELECT level FROM schema_serves"
+SERVES_RAISE = "UPDATE schema_serves SET level = $1 WHERE level < $1"
+NEWEST_MIGRATION = "SELECT name FROM schema_migrations ORDER BY number DESC LIMIT 1"
 
 # --- accepting -------------------------------------------------------------------------------------------
 
@@ -288,7 +292,7 @@ _WORKER = """w.id, w.kind, w.host, w.pid, w.version,
   w.lanes, w.in_flight, w.free_slots, w.waiting, w.draining, w.delivered_per_s, w.buried_at IS NOT NULL AS buried"""
 
 PULSE_WORKERS = f"""
-SELECT date_part('epoch', now()) AS now, {_WORKER}
+SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, {_WORKER}
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true
 ORDER BY w.id
 """

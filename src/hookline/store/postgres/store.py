@@ -42,6 +42,7 @@ from hookline.store.contract import (
     Want,
     Worker,
 )
+from hookline.store.migrations import level
 from hookline.store.postgres import jobs, lists, operators, rows, session, sql
 from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
@@ -52,7 +53,13 @@ from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
 from hookline.store.postgres.retention import PostgresRetention
-from hookline.store.postgres.schema import bring_up_to_date, refuse_unless_usable, would_apply
+from hookline.store.postgres.schema import (
+    bring_up_to_date,
+    known,
+    refuse_if_outgrown,
+    refuse_unless_usable,
+    would_apply,
+)
 
 CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s nobody may hang
 LOAD_SESSIONS = 2  # large payloads are read beside the loader
@@ -82,6 +89,7 @@ class PostgresStore(
     def __init__(self, url: str, *, call_timeout: float = CALL_TIMEOUT, unsafe: bool = False) -> None:
         self._url = url
         self._unsafe = unsafe
+        self._level = level(known())
 
         def links(
             role: str, settings: dict[str, str], *, size: int = 1, timeout: float = call_timeout
@@ -316,6 +324,8 @@ class PostgresStore(
     async def pulse(self, *, seen: int) -> Pulse:
         """See the contract."""
         workers = await self._pulse.fetch(sql.PULSE_WORKERS)
+        if workers[0]["serves"] > self._level:
+            await self._pulse.run(partial(refuse_if_outgrown, serves=workers[0]["serves"]))
         changes = await self._pulse.fetch(sql.PULSE_CHANGES, seen)
         return Pulse(
             now=workers[0]["now"],

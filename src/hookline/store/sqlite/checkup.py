@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 from hookline.errors import HooklineError
 from hookline.store.checkup import Examined
-from hookline.store.migrations import refuse_unless_current
 from hookline.store.sqlite import migrating, sql
 from hookline.store.sqlite.connection import OLDEST_SQLITE
 from hookline.store.sqlite.faults import translated
@@ -35,7 +34,7 @@ def examine(path: str) -> Examined:
 
 def _schema(connection: sqlite3.Connection) -> str | None:
     try:
-        refuse_unless_current(migrating.MIGRATIONS, migrating.applied(connection))
+        migrating.refuse_unless_usable(connection)
     except HooklineError as error:
         return str(error)
     return None

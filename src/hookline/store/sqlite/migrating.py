@@ -6,18 +6,50 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from urllib.parse import quote
 
-from hookline.store.migrations import Applied, Migration, outstanding, read_migrations
+from hookline.failpoints import failpoint
+from hookline.store.migrations import (
+    Applied,
+    Migration,
+    level,
+    outstanding,
+    read_migrations,
+    refuse_outgrown,
+    refuse_unless_current,
+)
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.connection import refuse_unwritable
 from hookline.store.sqlite.faults import translated
 
 MIGRATIONS = read_migrations("hookline.store.sqlite.migrations")
+LEVEL = level(MIGRATIONS)
 
 
 def applied(connection: sqlite3.Connection) -> list[Applied]:
     """What the file's schema consists of; nothing in a new file."""
     (exists,) = connection.execute(sql.MIGRATIONS_EXIST).fetchone()
     return [Applied(*row) for row in connection.execute(sql.MIGRATIONS_READ)] if exists else []
+
+
+def served_level(connection: sqlite3.Connection) -> int | None:
+    """The lowest level of code that the schema serves; None: it is from before that was written down."""
+    (exists,) = connection.execute(sql.SERVES_EXISTS).fetchone()
+    if not exists:
+        return None
+    (found,) = connection.execute(sql.SERVES_READ).fetchone()
+    return int(found)
+
+
+def refuse_unless_usable(connection: sqlite3.Connection) -> None:
+    """Refuse a file whose schema this code cannot work with."""
+    refuse_unless_current(MIGRATIONS, applied(connection), serves=served_level(connection))
+
+
+def refuse_if_outgrown(connection: sqlite3.Connection) -> None:
+    """Refuse a file that was migrated beyond this code since it was opened."""
+    (serves,) = connection.execute(sql.SERVES_READ).fetchone()
+    if serves > LEVEL:
+        (newest,) = connection.execute(sql.NEWEST_MIGRATION).fetchone()
+        refuse_outgrown(MIGRATIONS, newest=newest, serves=serves)
 
 
 def migrate(
@@ -28,13 +60,16 @@ def migrate(
     The write lock is held from the look to the commit, so of many processes each finds what the others left.
     """
     names: list[str] = []
-    while outstanding(migrations, applied(connection)):
+    while outstanding(migrations, applied(connection), serves=served_level(connection)):
+        failpoint("migrate.step")
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute(sql.MIGRATIONS_CREATE)
-            for migration in outstanding(migrations, applied(connection))[:1]:
+            left = outstanding(migrations, applied(connection), serves=served_level(connection))
+            for migration in left[:1]:
                 for statement in _statements(migration.sql):
                     connection.execute(statement)
+                    failpoint("migrate.step")
                 connection.execute(
                     sql.MIGRATIONS_RECORD,
                     {
@@ -44,6 +79,8 @@ def migrate(
                         "at": at,
                     },
                 )
+                if served_level(connection) is not None:
+                    connection.execute(sql.SERVES_RAISE, {"level": migration.serves})
                 names.append(migration.name)
             connection.execute("COMMIT")
         except BaseException:
@@ -57,13 +94,15 @@ def would_apply(path: str) -> list[str]:
     """The names of what is outstanding, found without writing: a new file needs everything, and is not made."""
     refuse_unwritable(path, create=True)
     found: list[Applied] = []
+    serves: int | None = None
     if os.path.exists(path):
         try:
             with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as connection:
                 found = applied(connection)
+                serves = served_level(connection)
         except sqlite3.Error as error:
             raise translated(error) from error
-    return [migration.name for migration in outstanding(MIGRATIONS, found)]
+    return [migration.name for migration in outstanding(MIGRATIONS, found, serves=serves)]
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -23,6 +23,10 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 MIGRATIONS_EXIST = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'"
 MIGRATIONS_READ = "SELECT number, name, checksum FROM schema_migrations ORDER BY number"
 MIGRATIONS_RECORD = "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (:number, :name, :checksum, :at)"
+SERVES_EXISTS = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_serves'"
+SERVES_READ = "SELECT level FROM schema_serves"
+SERVES_RAISE = "UPDATE schema_serves SET level = :level WHERE level < :level"
+NEWEST_MIGRATION = "SELECT name FROM schema_migrations ORDER BY number DESC LIMIT 1"
 
 # --- accepting -------------------------------------------------------------------------------------------
 

@@ -45,7 +45,6 @@ from hookline.store.contract import (
     Want,
     Worker,
 )
-from hookline.store.migrations import refuse_unless_current
 from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
 from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.described import SqliteDescribed
@@ -113,7 +112,7 @@ class SqliteStore(
         connections: list[sqlite3.Connection] = []
         try:
             connections.append(connect(self._path))
-            refuse_unless_current(migrating.MIGRATIONS, migrating.applied(connections[0]))
+            migrating.refuse_unless_usable(connections[0])
             if serve:
                 self._lock.acquire()
             connections += [connect(self._path), connect(self._path)]

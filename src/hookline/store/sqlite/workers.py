@@ -5,6 +5,7 @@ import sqlite3
 from hookline.model import EndpointId, WorkerId
 from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, Worker
 from hookline.store.sqlite import sql
+from hookline.store.sqlite.migrating import refuse_if_outgrown
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS, load_values, read_taken, read_worker, worker_values
 
 
@@ -21,6 +22,7 @@ class Look:
     """What a pulse reads; `version` is SQLite's count of the commits of other connections."""
 
     def __init__(self, connection: sqlite3.Connection, *, seen: int) -> None:
+        refuse_if_outgrown(connection)
         (self.version,) = connection.execute(sql.PULSE_FOREIGN).fetchone()
         (self.written,) = connection.execute(sql.PULSE_CLOCK).fetchone()
         self.workers = tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall()))

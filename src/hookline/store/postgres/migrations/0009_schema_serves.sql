@@ -1,0 +1,6 @@
+-- Whom the schema serves: the lowest level of code (the number of its newest migration) that can still work with it.
+-- serves: 0008
+
+CREATE TABLE schema_serves (level integer NOT NULL);   -- one row
+CREATE UNIQUE INDEX schema_serves_one ON schema_serves ((true));
+INSERT INTO schema_serves (level) VALUES (0);
