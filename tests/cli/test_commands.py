@@ -148,7 +148,7 @@ def test_a_newer_schema_is_refused(postgres_server, tmp_path):
 def test_an_older_schema_is_told_apart_from_none():
     known = [Migration(number, f"000{number}_x", "sum", "") for number in (1, 2)]
     with pytest.raises(SchemaMissing):
-        refuse_unless_current(known, [])
+        refuse_unless_current(known, [], serves=None)
     with pytest.raises(StoreRefused, match=r"missing: 0002_x\): run `hookline migrate`") as caught:
-        refuse_unless_current(known, [Applied(1, "0001_x", "sum")])
+        refuse_unless_current(known, [Applied(1, "0001_x", "sum")], serves=1)
     assert not isinstance(caught.value, SchemaMissing)
