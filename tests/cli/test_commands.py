@@ -141,6 +141,7 @@ def test_a_newer_schema_is_refused(postgres_server, tmp_path):
             session.execute(
                 "INSERT INTO hookline.schema_migrations (number, name, checksum) VALUES (9999, '9999_later', 'x')"
             )
+            session.execute("UPDATE hookline.schema_serves SET level = 9999")
         result = run("serve", "--dev", "--port", "0", "--database", url, cwd=tmp_path)
         assert_one_line(result, 1, "9999_later")
 

@@ -125,7 +125,7 @@ async def test_a_worker_taken_for_dead_settles_nothing_and_goes_on_under_a_new_i
 ):
     world = shared_world
     first = await world.start()
-    await first.create_endpoint(url=receiver.url(), events=["*"])
+    await first.create_endpoint(url=receiver.url(), events=["*"], timeout_ms=60_000)
     hold = asyncio.Event()
     receiver.answers["/"] = [Answer(500, hold=hold), Answer(200)]
     event = await first.publish("order.paid", {})

@@ -14,6 +14,7 @@ from hookline.errors import (
     Overloaded,
     SchemaMismatch,
     StorageFull,
+    StoreRefused,
     StoreUnavailable,
     TooLarge,
     Unreadable,
@@ -118,6 +119,8 @@ def describe(error: Exception, *, request_id: str) -> Problem:
                 "The database did not answer. Repeat the request; with an idempotency key nothing is sent twice.",
                 request_id,
             )
+        case StoreRefused():  # rights taken away, a schema moved on: the log says what an operator has to do
+            return _problem("unavailable", "The database cannot be used at present.", request_id)
         case Overloaded():
             return _problem("overloaded", "More is coming in than can be kept. Try again later.", request_id)
     return _problem("internal", f"Something went wrong here. The log has it under {request_id}.", request_id)

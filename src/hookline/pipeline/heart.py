@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import SchemaOutgrown, StoreUnavailable
+from hookline.errors import HooklineError, SchemaOutgrown, StoreRefused, StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import WorkerId
@@ -24,6 +24,7 @@ from hookline.version import VERSION
 _PULSE = 0.25  # seconds between pulses
 _SKEW = 30.0  # seconds that the wall clock may be off before it is said; webhooks are signed with it
 _SHORTEST = 0.02  # seconds between two pulses at least, however many others say that something changed
+_SKEW = 30.0  # seconds that the machine's clock may differ from the store's before that is said
 _FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
 
 log = structlog.get_logger()
@@ -90,15 +91,20 @@ class Heart:
                     self._is_failing = False
                     log.info("store.resumed")
             except StoreUnavailable as error:
-                if not self._is_failing:
-                    self._is_failing = True
-                    log.warning("store.unavailable", error=str(error))
+                self._say("store.unavailable", error)
             except SchemaOutgrown as error:
                 self._good = float("-inf")  # nothing is sent any more
                 self.on_outgrown(error)
+            except StoreRefused as error:
+                self._say("store.refused", error)  # rights were taken away, and may be given back
             await self._clock.sleep(_SHORTEST)
             await self._clock.wait(self._nudged, _PULSE - _SHORTEST)
             self._nudged.clear()
+
+    def _say(self, event: str, error: HooklineError) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            log.warning(event, error=str(error))
 
     async def run_beat(self) -> None:
         """Beat until cancelled."""
@@ -154,6 +160,22 @@ class Heart:
         """Be a worker no longer."""
         self._good = float("-inf")
         await self._store.retire(self.id)
+
+    def _compare_clocks(self) -> None:
+        """Say when the machine's clock goes wrong: nothing here depends on it but what receivers are told."""
+        ahead = self._clock.wall() - self._clock.now()
+        if (abs(ahead) > _SKEW) is self._is_skewed:
+            return
+        self._is_skewed = not self._is_skewed
+        if self._is_skewed:
+            log.warning(
+                "clock.skewed",
+                ahead_s=round(ahead),
+                note="this machine's clock differs from the database's, which decides; signatures carry the machine's, "
+                "and receivers refuse them after 5 minutes: let NTP set it",
+            )
+        else:
+            log.info("clock.agrees")
 
     async def _be_reborn(self, id: WorkerId) -> None:
         if self.id != id:

@@ -36,6 +36,7 @@ from hookline.store.hints import Hint
 
 _TAKE_EVERY = 0.25
 _TAKE_SOONEST = 0.02  # seconds between two takes at least, however many others say that they woke a lane
+_SAY_AGAIN = 60.0  # seconds between two lines about a database that refuses
 
 log = structlog.get_logger()
 
@@ -68,6 +69,7 @@ class Worker:
         self._clock = clock
         self._delivers = delivers
         self._woken_elsewhere = asyncio.Event()
+        self._refused_at = float("-inf")
         self._is_draining = False
         self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
         self._unsent: set[Lane] = set()
@@ -502,16 +504,20 @@ class Worker:
         await close()
         await self.wakes.flush()
 
+    def _say_refused(self, error: StoreRefused) -> None:
+        """Once for all loops, and not where the pulse says the same."""
+        at = self._clock.monotonic()
+        if at - self._refused_at >= _SAY_AGAIN and self._heart.is_fresh():
+            self._refused_at = at
+            log.error("store.refused", error=str(error))
+
     async def _survive(self, loop: Loop) -> None:
-        refusal = ""
         while True:
             try:
                 await loop()
             except StoreRefused as error:
-                # Rights taken away, a table gone: it may be put right while this process runs. Said once.
-                if str(error) != refusal:
-                    refusal = str(error)
-                    log.error("store.refused", loop=loop.__qualname__, error=refusal)
+                # Rights taken away, a table gone: it may be put right while this process runs.
+                self._say_refused(error)
                 await self._clock.sleep(1.0)
             except Exception:
                 # A bug in one loop must not stop the others; the loop itself starts over from the store.

@@ -15,7 +15,7 @@ _NEXT_STEP = {
     "28P01": "check the password in the database URL",
     "3D000": "create the database, or check its name in the database URL",
     "3F000": "run `hookline migrate`",
-    "42501": "grant the user rights on the schema `hookline`",
+    "42501": "grant the user rights on the schema `hookline` and its tables (on an empty database: CREATE on it)",
     "42704": "check the parameters after the ? in the database URL",
     "42703": "run `hookline migrate`",
     "42883": "run `hookline migrate`",

@@ -1,0 +1,106 @@
+"""What does hookline say and do without rights on its PostgreSQL?"""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import psycopg
+import pytest
+
+from answering import eventually, receiving
+from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer
+from server_process import ServerProcess, run
+
+NEXT_STEP = (
+    "grant the user rights on the schema `hookline` and its tables (on an empty database: CREATE on it)"
+)
+ALL_TABLES = "ON ALL TABLES IN SCHEMA hookline"
+
+
+class Owned:
+    """A database of somebody else's, and the URL of one who has no rights in it."""
+
+    def __init__(self, server: PostgresServer, name: str) -> None:
+        self.owner = server.url(name)
+        self.url = server.url(name, user=GUARDED, password=GUARDED_PASSWORD)
+
+    def decide(self, *statements: str) -> None:
+        with psycopg.connect(self.owner, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def grant_all(self) -> None:
+        self.decide(
+            f"GRANT USAGE ON SCHEMA hookline TO {GUARDED}",
+            f"GRANT ALL {ALL_TABLES} TO {GUARDED}",
+            f"GRANT ALL ON ALL SEQUENCES IN SCHEMA hookline TO {GUARDED}",
+        )
+
+
+@pytest.fixture
+def owned(postgres_server: PostgresServer) -> Iterator[Owned]:
+    name = postgres_server.create_database()
+    yield Owned(postgres_server, name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def migrated(postgres_server: PostgresServer) -> Iterator[Owned]:
+    name = postgres_server.create_database(template=postgres_server.migrated_template())
+    yield Owned(postgres_server, name)
+    postgres_server.drop_database(name)
+
+
+def refused(*arguments: str, cwd) -> str:
+    result = run(*arguments, cwd=cwd)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1), result.stderr
+    assert NEXT_STEP in result.stderr
+    assert GUARDED_PASSWORD not in result.stderr
+    return result.stderr
+
+
+def test_an_empty_database_that_it_may_not_create_anything_in_is_refused(tmp_path, owned):
+    assert "permission denied for database" in refused("migrate", "--database", owned.url, cwd=tmp_path)
+
+
+def test_tables_that_it_may_not_read_are_refused(tmp_path, migrated):
+    migrated.decide(f"GRANT USAGE ON SCHEMA hookline TO {GUARDED}")
+    said = refused("serve", "--dev", "--port", "0", "--database", migrated.url, cwd=tmp_path)
+    assert "permission denied for table schema_migrations" in said
+
+
+def test_tables_that_it_may_only_read_are_refused(tmp_path, migrated):
+    migrated.decide(f"GRANT USAGE ON SCHEMA hookline TO {GUARDED}", f"GRANT SELECT {ALL_TABLES} TO {GUARDED}")
+    said = refused("worker", "--dev", "--database", migrated.url, cwd=tmp_path)
+    assert "permission denied for table" in said
+
+
+def test_rights_that_are_taken_away_and_given_back_lose_nothing(tmp_path, migrated):
+    migrated.grant_all()
+
+    def publish(server: ServerProcess, n: int) -> httpx.Response:
+        return httpx.post(f"{server.url}/v1/events", json={"type": "a", "payload": n}, trust_env=False)
+
+    def is_ready(server: ServerProcess) -> bool:
+        return httpx.get(f"{server.url}/readyz", trust_env=False).status_code == 200
+
+    with receiving() as receiver, ServerProcess("--dev", "--database", migrated.url, cwd=tmp_path) as server:
+        endpoint = {"url": f"{receiver.url}/200/x", "events": ["*"]}
+        assert httpx.post(f"{server.url}/v1/endpoints", json=endpoint, trust_env=False).status_code == 201
+        assert publish(server, 1).status_code == 202
+        eventually(lambda: receiver.requests or None)
+        migrated.decide(f"REVOKE ALL {ALL_TABLES} FROM {GUARDED}")
+        answer = publish(server, 2)
+        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+        assert answer.headers["retry-after"]
+        eventually(lambda: None if is_ready(server) else True)
+        migrated.grant_all()
+        eventually(lambda: is_ready(server) or None)
+        assert publish(server, 3).status_code == 202
+        eventually(lambda: receiver.requests[-1].body == b"3" or None)
+        assert server.stop() == 0
+        lines = [json.loads(line) for line in server.stderr.splitlines() if line.startswith("{")]
+    said = [line for line in lines if line["event"] == "store.refused"]
+    assert 1 <= len(said) <= 2  # by the pulse, and perhaps by whoever came before it
+    assert all(NEXT_STEP in line["error"] for line in said)
+    assert "loop.failed" not in {line["event"] for line in lines}
