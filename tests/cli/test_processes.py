@@ -1,12 +1,10 @@
 """How do several server processes live under one parent?"""
 
 import contextlib
-import http.server
 import json
 import re
 import signal
 import socket
-import threading
 from collections.abc import Iterator
 
 import httpx
@@ -15,6 +13,7 @@ import pytest
 
 from answering import eventually, receiving
 from server_process import CEILING_S, ServerProcess, run
+from slow_receiver import Slow, serving
 
 QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2"}  # what each has under way is soon to be seen
 # Only where one dies: on a busy machine a process that lives can be silent for a second, and is then taken for dead.
@@ -59,44 +58,10 @@ def add_endpoints(process: ServerProcess, url: str, count: int) -> None:
         assert ask(process, "POST", "/v1/endpoints", endpoint).status_code == 201
 
 
-class Slow(http.server.ThreadingHTTPServer):
-    """Answers when it is told to."""
-
-    daemon_threads = True
-    request_queue_size = 256
-
-    def __init__(self) -> None:
-        self.release = threading.Event()
-        self.events: list[str] = []
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(handler) -> None:
-                handler.rfile.read(int(handler.headers["content-length"]))
-                self.events.append(handler.headers["webhook-id"])
-                self.release.wait(60)
-                with contextlib.suppress(OSError):
-                    handler.send_response(200)
-                    handler.send_header("content-length", "0")
-                    handler.end_headers()
-
-            def log_message(handler, *args: object) -> None:
-                pass
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-
 @pytest.fixture
 def slow() -> Iterator[Slow]:
-    with Slow() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.release.set()
-            server.shutdown()
-            thread.join()
+    with serving(Slow()) as server:
+        yield server
 
 
 def busy_on_both(process: ServerProcess, slow: Slow) -> list[str]:
