@@ -62,10 +62,10 @@ def hookline(
     receiver_port: int, *, command: Sequence[str], database: str, directory: Path, max_in_flight: int
 ) -> Iterator[System]:
     """hookline with default settings and the benchmark's endpoints."""
-    port = _free_port()
+    port = free_port()
     serve = [*command, "serve", "--dev", "--host", "127.0.0.1", "--port", str(port), "--database", database]
     with Child("hookline", serve, directory=directory) as server:
-        _wait_until_ready(server, port)
+        wait_until_ready(server, port)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         for number in range(ENDPOINTS):
             endpoint = {
@@ -114,7 +114,8 @@ def _create_endpoint(connection: http.client.HTTPConnection, endpoint: dict[str,
         raise ChildFailed(f"hookline refused an endpoint: {answer.status} {text!r}")
 
 
-def _wait_until_ready(server: Child, port: int) -> None:
+def wait_until_ready(server: Child, port: int) -> None:
+    """Until the server on this port says so."""
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline and not server.has_ended():
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -130,7 +131,8 @@ def _wait_until_ready(server: Child, port: int) -> None:
     raise ChildFailed(server.last_words())
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
