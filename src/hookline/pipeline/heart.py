@@ -24,7 +24,6 @@ from hookline.version import VERSION
 _PULSE = 0.25  # seconds between pulses
 _SKEW = 30.0  # seconds that the wall clock may be off before it is said; webhooks are signed with it
 _SHORTEST = 0.02  # seconds between two pulses at least, however many others say that something changed
-_SKEW = 30.0  # seconds that the machine's clock may differ from the store's before that is said
 _FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
 
 log = structlog.get_logger()
@@ -152,7 +151,10 @@ class Heart:
         is_skewed = abs(ahead) > _SKEW
         if is_skewed and not self._is_skewed:
             log.warning(
-                "clock.skewed", ahead_s=round(ahead), note="this machine's clock and the store's differ"
+                "clock.skewed",
+                ahead_s=round(ahead),
+                note="this machine's clock and the store's differ, and receivers refuse signatures of another time: "
+                "let NTP set it",
             )
         self._is_skewed = is_skewed
 
@@ -160,22 +162,6 @@ class Heart:
         """Be a worker no longer."""
         self._good = float("-inf")
         await self._store.retire(self.id)
-
-    def _compare_clocks(self) -> None:
-        """Say when the machine's clock goes wrong: nothing here depends on it but what receivers are told."""
-        ahead = self._clock.wall() - self._clock.now()
-        if (abs(ahead) > _SKEW) is self._is_skewed:
-            return
-        self._is_skewed = not self._is_skewed
-        if self._is_skewed:
-            log.warning(
-                "clock.skewed",
-                ahead_s=round(ahead),
-                note="this machine's clock differs from the database's, which decides; signatures carry the machine's, "
-                "and receivers refuse them after 5 minutes: let NTP set it",
-            )
-        else:
-            log.info("clock.agrees")
 
     async def _be_reborn(self, id: WorkerId) -> None:
         if self.id != id:
