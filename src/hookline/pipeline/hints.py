@@ -13,8 +13,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import HooklineError, StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
-from hookline.store.contract import Store, Worker
-from hookline.store.hints import MOST_LANES, Hint
+from hookline.store.contract import MOST_LANES, Hint, Store, Worker
 
 _TELL_EVERY = 0.2  # seconds between two hints of a process; the first goes at once
 _LISTEN_AGAIN = 1.0  # seconds after the session was lost

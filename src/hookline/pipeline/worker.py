@@ -31,8 +31,7 @@ from hookline.pipeline.upkeep import Upkeep
 from hookline.pipeline.wake import Waiting, Wakes
 from hookline.rules.slots import Health
 from hookline.rules.slowness import is_slow
-from hookline.store.contract import Change, Load, Loaded, Settlement, Store, Verdict
-from hookline.store.hints import Hint
+from hookline.store.contract import Change, Hint, Load, Loaded, Settlement, Store, Verdict
 
 _TAKE_EVERY = 0.25
 _TAKE_SOONEST = 0.02  # seconds between two takes at least, however many others say that they woke a lane

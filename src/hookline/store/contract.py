@@ -36,6 +36,8 @@ from hookline.store.described import Described
 from hookline.store.events import EventStore
 from hookline.store.figures import Conservation as Conservation
 from hookline.store.figures import FiguresStore
+from hookline.store.hints import MOST_LANES as MOST_LANES
+from hookline.store.hints import Hint as Hint
 from hookline.store.hints import HintStore
 from hookline.store.installation import InstallationStore
 from hookline.store.keys import KeyStore
