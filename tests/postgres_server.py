@@ -195,10 +195,12 @@ class PostgresServer:
 
     def migrated_template(self) -> str:
         """The name of a database with hookline's schema and no rows, made at the first call."""
-        if not self._has_template:
+        if self._has_template:
+            return TEMPLATE
+        if not self._query("SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
             self._query(f"CREATE DATABASE {TEMPLATE}")
             asyncio.run(_migrate(self.url(TEMPLATE)))
-            self._has_template = True
+        self._has_template = True
         return TEMPLATE
 
     @contextlib.contextmanager
