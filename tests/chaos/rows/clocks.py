@@ -22,7 +22,7 @@ RETRY_S = (
 )
 FAILING = ("/0", "/1", "/2", "/3")  # their first attempts fail
 RATED = "/4"
-RATE, RATE_BURST = 20, 5
+RATE, RATE_BURST = 4, 2
 TAKEOVER_S = 6.0  # three times the usual one: here a lane that moves is a violation, also on a busy machine
 CLOSE_S = 60.0  # nothing is set by less than ten minutes, but for the database's
 SEEN_S = 2.0  # until every process has noticed that its clock was set
