@@ -11,9 +11,11 @@ Run as `catcher.py LEDGER`; it prints its port.
 
 import asyncio
 import json
+import os
 import re
 import sys
 import time
+import traceback
 from typing import Any, BinaryIO, cast
 
 import uvloop
@@ -128,6 +130,8 @@ class Conversation(asyncio.Protocol):
             self._answer(status)
 
     def _answer(self, status: int) -> None:
+        if self._transport.is_closing():
+            return  # the sender is gone
         if status == 0:
             self._transport.abort()
         else:
@@ -146,7 +150,11 @@ async def main() -> None:
             if not line:
                 loop.stop()
                 return
-            catcher.behave(line)
+            try:
+                catcher.behave(line)
+            except Exception:
+                traceback.print_exc()
+                os._exit(1)  # whoever waits for an answer must not wait for ever
             print("ok", flush=True)
 
         def write() -> None:
@@ -154,10 +162,6 @@ async def main() -> None:
             loop.call_later(_WRITE_EVERY_S, write)
 
         write()
-        # Whoever waits for `ok` must not wait for ever.
-        loop.set_exception_handler(
-            lambda loop, context: (loop.default_exception_handler(context), loop.stop())
-        )
         loop.add_reader(sys.stdin.fileno(), listen)
         await asyncio.Event().wait()
 

@@ -1,0 +1,78 @@
+"""Does a transaction that somebody forgot slow down those who look for work?"""
+
+import time
+
+import psycopg
+
+from tests.chaos.figures import percentile
+from tests.chaos.row import POSTGRES
+from tests.chaos.stage import Publishing, Stage
+from tests.chaos.study import Study
+
+LANES = 20
+PER_S = 1_000.0
+CLAIM_MS = 50.0
+WARNED_S = 30.0
+BASE_S = 15
+
+
+def pin_a_snapshot(stage: Stage) -> None:
+    """F25: dead rows pile up under a steady load while a snapshot is held that could still see them."""
+    pinned_s, after_s = stage.size(120, 120), stage.size(60, 60)
+    stage.configure(heartbeat_s=2, takeover_s=10, max_in_flight=1_000)
+    stage.scene = stage.scene._replace(settings={**stage.scene.settings, "CHAOS_TIMES": "1"})
+    catcher = stage.catcher()
+    stage.start(workers=2)
+    # What one lane reads over, it alone reads over: with one the bug is as in a single queue.
+    types = [f"pinned.t{n}" for n in range(1 if stage.bug else LANES)]
+    for n, each in enumerate(types):
+        stage.endpoint(catcher.url(f"/{n}"), each, max_in_flight=100)
+    load = Publishing(stage, types, per_second=PER_S, batch=100)
+    time.sleep(BASE_S)
+    began = time.time()
+    with psycopg.connect(stage.url) as connection:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SELECT count(*) FROM hookline.lanes")
+        time.sleep(pinned_s)
+        released = time.time()
+    time.sleep(after_s)
+    ended = time.time()
+    sent = load.stop()
+    stage.drained(60)
+    arrived = {each.id for each in catcher.arrivals()}
+    claims = stage.verb_times("load") + stage.verb_times("take")
+    before = _p99_ms(claims, 0, began)
+    stage.figures["claim_p99_before_ms"] = before
+    third = (released - began) / 3
+    first, last = _p50_ms(claims, began, began + third), _p50_ms(claims, released - third, released)
+    stage.figures["claim_p50_pinned_ms"] = last
+    stage.at_most("claim_p50_growth", last / max(first, 1.0), 2.0, is_time=True)
+    stage.at_most("claim_p99_pinned_ms", _p99_ms(claims, began, released), CLAIM_MS, is_time=True)
+    late = _p99_ms(claims, ended - after_s / 3, ended)
+    stage.at_most("claim_p99_after_to_before", late / max(before, 1.0), 2.0, is_time=True)
+    warned = [each for each in (stage.api, *stage.workers) if "store.old_snapshot" in each.log]
+    stage.at_least("processes_that_warned", len(warned), 1 if pinned_s > WARNED_S else 0)
+    stage.at_most("lost", len(sent.keys() - arrived), 0)
+    stage.figures["events"] = len(sent)
+    stage.figures["per_s"] = len(sent) / (ended - began + BASE_S)
+
+
+def _p99_ms(claims: list[tuple[float, float]], since: float, until: float) -> float:
+    return 1e3 * percentile([took for at, took in claims if since <= at < until], 0.99)
+
+
+def _p50_ms(claims: list[tuple[float, float]], since: float, until: float) -> float:
+    return 1e3 * percentile([took for at, took in claims if since <= at < until], 0.5)
+
+
+ROWS = {
+    "F25": Study(
+        "a snapshot is held for two minutes",
+        POSTGRES,
+        1,
+        "read-from-the-beginning",
+        "claim_p50_growth",
+        pin_a_snapshot,
+        seconds=500,
+    )
+}
