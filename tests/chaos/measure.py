@@ -68,7 +68,9 @@ def main() -> int:
         options.error(f"no such row: {', '.join(unknown)}; there are {', '.join(found)}")
     wanted = [(name, store) for name in names for store in found[name].stores if given.store in (None, store)]
     if given.control:
-        wanted = [(name, store) for name, store in wanted if found[name].bug]
+        wanted = [
+            (name, store) for name, store in wanted if found[name].bug and store not in found[name].unseen_on
+        ]
     if not wanted:
         return WITHOUT_MEANS
     seed = random.SystemRandom().randrange(1 << 31) if given.seed is None else given.seed

@@ -25,4 +25,5 @@ class Study(NamedTuple):
     trial: Callable[[Stage], None]
     missing: Callable[[], str] = _nothing  # what the row needs and this machine lacks
     own_network: bool = False  # packets are dropped: nothing of it may be anybody else's
+    unseen_on: tuple[str, ...] = ()  # stores on which nothing counts what the bug does
     seconds: float = 300.0  # a trial that takes longer is broken

@@ -5,7 +5,7 @@ import sys
 import time
 
 from tests.chaos.figures import percentile, slope
-from tests.chaos.row import BOTH
+from tests.chaos.row import BOTH, SQLITE
 from tests.chaos.stage import Stage
 from tests.chaos.study import Study
 from tests.chaos.system import HERE
@@ -102,8 +102,9 @@ ROWS = {
         BOTH,
         1,
         "read-from-the-beginning",
-        "claim_",
+        "claim_rows_per_delivery",
         drain_a_backlog,
+        unseen_on=SQLITE,  # it tells nobody how many rows it read, and times are too noisy at this size
         seconds=900,
     )
 }

@@ -38,8 +38,6 @@ def pin_a_snapshot(stage: Stage) -> None:
     time.sleep(after_s)
     ended = time.time()
     sent = load.stop()
-    stage.drained(60)
-    arrived = {each.id for each in catcher.arrivals()}
     claims = stage.verb_times("load") + stage.verb_times("take")
     before = _p99_ms(claims, 0, began)
     stage.figures["claim_p99_before_ms"] = before
@@ -52,9 +50,10 @@ def pin_a_snapshot(stage: Stage) -> None:
     stage.at_most("claim_p99_after_to_before", late / max(before, 1.0), 2.0, is_time=True)
     warned = [each for each in (stage.api, *stage.workers) if "store.old_snapshot" in each.log]
     stage.at_least("processes_that_warned", len(warned), 1 if pinned_s > WARNED_S else 0)
-    stage.at_most("lost", len(sent.keys() - arrived), 0)
     stage.figures["events"] = len(sent)
     stage.figures["per_s"] = len(sent) / (ended - began + BASE_S)
+    stage.figures["drain_s"] = stage.drained(300)
+    stage.at_most("lost", len(sent.keys() - {each.id for each in catcher.arrivals()}), 0)
 
 
 def _p99_ms(claims: list[tuple[float, float]], since: float, until: float) -> float:
