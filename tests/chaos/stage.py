@@ -85,12 +85,11 @@ class Stage(System):
         is_long: bool = False,
         scale: float = 1.0,
     ) -> None:
-        super().__init__(folder, store=store, seed=seed, bug=bug, scene=Scene(workers=0))
+        super().__init__(folder, store=store, seed=seed, bug=bug, scene=Scene(workers=0), leeway=leeway)
         self.store = store
         self.is_long = is_long
         self.wrong: list[str] = []
         self._scale = scale
-        self._slack = leeway
         self._caught: list[Catcher] = []
 
     def _start(self) -> None:
@@ -105,14 +104,14 @@ class Stage(System):
     def at_most(self, name: str, value: float, limit: float, *, is_time: bool = False) -> None:
         """Note a figure, and whether it is too large; times are given some slack on a shared machine."""
         self.figures[name] = value
-        allowed = limit * self._slack if is_time else limit
+        allowed = limit * self.leeway if is_time else limit
         if value > allowed:
             self.wrong.append(f"{name} {value:.6g}, allowed {allowed:.6g}")
 
     def at_least(self, name: str, value: float, limit: float, *, is_time: bool = False) -> None:
         """Likewise, and whether it is too small."""
         self.figures[name] = value
-        needed = limit / self._slack if is_time else limit
+        needed = limit / self.leeway if is_time else limit
         if value < needed:
             self.wrong.append(f"{name} {value:.6g}, needed {needed:.6g}")
 

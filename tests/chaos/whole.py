@@ -82,8 +82,8 @@ def main() -> int:
         command = [sys.executable, "-m", f"tests.chaos.{'run' if name in counted else 'measure'}"]
         command += ["--rows", name, "--seed", str(seed)]
         command += ["--store", given.store] if given.store else []
+        command += ["--leeway", str(1.0 if given.long else LEEWAY)]
         if name in measured:
-            command += ["--leeway", str(1.0 if given.long else LEEWAY)]
             command += ["--long"] if given.long else []
             command += ["--scale", given.scale] if given.scale else []
         trials = given.trials or (TRIALS.get(name) if given.long else None)

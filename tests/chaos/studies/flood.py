@@ -3,10 +3,10 @@
 import time
 
 from tests.chaos.figures import percentile
+from tests.chaos.process import wait_for
 from tests.chaos.row import POSTGRES
 from tests.chaos.stage import Arrival, Catcher, Publishing, Stage, waits
 from tests.chaos.study import Study
-from tests.chaos.system import wait_for
 
 OTHERS = 9
 EACH_PER_S = 10.0

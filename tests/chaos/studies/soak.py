@@ -7,11 +7,11 @@ from collections.abc import Callable
 import psutil
 
 from tests.chaos import network
+from tests.chaos.process import Process
 from tests.chaos.row import POSTGRES
 from tests.chaos.scene import TAKEOVER_S
 from tests.chaos.stage import Catcher, Publishing, Stage
 from tests.chaos.study import Study
-from tests.chaos.system import Process
 
 LANES = 24
 PER_S = 300.0
