@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from hookline.pipeline import dispatch, lane
+from hookline.pipeline import lane, load
 from hookline.store.contract import Want
 from hookline.store.postgres import store as postgres_store
+
+BACKLOG = 200  # deliveries of a lane, and still more to come
 
 
 def read_from_the_beginning() -> None:
@@ -34,19 +36,20 @@ def let_all_out_at_once() -> None:
 
 
 def serve_first_come_first() -> None:
-    """Whoever stands first in line stays there for as long as it has something to send."""
-    stand = dispatch.Dispatcher._stand_in_line
+    """Nothing is read for other lanes as long as one has a backlog, as in a queue in the order of due times."""
+    ask = load.Loader._ask
+    seen: set[Any] = set()
 
-    def stay(self: Any, each: Any) -> None:
-        was_queued = each.queued
-        stand(self, each)
-        if not was_queued and each.sends:
-            line = self._lines[each.health]
-            line.remove(each)
-            line.appendleft(each)
+    def of_the_first(self: Any, at: float) -> list[Any]:
+        asked = ask(self, at)
+        seen.update(each for each, _, _ in asked)
+        first = {each for each in seen if each.behind and not each.lost and each.sends > BACKLOG}
+        for each, _, _ in asked:
+            if first and each not in first:
+                self._look_at(each, at + self._poll)
+        return [one for one in asked if not first or one[0] in first]
 
-    dispatch.Dispatcher._stand_in_line = stay  # type: ignore[method-assign]
-    dispatch.Dispatcher._has_share = lambda self, health: True  # type: ignore[method-assign]
+    load.Loader._ask = of_the_first  # type: ignore[method-assign]
 
 
 def keep_all_payloads() -> None:
