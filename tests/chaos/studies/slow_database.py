@@ -96,7 +96,7 @@ ROWS = {
         POSTGRES,
         3,
         "one-pool-for-all",
-        "settle_p99_s",
+        "slowest_publish_s",
         slow_down,
     )
 }
