@@ -57,15 +57,21 @@ def test_an_account_has_a_name_that_will_do(service):
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_field")
 
 
-def test_a_test_event_is_a_delivery_like_any_other(service):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]  # nobody listens there once it is closed
-    endpoint = service.create(url=f"http://127.0.0.1:{port}/", events=["order.*"], filter="total")
+@pytest.fixture
+def refusing_port():
+    """Bound and not listening: it refuses, and nobody else gets it."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        yield closed.getsockname()[1]
+
+
+def test_a_test_event_is_a_delivery_like_any_other(service, refusing_port):
+    endpoint = service.create(url=f"http://127.0.0.1:{refusing_port}/", events=["order.*"], filter="total")
     answer = service.call("POST", f"/v1/endpoints/{endpoint['id']}/test")
     sent = answer.json()
     assert answer.status_code == 202, answer.text
     assert answer.headers["location"] == f"/v1/deliveries/{sent['id']}"
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 30
     while not (delivery := service.call("GET", f"/v1/deliveries/{sent['id']}").json())["attempts"]:
         assert time.monotonic() < give_up
     assert delivery["last_error"]["kind"] == "connect_refused"

@@ -1,5 +1,6 @@
 """Is one call one thing done, whatever becomes of its connections?"""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -101,10 +102,11 @@ def test_a_connection_that_was_closed_without_notice_is_replaced(connect, server
 
 
 def test_nobody_there_is_waited_for_until_the_time_is_over(connect):
-    with Between() as between:
-        url = between.url
-    with pytest.raises(Unreachable) as raised:
-        connect(url, retry_for=0.3).publish("a", 1)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and not listening: it refuses, and nobody else gets it
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(Unreachable) as raised:
+            connect(url, retry_for=0.3).publish("a", 1)
     assert not raised.value.may_be_done
     assert url in str(raised.value)
 

@@ -82,9 +82,9 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
             kind: await stack.enter_async_context(bad_receiver(kind)) for kind in ("hang", "drip", "slow")
         }
         ports["silent"] = stack.enter_context(silent_port())
-        with socket.socket() as closed:
-            closed.bind(("127.0.0.1", 0))
-            ports["refused"] = closed.getsockname()[1]
+        closed = stack.enter_context(socket.socket())
+        closed.bind(("127.0.0.1", 0))  # and not listening: it refuses, and nobody else gets it
+        ports["refused"] = closed.getsockname()[1]
         settings = Settings(dev=True, max_in_flight=slots, drain_s=5.0)
         hooks = await stack.enter_async_context(Hookline(f"sqlite:///{folder}/x.db", settings=settings))
         await hooks.create_endpoint(url=receiver.url("/healthy"), events=["healthy"])
