@@ -1,15 +1,22 @@
 """Does a failpoint do nothing until a test plants something, and then exactly that?"""
 
+import inspect
 import os
 import re
 import signal
 import subprocess
 import sys
+import timeit
 from pathlib import Path
 
 import pytest
 
-from hookline.failpoints import NAMES, Planted, failpoint, plant
+from hookline.failpoints import NAMES, NETWORK, STEPS, VERBS, Planted, failpoint, plant
+from hookline.net import Net
+from hookline.store.contract import Store
+from hookline.store.failing import READS, writing_verbs
+from hookline.store.postgres.store import PostgresStore
+from hookline.store.sqlite.store import SqliteStore
 
 SOURCE = Path(__file__).parent.parent / "src"
 
@@ -97,11 +104,49 @@ def test_a_paused_process_goes_on_when_it_is_told_to():
     assert (output, process.returncode) == ("on\n", 0)
 
 
-def test_code_calls_only_failpoints_that_have_a_name_here():
-    called = {
+def called() -> set[str]:
+    """The names in the code, but for those around the store's verbs."""
+    return {
         name
         for path in SOURCE.rglob("*.py")
         for name in re.findall(r'\bfailpoint\(\s*"([^"]+)"', path.read_text())
         if path.name != "failpoints.py"
     }
-    assert called <= NAMES
+
+
+def test_every_step_that_has_a_name_is_called_in_the_code_and_no_other():
+    assert called() == STEPS | NETWORK
+
+
+def test_every_verb_of_the_contract_that_writes_has_its_two_names():
+    """A new one fails here until it is named in `failpoints`, or among those that only read in `store.failing`."""
+    assert writing_verbs() == VERBS
+    assert {verb for verb in READS if not hasattr(Store, verb)} == set()
+    assert {f"{verb}.{side}" for verb in writing_verbs() for side in ("before", "after")} <= NAMES
+
+
+@pytest.mark.parametrize("store", [SqliteStore, PostgresStore])
+def test_both_stores_have_failpoints_around_every_verb_that_writes(store):
+    around = {name for name in dir(store) if hasattr(getattr(store, name), "__wrapped__")}
+    assert around == writing_verbs()
+
+
+def test_every_step_of_the_network_is_between_two_names():
+    """What `Net` and a connection do, in their order."""
+    verbs = {name for name, _ in inspect.getmembers(Net, inspect.iscoroutinefunction)}
+    assert verbs == {"resolve", "connect", "start_tls"}
+    steps = ["resolve", "connect", "tls", "send"]
+    assert {f"{step}.{side}" for step in steps for side in ("before", "after")} | {"head.after"} == NETWORK
+    assert "answer.after" in STEPS  # the body
+
+
+def test_a_failpoint_that_nothing_is_planted_at_costs_next_to_nothing():
+    """Against an empty function, so that the machine's load cancels out: they differ by one look at a dictionary."""
+
+    def nothing(name: str) -> None:
+        return None
+
+    def best(call) -> float:
+        return min(timeit.repeat(lambda: call("settle.before"), number=2_000, repeat=25))
+
+    assert best(failpoint) < 5 * best(nothing)

@@ -8,29 +8,39 @@ import os
 import signal
 from collections.abc import Callable
 
-NAMES = frozenset(
+# The store's verbs that write: `store.failing` puts `.before` and `.after` around each.
+VERBS = frozenset(
+    {"accept", "take", "take_these", "settle", "note", "mark", "condemn", "release", "wake"}
+    | {"register", "beat", "bury", "free", "sweep", "retire"}
+    | {"create_endpoint", "update_endpoint", "delete_endpoint", "cancel_deleted", "reset_circuit"}
+    | {"retry", "cancel", "redrive", "redrive_event", "discard", "create_job", "advance_job"}
+    | {"create_key", "create_first_key", "revoke_key", "put_event_type", "delete_event_type", "put_account"}
+    | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}
+)
+STEPS = frozenset(
     {
-        "accept.before",  # the batch is made up, nothing is written
-        "accept.after",  # committed, nobody has been answered
         "handover.before",
-        "take.after",
         "load.after",
-        "send.before",  # admitted, no byte written
-        "send.after",  # the request is written, no answer yet
-        "answer.after",  # the answer is here, not settled
-        "settle.before",
-        "settle.after",  # committed, not acknowledged in memory
-        "release.before",
-        "release.after",  # released, not rechecked
-        "wake.before",
-        "bury.after",
-        "free.after",
-        "beat.before",
         "job.before",  # about to do some of a bulk replay or discard
         "migrate.step",  # before a migration, and after each of its steps
         "job.after",  # they are committed, their lanes not woken
+        "answer.after",  # the answer is here, not settled
     }
 )
+NETWORK = frozenset(
+    {
+        "resolve.before",
+        "resolve.after",
+        "connect.before",
+        "connect.after",
+        "tls.before",
+        "tls.after",
+        "send.before",  # admitted, no byte written
+        "send.after",  # the request is written, no answer yet
+        "head.after",  # the answer's head is here, its body is not
+    }
+)
+NAMES = STEPS | NETWORK | {f"{verb}.{side}" for verb in VERBS for side in ("before", "after")}
 
 
 class Planted(Exception):
@@ -50,30 +60,30 @@ def _fail() -> None:
 
 
 _ACTIONS: dict[str, Callable[[], None]] = {"kill": _die, "pause": _stop, "error": _fail}
-_planted: dict[str, tuple[Callable[[], None], int]] = {}
+planted: dict[str, tuple[Callable[[], None], int]] = {}
 _hits: dict[str, int] = {}
 
 
 def plant(text: str) -> None:
     """Switch failpoints on: `name=action` or `name=action@n` (at the n-th hit only), comma-separated."""
-    _planted.clear()
+    planted.clear()
     _hits.clear()
     for part in filter(None, text.split(",")):
         name, _, rest = part.partition("=")
         action, _, nth = rest.partition("@")
         if name not in NAMES or action not in _ACTIONS:
             raise ValueError(f"no such failpoint or action: {part!r}")
-        _planted[name] = (_ACTIONS[action], int(nth or 0))
+        planted[name] = (_ACTIONS[action], int(nth or 0))
 
 
 def failpoint(name: str) -> None:
     """Do what a test planted under this name; nothing otherwise."""
-    if not _planted:
+    if not planted:
         return
-    planted = _planted.get(name)
-    if planted is None:
+    found = planted.get(name)
+    if found is None:
         return
-    action, nth = planted
+    action, nth = found
     _hits[name] = _hits.get(name, 0) + 1
     if nth in (0, _hits[name]):
         action()

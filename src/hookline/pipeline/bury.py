@@ -10,7 +10,6 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.failpoints import failpoint
 from hookline.model import EndpointId, WorkerId
 from hookline.store.contract import Store
 
@@ -23,11 +22,9 @@ async def bury(store: Store, clock: Clock, dead: Sequence[tuple[WorkerId, int]])
     for worker, beat in dead:
         if not await store.bury(worker, beat=beat, now=clock.now()):
             continue  # it beat after all, or its row is gone
-        failpoint("bury.after")
         buried = True
         freed = 0
         while lanes := await store.free(worker, now=clock.now()):
-            failpoint("free.after")
             freed += len(lanes)
             await store.wake(sorted(lanes), now=clock.now())
         await store.retire(worker)

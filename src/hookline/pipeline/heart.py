@@ -13,7 +13,6 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import HooklineError, SchemaOutgrown, StoreRefused, StoreUnavailable
-from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import WorkerId
 from hookline.pipeline.catalogue import Catalogue
@@ -109,7 +108,6 @@ class Heart:
         """Beat until cancelled."""
         while True:
             await self._clock.sleep(self._heartbeat)
-            failpoint("beat.before")
             id = self.id
             try:
                 alive = await self._store.beat(id, self.load(), now=self._clock.now())

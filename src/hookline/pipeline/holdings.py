@@ -7,7 +7,6 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
-from hookline.failpoints import failpoint
 from hookline.model import EndpointId
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
@@ -123,7 +122,6 @@ class Holdings:
         for lane in going:
             lane.begin_release()
             lane.forget_unsent()
-        failpoint("release.before")
         try:
             await self.write_notes(going)
             now = self._clock.now()
@@ -132,7 +130,6 @@ class Holdings:
                 [_release(lane, wake_at=now if woken else lane.next_due) for lane in going],
                 now=now,
             )
-            failpoint("release.after")
             await self._store.wake(sorted(lane.endpoint_id for lane in going), now=self._clock.now())
         except StoreUnavailable:
             self._is_in_doubt = True
@@ -198,7 +195,6 @@ class Holdings:
         except StoreUnavailable:
             self._is_in_doubt = True
             raise
-        failpoint("take.after")
         return taken if worker == self._heart.id else []  # buried meanwhile: they are freed with the rest
 
     async def _adopt(self, taken: Sequence[Taken]) -> None:

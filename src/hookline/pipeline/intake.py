@@ -244,7 +244,6 @@ class Intake:
                 entry.endpoints = self._catalogue.find(entry.event.account, entry.event.type)
             if self._catalogue.content.matters:
                 firsts = [entry for entry in firsts if await self._looks_right(entry)]
-        failpoint("accept.after")
         priors = acceptance.priors
         accepted = [entry for entry in written if not (priors and self._answer_prior(entry, priors))]
         for entry in accepted:
@@ -307,7 +306,6 @@ class Intake:
             for entry in entries
         ]
         for left in reversed(range(_TRIES)):
-            failpoint("accept.before")
             try:
                 return await self._store.accept(batch, catalogue=seen, now=now)
             except StoreUnavailable:

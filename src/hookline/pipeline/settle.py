@@ -13,7 +13,6 @@ import structlog
 from hookline import ids
 from hookline.clock import Clock
 from hookline.errors import HooklineError
-from hookline.failpoints import failpoint
 from hookline.model import State, WorkerId
 from hookline.pipeline.lane import Lane
 from hookline.store.contract import Settlement, Store, Verdict
@@ -111,7 +110,6 @@ class Settler:
         versions = [(lane.gate, lane.gate.version) for lane in changed.values()]
         tries = 0
         while True:
-            failpoint("settle.before")
             try:
                 verdicts = await self._store.settle(
                     self._worker(), settlements, notes=notes, now=self._clock.now()
@@ -122,7 +120,6 @@ class Settler:
                     log.warning("settle.waiting", rows=len(batch), error=str(error))
                 await self._clock.sleep(_BACKOFF[min(tries, len(_BACKOFF) - 1)])
                 tries += 1
-        failpoint("settle.after")
         if tries:
             log.info("settle.resumed", rows=len(batch), tries=tries)
         for gate, version in versions:

@@ -11,7 +11,6 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
-from hookline.failpoints import failpoint
 from hookline.model import EndpointId
 from hookline.store.contract import Loaded, Store
 
@@ -61,7 +60,6 @@ class Wakes:
             try:
                 left = sorted(await self._take(waiting))
                 if left:
-                    failpoint("wake.before")
                     await self._store.wake(left, now=self._clock.now())
                     self._on_woken(left)
             except StoreUnavailable as error:

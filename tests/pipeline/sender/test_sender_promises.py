@@ -9,6 +9,7 @@ import structlog
 from hookline import failpoints
 from hookline.model import ErrorKind
 from hookline.pipeline.sender import Answer, Request, Target, parse
+from pipeline.sender.certificates import Authority
 from pipeline.sender.raw_server import Conversation, RawServer, always
 from pipeline.sender.sending import OK, Names, Posts
 
@@ -114,6 +115,39 @@ async def test_a_failpoint_around_the_write_is_an_internal_error_of_that_request
         assert (answer.error, answer.sent) == (ErrorKind.INTERNAL, True)
         assert (await posts.post(server.url)).status == 200
         assert len(server.requests) in (2, 2 + received)
+
+
+OPENING = ["resolve.before", "resolve.after", "connect.before", "connect.after", "tls.before", "tls.after"]
+
+
+@pytest.mark.parametrize("name", OPENING)
+async def test_a_failpoint_while_a_connection_is_opened_is_an_internal_error_of_that_request_alone(
+    make_posts: MakePosts, authority: Authority, name: str
+) -> None:
+    net = Names(a_test=["127.0.0.1"])
+    posts = make_posts(net, context=authority.client())
+    async with RawServer(always(OK), context=authority.server("a.test")) as server:
+        url = f"https://a.test:{server.port}/"
+        failpoints.plant(f"{name}=error@1")
+        answer = await posts.post(url)
+        assert (answer.error, server.requests) == (ErrorKind.INTERNAL, [])
+        assert (await posts.post(url)).status == 200
+
+
+async def test_a_failpoint_between_head_and_body_is_an_internal_error_of_that_request_alone(
+    posts: Posts,
+) -> None:
+    async def first_without_its_body(peer: Conversation) -> None:
+        await peer.request()
+        if peer.number == 1:
+            await peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+            await peer.gone()
+        await peer.say(OK)
+
+    failpoints.plant("head.after=error@1")
+    async with RawServer(first_without_its_body) as server:
+        assert (await posts.post(server.url)).error is ErrorKind.INTERNAL
+        assert (await posts.post(server.url)).status == 200
 
 
 async def test_closing_answers_what_is_under_way_and_leaves_nothing_open(posts: Posts) -> None:

@@ -124,6 +124,8 @@ class Connection(asyncio.Protocol):
         response = self._response
         try:
             complete = response.feed(data)
+            if not complete and response.has_head:
+                failpoint("head.after")
         except Malformed as malformed:
             self._fail(exchange, ErrorKind.PROTOCOL, str(malformed), now=now)
             return

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hookline.clock import Clock
+from hookline.failpoints import failpoint
 from hookline.model import ErrorKind
 from hookline.net import Net
 from hookline.pipeline.sender.connection import Connection
@@ -57,8 +58,10 @@ class Dialler:
             addresses = [target.host]
         else:
             began = self._clock.monotonic()
+            failpoint("resolve.before")
             async with asyncio.timeout(self._timeout):
                 addresses = await self._net.resolve(target.host, target.port)
+            failpoint("resolve.after")
             progress.dns = self._clock.monotonic() - began
             if not addresses:
                 raise Unreachable(ErrorKind.DNS, "The name has no address.")
@@ -79,8 +82,10 @@ class Dialler:
             share = (self._timeout - (self._clock.monotonic() - began)) / left
             connection = make()
             try:
+                failpoint("connect.before")
                 async with asyncio.timeout(share):
                     transport = await self._net.connect(partial(_the, connection), address, target.port)
+                failpoint("connect.after")
                 progress.connect = self._clock.monotonic() - began
                 _check_peer(transport, address)
             except BaseException as error:
@@ -97,8 +102,10 @@ class Dialler:
         progress.phase = Phase.TLS
         began = self._clock.monotonic()
         try:
+            failpoint("tls.before")
             async with asyncio.timeout(self._timeout):
                 connection.adopt(await self._net.start_tls(transport, connection, self._context, target.host))
+            failpoint("tls.after")
         except BaseException:
             connection.discard()
             raise

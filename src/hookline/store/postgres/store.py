@@ -42,6 +42,7 @@ from hookline.store.contract import (
     Want,
     Worker,
 )
+from hookline.store.failing import failing
 from hookline.store.migrations import level
 from hookline.store.postgres import jobs, lists, operators, rows, session, sql
 from hookline.store.postgres.described import PostgresDescribed
@@ -70,6 +71,7 @@ COUNT_TIMEOUT = 65.0  # likewise above the server's (session.COUNTS): many milli
 _BEFORE_ALL = EndpointId(bytes(16))
 
 
+@failing
 class PostgresStore(
     PostgresDescribed,
     PostgresEvents,

@@ -45,6 +45,7 @@ from hookline.store.contract import (
     Want,
     Worker,
 )
+from hookline.store.failing import failing
 from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
 from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.described import SqliteDescribed
@@ -63,6 +64,7 @@ from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_togeth
 T = TypeVar("T")
 
 
+@failing
 class SqliteStore(
     SqliteDescribed, SqliteEvents, SqliteFigures, SqliteHints, SqliteInstallation, SqliteKeys, SqliteRetention
 ):

@@ -1,0 +1,74 @@
+"""At which of a store's verbs can a test make this process fail?
+
+Before and after each that writes: `settle.before` is before the transaction, `settle.after` after its commit, with nobody
+told of it. A verb of the contract that is not among those that only read has both, whether or not anybody thought of it.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from hookline.failpoints import failpoint, planted
+from hookline.store.contract import Store
+
+T = TypeVar("T")
+Verb = Callable[..., Awaitable[Any]]
+
+LIFE = frozenset({"migrate", "open", "close"})  # each of many steps, and nothing else is running
+HINTS = frozenset({"listen", "tell"})  # nothing durable: a hint may get lost at any time
+READS = frozenset(
+    {
+        "account",
+        "attempts",
+        "catalogue",
+        "changed_keys",
+        "conservation",
+        "count_by_state",
+        "count_dead",
+        "counts",
+    }
+    | {
+        "delivery",
+        "endpoints_by_id",
+        "event",
+        "event_type",
+        "event_types",
+        "job",
+        "key",
+        "lanes",
+        "list_attempts",
+    }
+    | {"list_deliveries", "list_endpoints", "list_events", "list_jobs", "list_keys", "list_workers", "load"}
+    | {"oldest_due", "outstanding", "owned", "payload", "pulse", "running_jobs"}
+)
+
+
+def writing_verbs() -> frozenset[str]:
+    """The contract's verbs that change something."""
+    verbs = {name for name, _ in inspect.getmembers(Store, inspect.iscoroutinefunction)}
+    return frozenset(verbs - LIFE - HINTS - READS)
+
+
+def failing(store: type[T]) -> type[T]:
+    """Put failpoints around a store's writing verbs."""
+    for verb in writing_verbs():
+        setattr(store, verb, _around(verb, getattr(store, verb)))
+    return store
+
+
+def _around(verb: str, carry_out: Verb) -> Verb:
+    before, after = f"{verb}.before", f"{verb}.after"
+
+    async def fail_around(*arguments: Any, **named: Any) -> Any:
+        failpoint(before)
+        result = await carry_out(*arguments, **named)
+        failpoint(after)
+        return result
+
+    @wraps(carry_out)
+    def either(*arguments: Any, **named: Any) -> Awaitable[Any]:
+        # While nothing is planted the verb itself is handed back: no coroutine around the one that works.
+        return fail_around(*arguments, **named) if planted else carry_out(*arguments, **named)
+
+    return either

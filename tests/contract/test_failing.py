@@ -1,0 +1,311 @@
+"""Does a process that fails before a verb leave nothing behind, and one that fails after it everything?
+
+At every verb that writes: a new one fails here until it has its scene.
+"""
+
+import sqlite3
+from contextlib import closing
+
+import msgspec
+import psycopg
+import pytest
+
+from factories import (
+    NOW,
+    a_job,
+    a_key,
+    a_note,
+    a_publication,
+    a_settlement,
+    a_worker,
+    an_endpoint,
+    an_event_type,
+)
+from hookline import failpoints
+from hookline.failpoints import Planted
+from hookline.model import Account, State
+from hookline.store.contract import Load, Release, Store, Suspect
+from hookline.store.failing import writing_verbs
+from hookline.store.sqlite.store import SqliteStore
+from scenes import (
+    a_lane_held_until,
+    a_lane_in,
+    a_worker_in,
+    an_endpoint_in,
+    an_owned_lane,
+    dead_letters,
+    in_state,
+    published,
+)
+
+pytestmark = pytest.mark.anyio
+
+LATER = NOW + 100 * 86_400.0
+FAR = NOW + 10_000 * 86_400.0
+
+
+@pytest.fixture(autouse=True)
+def _nothing_planted():
+    yield
+    failpoints.plant("")
+
+
+def rows_of(store: Store) -> dict[str, list[str]]:
+    """Every row of every table, asked of the database itself."""
+    if isinstance(store, SqliteStore):
+        with closing(sqlite3.connect(store._path)) as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            return {
+                t: sorted(map(repr, connection.execute(f"SELECT * FROM {t}").fetchall())) for (t,) in tables
+            }
+    with psycopg.connect(store._url) as session:
+        tables = session.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'hookline'").fetchall()
+        return {
+            t: sorted(map(repr, session.execute(f"SELECT t::text FROM hookline.{t} t").fetchall()))
+            for (t,) in tables
+        }
+
+
+async def a_publish(store):
+    publication, n = a_publication(await a_lane_in(store)), (await store.catalogue()).n
+    return lambda: store.accept([publication], catalogue=n, now=NOW)
+
+
+async def a_take(store):
+    worker, lane = await a_worker_in(store), await a_lane_in(store)
+    await published(store, lane)
+    await store.wake([lane], now=NOW)
+    return lambda: store.take(worker, limit=1, now=NOW)
+
+
+async def a_take_these(store):
+    worker, lane = await a_worker_in(store), await a_lane_in(store)
+    return lambda: store.take_these(worker, [lane], now=NOW)
+
+
+async def a_settle(store):
+    worker, lane, delivery = await in_state(store, State.PENDING)
+    settlement = a_settlement(delivery, lane.endpoint_id, epoch=lane.epoch)
+    return lambda: store.settle(worker, [settlement], now=NOW)
+
+
+async def a_note_down(store):
+    worker, lane = await an_owned_lane(store)
+    return lambda: store.note(worker, [a_note(lane, hold_until=NOW + 5)], now=NOW)
+
+
+def on_a_suspect(verb):
+    async def scene(store):
+        worker, lane, delivery = await in_state(store, State.PENDING)
+        suspects = [Suspect(delivery, lane.endpoint_id, lane.epoch)]
+        return lambda: getattr(store, verb)(worker, suspects, now=NOW)
+
+    return scene
+
+
+async def a_release(store):
+    worker, lane = await an_owned_lane(store)
+    return lambda: store.release(worker, [Release(lane.endpoint_id, lane.epoch, NOW)], now=NOW)
+
+
+async def a_wake(store):
+    lane = await a_lane_in(store)
+    await published(store, lane)
+    return lambda: store.wake([lane], now=NOW)
+
+
+async def a_register(store):
+    worker = a_worker()
+    return lambda: store.register(worker)
+
+
+async def a_beat(store):
+    worker = await a_worker_in(store)
+    return lambda: store.beat(worker, Load(lanes=1), now=NOW)
+
+
+async def a_burial(store):
+    worker = await a_worker_in(store)
+    return lambda: store.bury(worker, beat=0, now=NOW)
+
+
+async def a_freeing(store):
+    worker, _ = await an_owned_lane(store)
+    await store.bury(worker, beat=0, now=NOW)
+    return lambda: store.free(worker, now=NOW)
+
+
+async def a_sweep(store):
+    await published(store, await a_lane_in(store))
+    return lambda: store.sweep(after=None, now=NOW)
+
+
+async def a_retirement(store):
+    worker = await a_worker_in(store)
+    return lambda: store.retire(worker)
+
+
+async def a_new_endpoint(store):
+    endpoint = an_endpoint()
+    return lambda: store.create_endpoint(endpoint, now=NOW)
+
+
+async def a_changed_endpoint(store):
+    endpoint = await an_endpoint_in(store)
+    changed = msgspec.structs.replace(endpoint, url="https://b.example/", updated_at=NOW + 1)
+    return lambda: store.update_endpoint(changed, was=NOW, now=NOW + 1)
+
+
+async def a_deleted_endpoint(store):
+    lane = await a_lane_in(store)
+    return lambda: store.delete_endpoint(lane, now=NOW)
+
+
+async def rows_of_a_deleted_endpoint(store):
+    lane = await a_lane_in(store)
+    await published(store, lane)
+    await store.delete_endpoint(lane, now=NOW)
+    return lambda: store.cancel_deleted(limit=10, now=NOW)
+
+
+async def a_reset(store):
+    lane = await a_lane_held_until(store, NOW + 60)
+    return lambda: store.reset_circuit(lane, now=NOW)
+
+
+def on_one(verb, state):
+    async def scene(store):
+        _, _, delivery = await in_state(store, state)
+        return lambda: getattr(store, verb)(delivery, now=NOW)
+
+    return scene
+
+
+async def a_redriven_event(store):
+    publication = a_publication(await a_lane_in(store))
+    await store.accept([publication], catalogue=(await store.catalogue()).n, now=NOW)
+    await store.cancel(publication.event.id, now=NOW)  # an event's id is its first delivery's
+    return lambda: store.redrive_event(publication.event.id, endpoint=None, states=list(State), now=NOW)
+
+
+async def a_new_job(store):
+    job = a_job()
+    return lambda: store.create_job(job, now=NOW)
+
+
+async def a_step_of_a_job(store):
+    await dead_letters(store, 2)
+    job = await store.create_job(a_job(), now=NOW + 10)
+    return lambda: store.advance_job(job.id, limit=1, now=NOW + 10)
+
+
+def with_a_key(verb):
+    async def scene(store):
+        key = a_key()
+        return lambda: getattr(store, verb)(key)
+
+    return scene
+
+
+async def a_revoked_key(store):
+    key = a_key()
+    await store.create_key(key)
+    return lambda: store.revoke_key(key.id, now=NOW)
+
+
+async def a_type(store):
+    return lambda: store.put_event_type(an_event_type(), now=NOW)
+
+
+async def a_forgotten_type(store):
+    await store.put_event_type(an_event_type(), now=NOW)
+    return lambda: store.delete_event_type("order.paid", now=NOW)
+
+
+async def an_account(store):
+    return lambda: store.put_account(Account(id="acme", updated_at=NOW), now=NOW)
+
+
+async def a_seal(store):
+    return lambda: store.mark_sealed("a mark")
+
+
+async def a_secret(store):
+    return lambda: store.installation_secret(bytes(32))
+
+
+async def a_step_of_pruning(store):
+    await in_state(store, State.DELIVERED)
+    return lambda: store.prune(done_before=FAR, dead_before=FAR, limit=10)
+
+
+async def records_to_prune(store):
+    for name in ("a.b", "a.c"):
+        await store.put_event_type(an_event_type(name=name), now=NOW)
+    return lambda: store.prune_records(done_before=LATER, told_before=LATER, limit=10)
+
+
+async def a_turn(store):
+    return lambda: store.take_prune_turn(every=60.0, now=NOW)
+
+
+SCENES = {
+    "accept": a_publish,
+    "take": a_take,
+    "take_these": a_take_these,
+    "settle": a_settle,
+    "note": a_note_down,
+    "mark": on_a_suspect("mark"),
+    "condemn": on_a_suspect("condemn"),
+    "release": a_release,
+    "wake": a_wake,
+    "register": a_register,
+    "beat": a_beat,
+    "bury": a_burial,
+    "free": a_freeing,
+    "sweep": a_sweep,
+    "retire": a_retirement,
+    "create_endpoint": a_new_endpoint,
+    "update_endpoint": a_changed_endpoint,
+    "delete_endpoint": a_deleted_endpoint,
+    "cancel_deleted": rows_of_a_deleted_endpoint,
+    "reset_circuit": a_reset,
+    "retry": on_one("retry", State.PENDING),
+    "cancel": on_one("cancel", State.PENDING),
+    "redrive": on_one("redrive", State.DEAD),
+    "redrive_event": a_redriven_event,
+    "discard": on_one("discard", State.DEAD),
+    "create_job": a_new_job,
+    "advance_job": a_step_of_a_job,
+    "create_first_key": with_a_key("create_first_key"),
+    "create_key": with_a_key("create_key"),
+    "revoke_key": a_revoked_key,
+    "put_event_type": a_type,
+    "delete_event_type": a_forgotten_type,
+    "put_account": an_account,
+    "mark_sealed": a_seal,
+    "installation_secret": a_secret,
+    "prune": a_step_of_pruning,
+    "prune_records": records_to_prune,
+    "take_prune_turn": a_turn,
+}
+
+
+def test_every_verb_that_writes_has_a_scene():
+    assert SCENES.keys() == writing_verbs()
+
+
+async def test_a_failure_before_a_verb_changes_nothing_and_one_after_it_leaves_it_done(store):
+    """All of them on one database: what one leaves behind is no other's concern."""
+    for verb, scene in SCENES.items():
+        call = await scene(store)
+        before = rows_of(store)
+        failpoints.plant(f"{verb}.before=error")
+        with pytest.raises(Planted):
+            await call()
+        assert rows_of(store) == before, verb
+        failpoints.plant(f"{verb}.after=error")
+        with pytest.raises(Planted):
+            await call()
+        assert rows_of(store) != before, verb
+        failpoints.plant("")
