@@ -103,7 +103,7 @@ check: setup
 	$(PYTHON) tests/run_parts.py --fast
 
 bench: setup
-	@set -e; for script in throughput sender store isolation; do \
+	@set -e; for script in throughput sender store isolation scaling; do \
 	  echo "== $$script"; $(PYTHON) benchmarks/$$script.py; \
 	done
 

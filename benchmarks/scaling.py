@@ -34,6 +34,7 @@ from systems import free_port, wait_until_ready
 COMMAND = (sys.executable, "-m", "hookline")
 BATCH = 1_000
 RATE, BURST = 50, 10
+MOST = RATE * 1.1 + BURST  # in a second, as counted on arrival: requests are not all equally long under way
 CAP = 5
 LIMITED_EVENTS = 300
 CAPPED_EVENTS = 200
@@ -258,7 +259,7 @@ def compare(server: DiskServer, folder: Path, numbers: list[int], chosen: argpar
                 endpoints=chosen.endpoints,
             )
             rates[number].append(found["rate"])
-            fine = fine and found["most_in_a_second"] <= RATE + BURST and found["most_in_flight"] <= CAP
+            fine = fine and found["most_in_a_second"] <= MOST and found["most_in_flight"] <= CAP
             print(
                 f"{number} workers: {found['rate']:,.0f} deliveries/s; limited to {RATE}/s + {BURST}: "
                 f"{found['limited_per_s']:.1f}/s, at most {found['most_in_a_second']:.0f} in a second; "

@@ -132,7 +132,11 @@ class SchemaOutgrown(StoreRefused):
     """The database was migrated by a later version and no longer serves this one."""
 
 
-class SchemaMissing(StoreRefused):
+class SchemaBehind(StoreRefused):
+    """The database lacks migrations that this version needs."""
+
+
+class SchemaMissing(SchemaBehind):
     """The database is there, and has never been migrated."""
 
 

@@ -187,6 +187,9 @@ def test_a_file_is_migrated_under_the_process_that_serves_it(tmp_path):
             add_endpoints(old, receiver.url)
             load.go_to(old)
             load.more(50)
+            second = run("serve", *flags, "--port", "0", cwd=tmp_path, env=later.env())
+            assert (second.returncode, "one process serves an SQLite file" in second.stderr) == (1, True)
+            # Not even its schema is touched by one that may not serve it: that is for `migrate` alone.
             migrated = run("migrate", *flags[1:], cwd=tmp_path, env=later.env())
             assert (migrated.returncode, migrated.stdout.split()) == (0, later.names)
             load.more(50)

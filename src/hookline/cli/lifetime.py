@@ -14,7 +14,7 @@ import click
 
 from hookline.app import Hookline, store_for
 from hookline.cli.showing import counted
-from hookline.errors import SchemaMissing
+from hookline.errors import SchemaBehind, SchemaMissing
 
 GC_AFTER = 10_000  # objects; events and deliveries come and go by the thousand and hold no cycles
 STOPPED = "hookline has stopped."
@@ -52,17 +52,19 @@ def on_letting_go(leash: int, stopping: asyncio.Event) -> None:
 
 
 async def prepare(database: str) -> None:
-    """Bring up the schema of an embedded database, and of a shared one that is empty.
+    """Bring up the schema of an embedded database that nobody serves, and of a shared one that is empty.
 
     Nothing else is done to a shared one: other processes, of another version, may be using it.
     """
     store = store_for(database)
-    if database.startswith("sqlite:"):
-        await store.migrate()
-        return
+    is_embedded = database.startswith("sqlite:")
     try:
-        await store.open(serve=False)
+        await store.open(serve=is_embedded)
     except SchemaMissing:
+        await store.migrate()
+    except SchemaBehind:
+        if not is_embedded:
+            raise
         await store.migrate()
     finally:
         await store.close()

@@ -15,7 +15,7 @@ from importlib import resources
 
 import msgspec
 
-from hookline.errors import SchemaMissing, SchemaOutgrown, StoreRefused
+from hookline.errors import SchemaBehind, SchemaMissing, SchemaOutgrown, StoreRefused
 
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql\Z")
 _SERVES = re.compile(r"^-- serves: (\d{4})$", re.MULTILINE)
@@ -108,7 +108,7 @@ def refuse_unless_current(
     if missing := outstanding(known, applied, serves=serves):
         if not applied:
             raise SchemaMissing("The database has no tables of hookline's yet: run `hookline migrate`.")
-        raise StoreRefused(
+        raise SchemaBehind(
             f"The database is behind this version (missing: {', '.join(m.name for m in missing)}): "
             "run `hookline migrate`."
         )

@@ -114,9 +114,9 @@ class SqliteStore(
         connections: list[sqlite3.Connection] = []
         try:
             connections.append(connect(self._path))
-            migrating.refuse_unless_usable(connections[0])
             if serve:
-                self._lock.acquire()
+                self._lock.acquire()  # first: whoever serves it decides when it is brought up to date
+            migrating.refuse_unless_usable(connections[0])
             connections += [connect(self._path), connect(self._path)]
         except BaseException as error:
             for connection in connections:
