@@ -6,7 +6,6 @@ written into headers, ids and logs; the monotonic clock measures. This is the on
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -40,12 +39,12 @@ class Clock(Protocol):
 class SystemClock:
     """The real clocks; the store's time is its last reading carried on by the monotonic clock."""
 
+    # Read many times for every delivery: the clocks themselves, with no call of ours around them. In the class, so that
+    # a clock made of this one can have others.
+    wall = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic if _BOOT is None else partial(time.clock_gettime, _BOOT))
+
     def __init__(self) -> None:
-        # Read many times for every delivery: the clocks themselves, with no call of ours around them.
-        self.wall: Callable[[], float] = time.time
-        self.monotonic: Callable[[], float] = (
-            time.monotonic if _BOOT is None else partial(time.clock_gettime, _BOOT)
-        )
         self._offset = time.time() - self.monotonic()
 
     def now(self) -> float:
