@@ -6,14 +6,9 @@ In a session of its own, which may take longer than any other: a count of many m
 from hookline.store.figures import Conservation
 from hookline.store.postgres.links import Links
 
-# State by state: each has an index of its own, and those of the delivered are read without their rows.
-_COUNTS = """
-SELECT 'pending' AS state, (SELECT count(*) FROM deliveries WHERE state = 'pending' AND queue = 'ready')
-  + (SELECT count(*) FROM deliveries WHERE state = 'pending' AND queue = 'timed') AS n
-UNION ALL SELECT 'delivered', count(*) FROM deliveries WHERE state = 'delivered'
-UNION ALL SELECT 'dead', count(*) FROM deliveries WHERE state = 'dead'
-UNION ALL SELECT 'cancelled', count(*) FROM deliveries WHERE state = 'cancelled'"""
-CONSERVATION = f"""{_COUNTS}
+# One reading of the table: an index for each state, one after the other, took twice as long.
+CONSERVATION = """
+SELECT state, count(*) AS n FROM deliveries GROUP BY state
 UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned WHERE $1::text IS NULL OR account = $1
 """
 # Mostly there is one account: then its deliveries are all there are, and nobody need look at each one's event.
