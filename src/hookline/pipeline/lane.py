@@ -15,6 +15,9 @@ from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 _MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and still be seen by a floored load
 _FULL_LOOK = 30.0  # seconds between loads without a floor
+_BUFFERED = (
+    4  # deliveries in memory for each slot; with fewer a busy worker reads most of them back from the store
+)
 
 
 class Buffers:
@@ -28,7 +31,7 @@ class Buffers:
 
     def __init__(self, slots: int) -> None:
         self.counts = [0] * len(Health)
-        self._limits = tuple(2 * share for share in shares(slots))
+        self._limits = tuple(_BUFFERED * share for share in shares(slots))
 
     def room(self, health: Health) -> int:
         """How many more deliveries lanes of this health may hold."""
@@ -41,6 +44,7 @@ class Lane:
     __slots__ = (
         "_buffers",
         "_full_look_at",
+        "_held_up",
         "_is_gone",
         "_recent",
         "_seen_due",
@@ -59,6 +63,7 @@ class Lane:
         "in_flight",
         "is_careful",
         "is_held",
+        "is_loading",
         "is_strict",
         "is_suspect",
         "known",
@@ -100,7 +105,9 @@ class Lane:
         self.health = Health.UNTRIED if outlet is None else outlet.health
         self.behind = True  # the store may hold rows that are not here; nothing is handed over past them
         self.has_few_ready = False  # the last load found fewer fresh ones than there was room for
-        self.missed = False  # a hand-over was turned away while a load was under way
+        self.missed = False  # something was committed while a load was under way, and is not here
+        self.is_loading = False
+        self._held_up: list[Loaded] = []  # reserved, and committed while a load was under way
         self.releasing = False
         self.lost = False
         self.queued = False  # stands in the dispatcher's line
@@ -254,6 +261,27 @@ class Lane:
         self.known[id] = None
         self._buffers.counts[self.health] += 1
 
+    def hold_up(self, delivery: Loaded) -> bool:
+        """Keep what was reserved, now committed, until the load under way has brought what goes before it.
+
+        False: there is no load under way. Without this a lane that fell behind would stay so for as long as events keep
+        coming: after each load there would be some that it has not seen.
+        """
+        if not self.is_loading:
+            return False
+        self._held_up.append(delivery)
+        return True
+
+    def loaded(self, *, all_of_them: bool) -> None:
+        """The load has ended; did it bring everything there was?"""
+        self.is_loading = False
+        held_up, self._held_up = self._held_up, []
+        for delivery in held_up:
+            if not all_of_them:
+                self.forget(delivery.id)
+            elif delivery.id in self.known:
+                self.add(delivery)
+
     def add(self, delivery: Loaded) -> None:
         """Keep a delivery, reserved before or loaded now, until it is settled."""
         if delivery.id not in self.known:
@@ -277,14 +305,16 @@ class Lane:
         self.lost = True
         self._restate()
         self._buffers.counts[self.health] -= len(self.known)
+        self._held_up.clear()
         self.known.clear()
         self.ready.clear()
         self.timed.clear()
 
     def forget_unsent(self) -> None:
         """Drop what is not under way, so that it is read again as the store has it now."""
-        for delivery in (*self.ready, *self.timed):
+        for delivery in (*self.ready, *self.timed, *self._held_up):
             self.forget(delivery.id)
+        self._held_up.clear()
         self.ready.clear()
         self.timed.clear()
         self.generation += 1

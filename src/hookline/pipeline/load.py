@@ -106,6 +106,7 @@ class Loader:
         known = [id for lane, _, _ in asked for id in lane.known]
         for lane, _, _ in asked:
             lane.missed = False
+            lane.is_loading = True
             lane.polled_at = at
             if lane.next_due <= now:
                 lane.next_due = FOREVER
@@ -114,6 +115,7 @@ class Loader:
             rows = await self._store.load([want for _, want, _ in asked], known=known, now=now)
         except BaseException:
             for lane, _, _ in asked:
+                lane.loaded(all_of_them=False)
                 lane.read_again()
                 self._look_at(lane, at + self._poll)
             raise
@@ -177,6 +179,7 @@ class Loader:
         for lane, want, generation in asked:
             found = by_lane.get(lane.endpoint_id, [])
             if lane.lost or lane.generation != generation:
+                lane.loaded(all_of_them=False)
                 continue  # lost, or what was read is older than an operator's change: it is read again
             ready = 0
             for row in found:
@@ -186,6 +189,7 @@ class Loader:
             timed = len(found) - ready
             lane.has_few_ready = ready < want.ready
             lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
+            lane.loaded(all_of_them=not lane.behind)
             if timed < want.timed:
                 lane.saw_all_due()
             if lane.has_unsent or lane.is_suspect:

@@ -199,8 +199,8 @@ class Worker:
         lane = self.holdings.lanes.get(endpoint)
         if (
             lane is None
-            or lane.behind
             or lane.is_strict  # the next one may go only after this one is settled: let the load keep the order
+            or lane.is_suspect
             or not lane.is_held
             or 2 * lane.cap <= len(lane.known)
             or self.holdings.buffers.room(lane.health) <= 0
@@ -212,7 +212,13 @@ class Worker:
     def hand_over(self, lane: Lane, delivery: Loaded, *, at: float) -> None:
         """The reserved delivery is committed: send it."""
         if delivery.id not in lane.known or not lane.is_held:
+            lane.forget(delivery.id)
             self.wakes.add(delivery.endpoint_id)  # the lane went away meanwhile
+            return
+        if lane.behind:
+            if not lane.hold_up(delivery):
+                lane.forget(delivery.id)
+                self._miss(lane)
             return
         lane.active_at = at
         lane.add(delivery)
