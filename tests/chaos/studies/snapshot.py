@@ -14,6 +14,7 @@ PER_S = 1_000.0
 CLAIM_MS = 50.0
 WARNED_S = 30.0
 BASE_S = 15
+MOST_GROWTH = 2.5  # of the rows read for one look, from the first third of the time to the last
 
 
 def pin_a_snapshot(stage: Stage) -> None:
@@ -33,7 +34,10 @@ def pin_a_snapshot(stage: Stage) -> None:
     with psycopg.connect(stage.url) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute("SELECT count(*) FROM hookline.lanes")
-        time.sleep(pinned_s)
+        read = [_rows_read(stage)]
+        for _ in range(3):
+            time.sleep(pinned_s / 3)
+            read.append(_rows_read(stage))
         released = time.time()
     time.sleep(after_s)
     ended = time.time()
@@ -42,6 +46,10 @@ def pin_a_snapshot(stage: Stage) -> None:
     before = _p99_ms(claims, 0, began)
     stage.figures["claim_p99_before_ms"] = before
     third = (released - began) / 3
+    looks = [sum(began + n * third <= at < began + (n + 1) * third for at, _ in claims) for n in range(3)]
+    early, late_rows = ((read[n + 1] - read[n]) / max(1, looks[n]) for n in (0, 2))
+    stage.figures["claim_rows_last"] = late_rows
+    stage.at_most("claim_rows_growth", late_rows / max(early, 1.0), MOST_GROWTH)
     first, last = _p50_ms(claims, began, began + third), _p50_ms(claims, released - third, released)
     stage.figures["claim_p50_pinned_ms"] = last
     stage.at_most("claim_p50_growth", last / max(first, 1.0), 2.0, is_time=True)
@@ -58,6 +66,14 @@ def pin_a_snapshot(stage: Stage) -> None:
     stage.at_most("lost", len(sent.keys() - {each.id for each in catcher.arrivals()}), 0)
 
 
+def _rows_read(stage: Stage) -> int:
+    """Of the index that work is found by, since ever."""
+    found = stage.query(
+        "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'deliveries_ready'"
+    )
+    return int(found[0][0])
+
+
 def _p99_ms(claims: list[tuple[float, float]], since: float, until: float) -> float:
     return 1e3 * percentile([took for at, took in claims if since <= at < until], 0.99)
 
@@ -72,7 +88,7 @@ ROWS = {
         POSTGRES,
         1,
         "read-from-the-beginning",
-        "claim_p50_growth",
+        "claim_rows_growth",
         pin_a_snapshot,
         seconds=500,
     )
