@@ -449,9 +449,9 @@ def test_which_dead_letters_must_be_said_in_one_way(shell, verb, arguments):
     assert_ends(shell("dead", verb, *arguments, "--yes"), 2, "--all")
 
 
-def on_a_terminal(shell: Shell, *arguments: str, answer: bytes = b"") -> tuple[int, str]:
+def on_a_terminal(shell: Shell, *arguments: str, answer: bytes = b"", columns: int = 100) -> tuple[int, str]:
     """The exit code, and what a person would have seen; the answer is typed once something is asked."""
-    with Terminal(*arguments, cwd=shell.folder, env=shell.env) as terminal:
+    with Terminal(*arguments, cwd=shell.folder, env={**shell.env, "COLUMNS": str(columns)}) as terminal:
         if answer:
             terminal.wait_for("[y/N]")
             terminal.type(answer)
@@ -480,9 +480,14 @@ def test_a_person_sees_a_table_that_fits_and_a_pipe_gets_everything(shell):
     id = shell.json("endpoints", "create", long, "--event", "*", "--account", "long", "--signing", "classic")[
         "id"
     ]
-    code, seen = on_a_terminal(shell, "endpoints", "list", "--account", "long")
-    assert (code, long in seen, f"{long[:59]}…" in seen) == (0, False, True), seen
-    assert seen.startswith("\x1b[1mID ")
+    for columns in (200, 100):
+        code, seen = on_a_terminal(shell, "endpoints", "list", "--account", "long", columns=columns)
+        assert (code, long in seen, f"{long[:20]}" in seen, id in seen) == (0, False, True, True), seen
+        assert seen.startswith("\x1b[1mID ")
+        assert max(map(len, seen.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\r\n"))) <= columns
+    code, seen = on_a_terminal(shell, "endpoints", "list", "--account", "long", columns=60)
+    assert (code, f"{long[:59]}…" in seen, id in seen) == (0, True, True), seen
+    assert "\x1b[1mACCOUNT\x1b[0m  long\r\n" in seen
     piped = shell("endpoints", "list", "--account", "long").stdout
     assert (long in piped, "\x1b" in piped) == (True, False)
     code, seen = on_a_terminal(shell, "endpoints", "delete", id, answer=b"n\n")
@@ -490,6 +495,35 @@ def test_a_person_sees_a_table_that_fits_and_a_pipe_gets_everything(shell):
     code, seen = on_a_terminal(shell, "endpoints", "delete", id, answer=b"y\n")
     assert code == 0, seen
     assert_ends(shell("endpoints", "show", id), 4)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 250])
+def test_no_table_is_wider_than_its_terminal_as_long_as_ids_fit(shell, columns):
+    shell.endpoint(f"/404/narrow{columns}", account=f"narrow{columns}")
+    shell.die(f"narrow{columns}", 2)
+    for command in ("dead", "deliveries", "events"):
+        code, seen = on_a_terminal(shell, command, "list", "--account", f"narrow{columns}", columns=columns)
+        assert code == 0, seen
+        lines = seen.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\r\n")
+        assert max(map(len, lines)) <= max(columns, 48), seen
+        assert all("…" not in word for word in seen.split() if word.startswith(("dlv_", "ep_", "evt_"))), seen
+
+
+@pytest.mark.parametrize(
+    ("command", "noun"),
+    [("events show", "event"), ("deliveries show", "delivery"), ("endpoints show", "endpoint")],
+)
+@pytest.mark.parametrize("id", ["evt_x?y=1#", "../../healthz", "%2e", "evt_", "é"])
+def test_what_cannot_be_an_id_is_said_in_one_line(shell, command, noun, id):
+    assert_ends(shell(*command.split(), id), 4, f"No {noun} has the id {id!r}.")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["bad type", "1"], ["", "1"], ["a", "1", "--account", "a b"], ["a", "1", "--idempotency-key", "a b"]],
+)
+def test_a_bad_name_is_a_usage_error_like_any_other_bad_value(shell, arguments):
+    assert_ends(shell("send", *arguments), 2)
 
 
 def test_control_characters_do_not_reach_a_terminal(shell):

@@ -44,7 +44,7 @@ class Admission:
         for name, value in headers:
             if name == b"authorization":
                 if given is not None:
-                    raise _unauthenticated()
+                    raise unauthenticated()
                 given = value
         return self._recent.get(given)
 
@@ -52,7 +52,7 @@ class Admission:
         """The caller, found out by its key; raises when it has none that is good, or nobody can tell."""
         [given] = [value for name, value in headers if name == b"authorization"] or [b""]
         if given[:7].lower() != b"bearer ":
-            raise _unauthenticated()
+            raise unauthenticated()
         digest = digest_of(given[7:].strip())
         caller = self._find(digest)
         if caller is None:
@@ -62,7 +62,7 @@ class Admission:
         if caller is None:
             if not self._keyring.is_trusted():
                 raise StoreUnavailable("Nobody can tell whether the key is good.")
-            raise _unauthenticated()
+            raise unauthenticated()
         if len(self._recent) >= RECENT:
             self._forget()
         self._recent[given] = caller
@@ -70,7 +70,7 @@ class Admission:
 
     def _find(self, digest: bytes) -> Caller | None:
         if self._keyring.is_revoked(digest):
-            raise _unauthenticated()
+            raise unauthenticated()
         if self._keyring.is_trusted():
             # First: a stored key is good for what it was made for, also where the settings name it.
             found = self._keyring.find(digest)
@@ -96,5 +96,6 @@ def _check_host(headers: Headers) -> None:
             raise Refused("forbidden", "In development mode only requests to localhost are answered.")
 
 
-def _unauthenticated() -> Refused:
+def unauthenticated() -> Refused:
+    """The one answer to everybody without a good key."""
     return Refused("unauthenticated", "Send the API key as 'Authorization: Bearer <key>'.")

@@ -17,7 +17,7 @@ from hookline.api.admission import Admission, require
 from hookline.api.answer import JSON, Send, answer, refuse
 from hookline.api.body import Disconnected, Receive, read_body
 from hookline.api.calls import routes
-from hookline.api.problem import Refused
+from hookline.api.problem import NOTHING_HERE, Refused
 from hookline.api.publish import Asked, Head, Headers, Way, ways
 from hookline.api.query import Query
 from hookline.api.reach import Reach
@@ -127,4 +127,4 @@ class Api:
 
 
 def _nothing_here() -> Refused:
-    return Refused("not_found", "There is nothing at this path.")
+    return Refused("not_found", NOTHING_HERE)

@@ -22,6 +22,9 @@ from hookline.errors import (
 )
 
 RETRY_AFTER_S = 1
+# The same words for an id that nobody has, one that cannot be, somebody else's, and a path that leads nowhere: who
+# asks learns nothing by comparing them.
+NOTHING_HERE = "There is nothing here: no such path, or nothing with this id."
 MEDIA_TYPE = b"application/problem+json"
 
 STATUSES = {
@@ -104,7 +107,7 @@ def describe(error: Exception, *, request_id: str) -> Problem:
         case Refused() | Unreadable():
             return _problem(error.code, error.detail, request_id)
         case NotFound():
-            return _problem("not_found", str(error), request_id)
+            return _problem("not_found", NOTHING_HERE, request_id)
         case WrongState():
             return _problem("wrong_state", str(error), request_id)
         case TooLarge():

@@ -9,17 +9,23 @@ import re
 import secrets
 from typing import Any
 
+import httptools
 import msgspec
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from hookline.api.admission import unauthenticated
 from hookline.api.problem import Refused, describe, headers_for
 
 HEAD_LIMIT_BYTES = 64 << 10
 HEAD_WITHIN_S = 10.0
+LINGER_BYTES = 4 << 20  # read and thrown away after a refusal, so that it is not reset with the connection
 
 _OFFER = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) (?=/[^ \r\n]* HTTP/1\.[01]\r\n)")
+_NO_METHOD_OF_OURS = b"TRACE"  # one that the parser knows, and that is refused at every path
+_KNOWN = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT"})
 
 
 class Protocol(HttpToolsProtocol):
@@ -36,16 +42,31 @@ class Protocol(HttpToolsProtocol):
         self._is_in_head = True
         self._head_bytes = 0
         self._head_since: float | None = self.loop.time()
+        self._beginning = b""  # of a head, while it is looked at
+        self._line = b""  # that a head which goes on in the next piece ends with
+        self._is_refused = False
 
     def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            self._head_bytes += len(data)
+            if self._head_bytes > LINGER_BYTES:
+                self.transport.abort()
+            return
         if self._is_in_head:
+            self._beginning = b""
+            if not self._head_bytes:
+                self._beginning, self._line = data, b""
             self._head_bytes += len(data)
             if self._head_since is None:
                 self._head_since = self.loop.time()
             data = _without_offer(data)
         super().data_received(data)
-        if self._is_in_head and self._head_bytes > HEAD_LIMIT_BYTES and not self.transport.is_closing():
-            self.send_400_response(f"The request's headers have more than {HEAD_LIMIT_BYTES:,} bytes.")
+        if self._is_in_head and self._head_bytes and not self.transport.is_closing():
+            if b"\n" in data:
+                self._line = b""
+            self._line += data[data.rfind(b"\n") + 1 :][: 64 - len(self._line)]
+            if self._head_bytes > HEAD_LIMIT_BYTES:
+                self._refuse_endless_head()
 
     def on_headers_complete(self) -> None:
         self.end_head()
@@ -76,8 +97,31 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
+        renamed = _with_a_known_method(self._beginning)
+        if renamed is not None:
+            # The parser stops at a method it does not know, wherever the request goes: it is asked once more.
+            self._beginning = b""
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            HttpToolsProtocol.data_received(self, renamed)
+            return
+        self._say(Refused("bad_request", msg))
+        self.transport.close()
+
+    def _refuse_endless_head(self) -> None:
+        """Answer before the end of the head; what still comes of it is not read, and soon nothing may come."""
+        if self._line.lower().startswith(b"authorization:"):
+            self._say(unauthenticated())  # a key of a megabyte is a wrong key
+        else:
+            self._say(
+                Refused("bad_request", f"The request's headers have more than {HEAD_LIMIT_BYTES:,} bytes.")
+            )
+        self._is_refused = True
+        self.transport.write_eof()
+
+    def _say(self, refused: Refused) -> None:
         request_id = f"req_{secrets.token_hex(12)}"
-        problem = describe(Refused("bad_request", msg), request_id=request_id)
+        problem = describe(refused, request_id=request_id)
         body = msgspec.json.encode(problem)
         lines = [
             *headers_for(problem),
@@ -86,11 +130,19 @@ class Protocol(HttpToolsProtocol):
             (b"connection", b"close"),
         ]
         head = b"".join(b"%b: %b\r\n" % line for line in [*self.server_state.default_headers, *lines])
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + body)
-        self.transport.close()
+        status = b"%d %b" % (problem.status, problem.title.encode("ascii"))
+        self.transport.write(b"HTTP/1.1 %b\r\n%b\r\n%b" % (status, head, body))
 
     def _unsupported_upgrade_warning(self) -> None:
         """Clients that offer HTTP/2 first are answered in HTTP/1.1; that is nothing to warn about."""
+
+
+def _with_a_known_method(data: bytes) -> bytes | None:
+    """The same request with a method that stands for all that nothing here allows; None: that is not what is wrong."""
+    line = _REQUEST_LINE.match(data)
+    if line is None or line[1] in _KNOWN:
+        return None
+    return _NO_METHOD_OF_OURS + _without_offer(data)[line.end(1) :]
 
 
 def _without_offer(data: bytes) -> bytes:

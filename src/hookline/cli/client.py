@@ -5,6 +5,7 @@ own words; what it cannot be reached for becomes another.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
@@ -13,6 +14,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 import click
 
 from hookline.cli.exits import FAILED, NOT_FOUND, REFUSED, UNREACHABLE, USAGE, CommandError
+from hookline.errors import NotFound
 from hookline.version import USER_AGENT
 
 TIMEOUT_S = 60.0
@@ -21,6 +23,15 @@ LARGEST_ANSWER_BYTES = 1 << 20  # of a receiver that requests are passed on to
 
 _REFUSALS = frozenset({401, 403, 409, 413, 422})
 _SETTING = "(HOOKLINE_URL, --url)"
+_NOUN = {
+    "events": "event",
+    "endpoints": "endpoint",
+    "deliveries": "delivery",
+    "dead-letters": "delivery",
+    "event-types": "event type",
+    "accounts": "account",
+}
+_NOUNS = re.compile(rf"/v1/({'|'.join(_NOUN)})/([^/?]+)(?:[/?].*)?")
 
 
 class Client:
@@ -90,7 +101,7 @@ class Client:
             raise CommandError(f"cannot reach {self._url} {_SETTING}: {why}.", UNREACHABLE) from None
         if answer.status < 300:
             return self._read(text, answer.status) if text else None
-        raise self._refusal(answer.status, answer.getheader("content-type"), text)
+        raise self._refusal(answer.status, answer.getheader("content-type"), text, path)
 
     def _read(self, text: bytes, status: int) -> Any:
         try:
@@ -98,7 +109,7 @@ class Client:
         except ValueError:
             raise self._stranger(status) from None
 
-    def _refusal(self, status: int, media: str | None, text: bytes) -> CommandError:
+    def _refusal(self, status: int, media: str | None, text: bytes, path: str) -> CommandError:
         if media != "application/problem+json":
             return self._stranger(status)
         problem = self._read(text, status)
@@ -112,7 +123,7 @@ class Client:
             )
             return CommandError(f"{self._url} {said}.", REFUSED, status=status)
         if status == 404:
-            return CommandError(detail, NOT_FOUND, status=status)
+            return CommandError(_not_found(path) or detail, NOT_FOUND, status=status)
         if status in _REFUSALS:
             return CommandError(detail, REFUSED, status=status)
         return CommandError(detail, UNREACHABLE if status == 503 else FAILED, status=status)
@@ -158,6 +169,12 @@ def exchange(
 def _connection(parts: SplitResult, timeout: float) -> HTTPConnection:
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     return kind(parts.hostname or "", parts.port, timeout=timeout)
+
+
+def _not_found(path: str) -> str | None:
+    """Which thing is not there, by the path it was asked for at: the server says the same of all of them."""
+    noun = _NOUNS.fullmatch(path)
+    return None if noun is None else str(NotFound(_NOUN[noun[1]], noun[2]))
 
 
 def _parameter(value: Any) -> str:

@@ -50,7 +50,7 @@ def show(delivery_id: str, url: str | None, as_json: bool) -> None:
     """Print a dead letter with its payload and all its attempts."""
     with Errors():
         client = connect(url)
-        delivery = client.get(f"/v1/deliveries/{path_step(delivery_id)}")
+        delivery = client.get(f"/v1/deliveries/{path_step('delivery', delivery_id)}")
         payload = client.get(f"/v1/events/{delivery['event_id']}")["payload"]
         attempts = list(client.pages(f"/v1/deliveries/{delivery['id']}/attempts", limit=None))
         if as_json:
@@ -120,7 +120,7 @@ def _carry_out(
         must_agree(f"{verb.capitalize()} {letters}?", to=verb)
     if len(delivery_ids) == 1:
         # One by one the server says what is wrong with it: not there, not dead.
-        delivery = client.post(f"/v1/dead-letters/{path_step(delivery_ids[0])}/{verb}")
+        delivery = client.post(f"/v1/dead-letters/{path_step('delivery', delivery_ids[0])}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)
         return
     job = _run(client, path, chosen)

@@ -54,7 +54,7 @@ def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> No
     """Print a delivery."""
     with Errors():
         client = connect(url)
-        path = f"/v1/deliveries/{path_step(delivery_id)}"
+        path = f"/v1/deliveries/{path_step('delivery', delivery_id)}"
         delivery = client.get(path)
         if attempts:
             delivery["attempt_log"] = list(client.pages(f"{path}/attempts", limit=None))
@@ -69,7 +69,9 @@ def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> No
 def attempts(delivery_id: str, limit: int, url: str | None, as_json: bool) -> None:
     """Print the requests that were made for a delivery, newest first."""
     with Errors():
-        found = connect(url).pages(f"/v1/deliveries/{path_step(delivery_id)}/attempts", limit=limit)
+        found = connect(url).pages(
+            f"/v1/deliveries/{path_step('delivery', delivery_id)}/attempts", limit=limit
+        )
         print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
 
 
@@ -93,5 +95,5 @@ def retry(delivery_id: str, url: str | None, as_json: bool) -> None:
 
 def _do(verb: str, delivery_id: str, url: str | None, as_json: bool) -> None:
     with Errors():
-        delivery = connect(url).post(f"/v1/deliveries/{path_step(delivery_id)}/{verb}")
+        delivery = connect(url).post(f"/v1/deliveries/{path_step('delivery', delivery_id)}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)

@@ -19,7 +19,7 @@ from hookline.cli.options import (
 )
 from hookline.cli.showing import print_fields, print_json, print_rows, printable, say
 
-COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit_state.state")
+COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit=circuit_state.state")
 
 
 @click.group()
@@ -267,4 +267,4 @@ def _split(text: str, mark: str, option: str) -> tuple[str, str]:
 
 
 def _path(endpoint_id: str) -> str:
-    return f"/v1/endpoints/{path_step(endpoint_id)}"
+    return f"/v1/endpoints/{path_step('endpoint', endpoint_id)}"

@@ -48,7 +48,7 @@ def list_events(limit: int, url: str | None, as_json: bool, **filter: Any) -> No
 def show(event_id: str, url: str | None, as_json: bool) -> None:
     """Print an event with its payload."""
     with Errors():
-        print_fields(connect(url).get(f"/v1/events/{path_step(event_id)}"), as_json=as_json)
+        print_fields(connect(url).get(f"/v1/events/{path_step('event', event_id)}"), as_json=as_json)
 
 
 @events.command()
@@ -60,7 +60,9 @@ def show(event_id: str, url: str | None, as_json: bool) -> None:
 def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as_json: bool) -> None:
     """Print an event's deliveries, one for each endpoint that asked for it."""
     with Errors():
-        found = connect(url).pages(f"/v1/events/{path_step(event_id)}/deliveries", limit=limit, state=state)
+        found = connect(url).pages(
+            f"/v1/events/{path_step('event', event_id)}/deliveries", limit=limit, state=state
+        )
         print_rows(found, DELIVERY_COLUMNS, as_json=as_json)
 
 
@@ -72,7 +74,7 @@ def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as
 def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
     """Print the requests that were made for an event, newest first."""
     with Errors():
-        found = connect(url).pages(f"/v1/events/{path_step(event_id)}/attempts", limit=limit)
+        found = connect(url).pages(f"/v1/events/{path_step('event', event_id)}/attempts", limit=limit)
         print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
 
 
@@ -94,7 +96,7 @@ def replay(
     """Bring an event's deliveries once more, whatever became of them."""
     with Errors():
         client = connect(url)
-        path = f"/v1/events/{path_step(event_id)}"
+        path = f"/v1/events/{path_step('event', event_id)}"
         if dry_run:
             found = [
                 each["id"]

@@ -96,11 +96,12 @@ def dead_letter_filter(command: _Command) -> _Command:
     return command
 
 
-def path_step(text: str) -> str:
-    """An id as one step of a path; what is no id at all is the server's to refuse."""
-    from urllib.parse import quote
+def path_step(noun: str, text: str) -> str:
+    """An id as one step of a path. What cannot be one never gets there: nothing has it."""
+    from hookline import ids
 
-    return quote(text, safe="")
+    ids.read(noun, text)
+    return text
 
 
 def checked(text: str, check: Callable[[str], str]) -> str:

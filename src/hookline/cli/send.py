@@ -27,7 +27,13 @@ from hookline.cli.showing import counted, print_json
 @json_option
 def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields: str | None) -> None:
     """Publish an event. PAYLOAD is JSON; read from standard input without it."""
+    from hookline.names import check_account, check_idempotency_key, check_type
+
     with Errors():
+        check_type(event_type)
+        for name, check in (("account", check_account), ("idempotency_key", check_idempotency_key)):
+            if fields[name] is not None:
+                check(fields[name])
         if payload == "-" and sys.stdin.isatty():
             click.echo("Type the payload, a JSON value, and end it with Ctrl-D.", err=True)
         given = sys.stdin.buffer.read() if payload == "-" else payload.encode()

@@ -6,6 +6,7 @@ never reaches a terminal with its control characters.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import click
 
 _WIDEST = 60  # characters of a cell on a terminal; whoever reads a pipe gets all of them
+_NARROWEST = 8  # characters that a cell is shortened to where the terminal has no room for more
+_BETWEEN = "  "
 
 
 def print_json(value: Any) -> None:
@@ -47,9 +50,15 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     ]
     names = [column.partition("=")[0].upper() for column in columns]
     widths = [max(len(row[place]) for row in [names, *table]) for place in range(len(columns))]
+    if on_terminal:
+        fitting = _fitted(widths, names, shutil.get_terminal_size().columns)
+        if fitting is None:
+            _print_blocks(table, names)
+            return
+        widths = fitting
     click.echo(_bold(_line(names, widths)) if on_terminal else _line(names, widths))
     for row in table:
-        click.echo(_line(row, widths))
+        click.echo(_line([_shortened(cell, width) for cell, width in zip(row, widths, strict=True)], widths))
 
 
 def print_fields(value: Mapping[str, Any], *, as_json: bool) -> None:
@@ -72,6 +81,35 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def _fitted(widths: Sequence[int], names: Sequence[str], room: int) -> list[int] | None:
+    """Widths that the columns can be shortened to so that a line fits; None: not even so.
+
+    Ids stay whole, or they could not be copied.
+    """
+    room -= len(_BETWEEN) * (len(widths) - 1)
+    least = [
+        width if name == "ID" or name.endswith("_ID") else min(width, max(_NARROWEST, len(name)))
+        for width, name in zip(widths, names, strict=True)
+    ]
+    if sum(least) > room:
+        return None
+    fitted = list(widths)
+    while (over := sum(fitted) - room) > 0:
+        widest = max(range(len(fitted)), key=lambda place: fitted[place] - least[place])
+        fitted[widest] -= min(over, max(1, (fitted[widest] - least[widest]) // 2))
+    return fitted
+
+
+def _print_blocks(table: Sequence[Sequence[str]], names: Sequence[str]) -> None:
+    """Each row as lines of its own, where side by side they have no room."""
+    width = max(map(len, names))
+    for number, row in enumerate(table):
+        if number:
+            click.echo()
+        for name, cell in zip(names, row, strict=True):
+            click.echo(f"{_bold(name.ljust(width))}{_BETWEEN}{cell}")
+
+
 def _field(row: Mapping[str, Any], column: str) -> Any:
     value: Any = row
     for name in column.split("."):
@@ -81,7 +119,11 @@ def _field(row: Mapping[str, Any], column: str) -> Any:
 
 def _cell(value: Any, *, cut: bool) -> str:
     text = printable(_text(value)) or "-"
-    return text[: _WIDEST - 1] + "…" if cut and len(text) > _WIDEST else text
+    return _shortened(text, _WIDEST) if cut else text
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _bold(text: str) -> str:
@@ -97,4 +139,4 @@ def _text(value: Any) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return _BETWEEN.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
