@@ -83,7 +83,7 @@ async def respond() -> None:
 @asynccontextmanager
 async def ours(url: str) -> AsyncIterator[Run]:
     """Called as the pipeline calls it: the next request is sent from inside the last one's answer."""
-    sender = HttpSender(SystemNet(), SystemClock(), gate=lambda: True, vet=lambda address: True)
+    sender = HttpSender(SystemNet(), SystemClock(), gate=lambda: True, vet=lambda address, port: True)
     target = parse(url)
     lines = b"".join(f"{name}: {value}\r\n".encode() for name, value in HEADERS.items())
 

@@ -20,6 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"hookline", "app", "desk", "endpoints", "reports"})  # "hookline": the package's own __init__
     | {
         "accounts",
+        "bounds",
         "dead_letters",
         "event_types",
         "figures",

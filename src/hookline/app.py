@@ -16,6 +16,7 @@ import structlog
 from hookline import payload as payloads
 from hookline import rfc3339
 from hookline.accounts import Accounts
+from hookline.bounds import Bounds
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
 from hookline.desk import Desk
@@ -29,7 +30,7 @@ from hookline.keys import KeyDesk
 from hookline.logs import keep_plain
 from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.names import check_account, check_idempotency_key, check_type
-from hookline.net import Net, SystemNet
+from hookline.net import Net, SystemNet, is_here
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.intake import Done, Draft, Intake, Published, Result
@@ -39,8 +40,7 @@ from hookline.pipeline.sender.http import HttpSender
 from hookline.pipeline.worker import Worker
 from hookline.reports import EndpointReport, Reports
 from hookline.rotation import Rotation
-from hookline.rules.address import may_dial
-from hookline.rules.destination import canonical
+from hookline.rules.hops import checked
 from hookline.rules.retention import keep_from_days
 from hookline.rules.retry import PRESETS
 from hookline.sealing import Sealer
@@ -77,6 +77,7 @@ class Hookline:
         self._catalogue = Catalogue(
             self.store, default=PRESETS[settings.retry], sealer=self.sealer, contact=settings.contact
         )
+        self.bounds = Bounds(settings, is_here=is_here)
         self._heart = Heart(
             self.store,
             self._catalogue,
@@ -87,7 +88,7 @@ class Hookline:
             lease=settings.takeover_s,
         )
         self._sender = HttpSender(
-            net or SystemNet(), self.clock, gate=self._heart.is_fresh, vet=self._may_dial
+            net or SystemNet(), self.clock, gate=self._heart.is_fresh, vet=self.bounds.may_dial
         )
         self.worker = Worker(
             self.store,
@@ -97,7 +98,7 @@ class Hookline:
             self.clock,
             self.ids,
             rng,
-            canonical=self._canonical,
+            canonical=self.bounds.canonical,
             slots=settings.max_in_flight,
             poll=settings.poll_s,
             delivers=deliver,
@@ -121,13 +122,14 @@ class Hookline:
             self.clock,
             self.ids,
             settings,
+            bounds=self.bounds,
             on_job=self._jobs.nudge,
             sealer=self.sealer,
         )
         self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
         self.trial = Trial(self.store, self._catalogue, self.worker, self.clock, self.ids)
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
-        self.accounts = Accounts(self.store, self._catalogue, self.clock, canonical=self._canonical)
+        self.accounts = Accounts(self.store, self._catalogue, self.clock, canonical=self.bounds.canonical)
         self.secret = secrets.token_bytes(32)  # until the start: then the one that all processes share
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
@@ -220,8 +222,12 @@ class Hookline:
         account: str = DEFAULT_ACCOUNT,
         idempotency_key: str | None = None,
         deliver_at: datetime | None = None,
+        hops: int = 0,
     ) -> "PublishedEvent":
-        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are."""
+        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are.
+
+        `hops` is what a webhook came with (`Verified.hops`) that this is published because of: circles end by it.
+        """
         if isinstance(payload, bytes):
             body = payload
         else:
@@ -237,6 +243,7 @@ class Hookline:
                 check_account(account),
                 None if idempotency_key is None else check_idempotency_key(idempotency_key),
                 None if deliver_at is None else _store_time(deliver_at, now=self.clock.now()),
+                checked(hops, most=self.settings.max_hops),
             )
         )
         await self.worker.wakes.flush()
@@ -269,16 +276,6 @@ class Hookline:
     def is_under_way(self, delivery: DeliveryId) -> bool:
         """Is the delivery being sent by this process now?"""
         return self.worker.is_under_way(delivery)
-
-    # --- where requests may go ---
-
-    def _canonical(self, url: str) -> str:
-        is_private_allowed = self.settings.dev or bool(self.settings.allow_networks)
-        allowed = None if self.settings.dev else self.settings.allow_networks
-        return canonical(url, private_allowed=is_private_allowed, allowed=allowed)
-
-    def _may_dial(self, address: str) -> bool:
-        return self.settings.dev or may_dial(address, self.settings.allow_networks)
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,6 +55,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch_limit_bytes: int = 16_777_216
     deliveries_per_event: int = 10_000
     endpoints_per_account: int = 20_000
+    max_hops: int = (
+        3  # times that an event may have been sent on, from webhook to publish, before it is published
+    )
     retry: str = "patient"  # the preset of endpoints that have no policy of their own
     keep_delivered_days: int = 30  # cancelled ones too; 0: for ever
     keep_dead_days: int = 90  # likewise
@@ -253,6 +256,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "batch_limit_bytes": _whole(1, 256 << 20),
     "deliveries_per_event": _whole(1, 1 << 20),
     "endpoints_per_account": _whole(1, 1_000_000),
+    "max_hops": _whole(0, 100),
     "retry": _preset,
     "keep_delivered_days": _days,
     "keep_dead_days": _days,

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from hookline.bounds import Bounds
 from hookline.clock import Clock
-from hookline.config import Network, Settings
+from hookline.config import Settings
 from hookline.dead_letters import Chosen
 from hookline.endpoints import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
 from hookline.errors import Invalid, NotFound, Overloaded, WrongState
@@ -38,6 +39,7 @@ class Desk:
         ids: Ids,
         settings: Settings,
         *,
+        bounds: Bounds,
         sealer: Sealer | None = None,
         on_job: Callable[[], None] = lambda: None,
     ) -> None:
@@ -47,6 +49,7 @@ class Desk:
         self._clock = clock
         self._ids = ids
         self._settings = settings
+        self._bounds = bounds
         self._sealer = sealer or Sealer()
         self._on_job = on_job  # somebody has a job to carry out
 
@@ -58,9 +61,10 @@ class Desk:
             read_fields(EndpointInput, fields),
             id=self._ids.endpoint(),
             now=self._clock.now(),
-            private_allowed=self._is_private_allowed,
-            allowed=self._allowed,
+            private_allowed=self._bounds.private_allowed,
+            allowed=self._bounds.allowed,
         )
+        self._bounds.refuse_own(endpoint.url)
         most = self._settings.endpoints_per_account
         if self._catalogue.count(endpoint.account) >= most:
             raise Invalid(
@@ -80,10 +84,12 @@ class Desk:
                 found[0],
                 patch,
                 now=self._clock.now(),
-                private_allowed=self._is_private_allowed,
-                allowed=self._allowed,
+                private_allowed=self._bounds.private_allowed,
+                allowed=self._bounds.allowed,
                 secrets=self._sealer.opened(found[0]),
             )
+            if endpoint.url != found[0].url:
+                self._bounds.refuse_own(endpoint.url)
             endpoint = self._sealer.sealed(endpoint)
             if await self._store.update_endpoint(endpoint, was=found[0].updated_at, now=self._clock.now()):
                 await self._tell(id)  # one that was enabled or resumed has waiting deliveries
@@ -207,11 +213,3 @@ class Desk:
         await self._catalogue.include_own()
         for lane in lanes:
             self._worker.announce(lane)
-
-    @property
-    def _is_private_allowed(self) -> bool:
-        return self._settings.dev or bool(self._settings.allow_networks)
-
-    @property
-    def _allowed(self) -> Sequence[Network] | None:
-        return None if self._settings.dev else self._settings.allow_networks

@@ -170,6 +170,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes  # one JSON value, as it came
     idempotency_key: str | None = None
     deliver_at: float | None = None
+    hops: int = 0  # times it was sent on by a hookline before it was published here
     created_at: float
 
 

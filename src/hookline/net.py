@@ -31,6 +31,17 @@ class Net(Protocol):
         """TLS on an open connection, the certificate checked for `host`; raises ssl.SSLError or OSError."""
 
 
+def is_here(address: str) -> bool:
+    """Does the address belong to this machine? Only then can a socket be bound to it; nothing is sent."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as found:
+            found.bind((address, 0))
+    except OSError:
+        return False
+    return True
+
+
 class SystemNet:
     """The operating system's resolver and sockets, on the running loop."""
 

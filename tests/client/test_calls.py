@@ -220,6 +220,13 @@ def test_the_fields_of_an_event_are_sent_as_they_are_given():
         made(lambda client: client.publish("a", 1, deliver_at=datetime(2026, 1, 31)))  # noqa: DTZ001 - meant
 
 
+def test_hops_are_passed_on_and_a_batch_has_those_of_its_longest_chain():
+    assert "hookline-hops" not in made(lambda c: c.publish("a", 1)).headers
+    assert made(lambda c: c.publish("a", 1, hops=2)).headers == {"hookline-hops": "2"}
+    batch = [NewEvent(type="a", payload=1, hops=hops) for hops in (0, 3, 1)]
+    assert made(lambda c: c.publish_batch(batch)).headers == {"hookline-hops": "3"}
+
+
 def test_events_without_a_key_get_one_each_and_others_keep_theirs():
     events = [NewEvent(type="a", payload=1), NewEvent(type="a", payload=1, idempotency_key="k")]
     batch = msgspec.json.decode(made(lambda client: client.publish_batch(events)).body)["events"]

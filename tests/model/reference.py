@@ -225,6 +225,7 @@ class Reference:
             event.idempotency_key,
             event.created_at,
             event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None,
+            event.hops,
         )
 
     def settle(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hookline import Hookline, Settings
+from hookline.errors import Invalid
 from hookline.ids import read
 from hookline.model import EndpointId
 from hookline.receiver import VerificationError, verify
@@ -69,3 +70,17 @@ async def test_the_public_key_proves_a_request_and_the_way_to_it_is_a_rotation(h
     assert is_believed(endpoint.secret, request)
     assert is_believed(rotated.public_key, request)
     assert not is_believed(rotated.secret, request), "the private key has no place at a receiver"
+
+
+@pytest.mark.parametrize("style", ["standard", "classic"])
+async def test_hops_that_are_passed_on_count_up_until_a_circle_ends(hooks, receiver, style):
+    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"], signing=style)
+    hops = 0
+    for expected in (1, 2, 3, 4):
+        await hooks.publish("order.paid", {"id": 42}, hops=hops)
+        request = (await receiver.wait_for_requests(expected))[-1]
+        hops = verify(endpoint.secret, request.headers, request.body).hops
+        assert hops == expected
+    with pytest.raises(Invalid) as refused:
+        await hooks.publish("order.paid", {"id": 42}, hops=hops)
+    assert refused.value.code == "loop_detected"

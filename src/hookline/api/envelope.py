@@ -52,6 +52,7 @@ def read_publication(
     now: float,
     at: str = "",
     bound_to: str | None = None,
+    hops: int = 0,
 ) -> Draft:
     """The event that a body asks to publish.
 
@@ -81,6 +82,7 @@ def read_publication(
         else bound_to or DEFAULT_ACCOUNT,
         idempotency_key=_idempotency_key(key, header_key, at=at),
         deliver_at=_moment(deliver_at, now=now, at=at) if isinstance(deliver_at, str) else None,
+        hops=hops,
     )
 
 

@@ -116,7 +116,7 @@ class EventCalls:
                 body=Publication,
                 answer=PublishedReport,
                 status=202,
-                problems=("idempotency_conflict", "fanout_limit"),
+                problems=("idempotency_conflict", "fanout_limit", "loop_detected"),
                 takes_key=True,
             ),
             Call(
@@ -128,7 +128,7 @@ class EventCalls:
                 body=Batch,
                 answer=PublishedBatchReport,
                 status=202,
-                problems=("too_many_events",),
+                problems=("too_many_events", "loop_detected"),
             ),
             Call(
                 method="GET",

@@ -17,10 +17,14 @@ from hookline.app import Hookline
 from hookline.config import Settings
 from hookline.errors import HooklineError, Invalid, TooLarge
 from hookline.pipeline.intake import Draft, Published, Result
+from hookline.rules.hops import HEADER, checked, read
 
 ENVELOPE_BYTES = 4_096  # room around a payload for the other fields
 
 Headers = Sequence[tuple[bytes, bytes]]
+
+_KEY = b"idempotency-key"
+_NOTED = frozenset({_KEY, HEADER.encode("ascii")})
 
 
 class Asked(Protocol):
@@ -63,6 +67,7 @@ def ways(hookline: Hookline) -> dict[str, Way]:
 class _Single:
     def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
         self._now = now
+        self._max_hops = settings.max_hops
         self._payload_limit = settings.payload_limit_bytes
         self.limit_bytes = settings.payload_limit_bytes + ENVELOPE_BYTES
         # The payload's limit, whichever of the two is hit: one number to know.
@@ -72,13 +77,15 @@ class _Single:
         check_media(headers, limit_bytes=self.limit_bytes)
 
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_One":
+        key, hops = _noted(headers)
         return _One(
             read_publication(
                 body,
-                header_key=_idempotency_key(headers),
+                header_key=key,
                 limit_bytes=self._payload_limit,
                 now=self._now(),
                 bound_to=bound_to,
+                hops=hops if not hops else checked(hops, most=self._max_hops),
             )
         )
 
@@ -99,17 +106,18 @@ class _One:
 class _Batch:
     def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
         self._now = now
+        self._max_hops = settings.max_hops
         self._payload_limit = settings.payload_limit_bytes
         self.limit_bytes = settings.batch_limit_bytes
         self.too_large = TooLarge("The body of this request", limit_bytes=self.limit_bytes)
 
     def check(self, headers: Headers) -> None:
         check_media(headers, limit_bytes=self.limit_bytes)
-        if _idempotency_key(headers) is not None:
+        if _noted(headers)[0] is not None:
             raise Invalid("In a batch each event has its own idempotency_key; the header is for one event.")
 
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_Many":
-        now = self._now()
+        now, hops = self._now(), checked(_noted(headers)[1], most=self._max_hops)
         read: list[Draft | HooklineError] = []
         for place, item in enumerate(read_batch(body)):
             try:
@@ -120,6 +128,7 @@ class _Batch:
                         now=now,
                         at=f"/events/{place}",
                         bound_to=bound_to,
+                        hops=hops,
                     )
                 )
             except HooklineError as error:
@@ -165,11 +174,19 @@ def _shown(published: Published) -> bytes:
     ).encode("ascii")
 
 
-def _idempotency_key(headers: Headers) -> bytes | None:
-    found: bytes | None = None
+def _noted(headers: Headers) -> tuple[bytes | None, int]:
+    """What the headers say about the event: its idempotency key, and how many times it was sent on."""
+    key: bytes | None = None
+    hops: bytes | None = None
     for name, value in headers:
-        if name == b"idempotency-key":
-            if found is not None:
+        if name not in _NOTED:
+            continue
+        if name == _KEY:
+            if key is not None:
                 raise Invalid("There are two Idempotency-Key headers.")
-            found = value
-    return found
+            key = value
+        else:
+            if hops is not None:
+                raise Invalid(f"There are two {HEADER} headers.")
+            hops = value
+    return key, 0 if hops is None else read(hops)

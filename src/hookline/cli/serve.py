@@ -161,6 +161,8 @@ async def _serve(
     """Serve until `stopping`; says whether all that was under way was finished."""
     hookline = Hookline(settings=settings, kind="serve" if delivers else "api", deliver=delivers)
     hookline.on_outgrown = stopping.set
+    host, port = listener.getsockname()[:2]
+    hookline.bounds.listening = ((host, port),)
     await hookline.start()
     spare_the_collector()
     server = ApiServer(Api(hookline), hookline.clock)

@@ -28,6 +28,7 @@ class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
     account: str | None = None
     idempotency_key: str | None = None
     deliver_at: datetime | None = None
+    hops: int = 0  # of the webhook that this is published because of (`Verified.hops`), so that circles end
 
 
 class _Result(msgspec.Struct):
@@ -49,6 +50,7 @@ def publish(event: NewEvent) -> Call[Published]:
         target="/v1/events",
         read=partial(_published, is_key_ours=own is None),
         body=_envelope(event, own if own is not None else new_key()),
+        headers=_headers(event.hops),
         may_repeat=True,
     )
 
@@ -64,6 +66,7 @@ def publish_batch(events: Iterable[NewEvent]) -> Call[list[Published | ApiError]
         target="/v1/events/batch",
         read=partial(_read_batch, are_keys_ours=[event.idempotency_key is None for event, _ in keyed]),
         body=b'{"events":[%b]}' % body,
+        headers=_headers(max([event.hops for event, _ in keyed], default=0)),  # one header for all of them
         may_repeat=True,
     )
 
@@ -76,6 +79,10 @@ def _envelope(event: NewEvent, key: str) -> bytes:
         deliver_at=None if event.deliver_at is None else moment("deliver_at", event.deliver_at),
     )
     return b'%b,"payload":%b}' % (msgspec.json.encode(fields)[:-1], _payload(event.payload))
+
+
+def _headers(hops: int) -> dict[str, str]:
+    return {"hookline-hops": str(hops)} if hops else {}
 
 
 def _payload(payload: Any) -> bytes:

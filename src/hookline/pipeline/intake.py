@@ -48,6 +48,7 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     account: str = DEFAULT_ACCOUNT
     idempotency_key: str | None = None
     deliver_at: float | None = None
+    hops: int = 0  # as it came with the webhook that it is published because of
 
 
 class Published(msgspec.Struct, frozen=True, gc=False):
@@ -212,6 +213,7 @@ class Intake:
                     payload=draft.payload,
                     idempotency_key=draft.idempotency_key,
                     deliver_at=draft.deliver_at,
+                    hops=draft.hops,
                     created_at=now,
                 )
                 endpoints = find(draft.account, draft.type)
@@ -394,6 +396,7 @@ class Intake:
                     event.idempotency_key,
                     now,  # created_at
                     payload,
+                    event.hops,
                 )
                 if lane is not None:
                     worker.hand_over(lane, delivery, at=at)

@@ -10,6 +10,7 @@ from hookline.model import Endpoint, Signing
 from hookline.pipeline.sender.contract import Request
 from hookline.pipeline.sender.target import parse
 from hookline.pipeline.signer import signer_of
+from hookline.rules.hops import HEADER as HOPS
 from hookline.rules.outcome import expanded
 from hookline.rules.retry import DEFAULT_POLICY, Policy, policy_of
 from hookline.rules.slots import Health
@@ -17,7 +18,6 @@ from hookline.sealing import Secrets
 from hookline.store.contract import Loaded
 from hookline.version import USER_AGENT
 
-_HOPS = 1  # what this hookline adds; events that came from another hookline are counted in a later part
 MASK = "***"
 
 
@@ -58,9 +58,10 @@ class Outlet:
 
     def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
         """The signed request for one attempt."""
+        constant = self._constant if not delivery.hops else self._constant_after(delivery.hops)
         return Request(
             self.target,
-            self._constant + self._lines(delivery, body, number=number, wall=wall),
+            constant + self._lines(delivery, body, number=number, wall=wall),
             body,
             self.endpoint.timeout,
         )
@@ -75,7 +76,9 @@ class Outlet:
         target = parse(url)
         ours = (self.target.tls, self.target.host, self.target.port)
         is_same = (target.tls, target.host, target.port) == ours
-        constant = self._constant if is_same else _lines(self._base)
+        constant = (
+            self._constant_after(delivery.hops) if is_same else _lines(_after(delivery.hops, self._base))
+        )
         return Request(
             target, constant + self._lines(delivery, body, number=number, wall=wall), body, timeout
         )
@@ -84,10 +87,14 @@ class Outlet:
         """The request's headers as they are recorded: the endpoint's own values masked."""
         lines = self._lines(delivery, body, number=number, wall=wall).decode("ascii").splitlines()
         return {
-            **self._base,
+            **_after(delivery.hops, self._base),
             **dict.fromkeys(self.endpoint.headers, MASK),
             **dict(line.split(": ", 1) for line in lines),
         }
+
+    def _constant_after(self, hops: int) -> bytes:
+        """The constant lines for an event that was sent on so many times before it came here."""
+        return _lines({**_after(hops, self._base), **self.endpoint.headers}) if hops else self._constant
 
     def _lines(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> bytes:
         event_id = ids.show("event", ids.event_of(delivery.id))
@@ -111,8 +118,12 @@ _BASE = {
     "content-type": "application/json",
     "user-agent": USER_AGENT,
     "accept-encoding": "identity",
-    "hookline-hops": str(_HOPS),
+    HOPS: "1",
 }
+
+
+def _after(hops: int, headers: dict[str, str]) -> dict[str, str]:
+    return {**headers, HOPS: str(hops + 1)}
 
 
 def _cannot_sign(id: str, timestamp: int, body: bytes) -> str:

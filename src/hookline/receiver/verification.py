@@ -24,7 +24,7 @@ MAX_SIGNATURES = (
 # No dot: with one, the end of an id and the beginning of a body could change places in what was signed.
 _ID = re.compile(r"[\x21-\x2d\x2f-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
-_ATTEMPT = re.compile(r"[0-9]{1,6}")
+_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +39,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     )
     event_type: str | None  # a hint: no style signs it
     attempt: int | None  # a hint: no style signs it; 1 is the first request
+    hops: int = 0  # a hint: pass it on with what you publish because of this event, so that circles end
 
 
 def verify(
@@ -92,7 +93,8 @@ def _standard(secrets: Secrets, fields: Fields, body: bytes) -> tuple[Verified, 
         body=body,
         secret_number=number,
         event_type=fields.get("webhook-event"),
-        attempt=_attempt(fields.get("webhook-attempt")),
+        attempt=_number(fields.get("webhook-attempt")),
+        hops=_number(fields.get("hookline-hops")) or 0,
     )
     return verified, int(timestamp)
 
@@ -123,7 +125,8 @@ def _classic(secrets: Secrets, fields: Fields, body: bytes) -> Verified:
         body=body,
         secret_number=_proving(proofs, keys, faults),
         event_type=fields.get("x-webhook-event"),
-        attempt=_attempt(fields.get("x-webhook-attempt")),
+        attempt=_number(fields.get("x-webhook-attempt")),
+        hops=_number(fields.get("hookline-hops")) or 0,
     )
 
 
@@ -152,8 +155,8 @@ def _check_time(sent: int, now: float, tolerance: float) -> None:
         )
 
 
-def _attempt(text: str | None) -> int | None:
-    return int(text) if text is not None and _ATTEMPT.fullmatch(text) else None
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
 def _wall() -> float:

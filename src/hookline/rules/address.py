@@ -79,6 +79,14 @@ def may_dial(address: str, allowed: Sequence[Network] = ()) -> bool:
     return _is_public(found) or _within(found, allowed)
 
 
+def is_within(address: str, networks: Sequence[Network]) -> bool:
+    """Whether the machine that a connection to the address reaches lies in one of the networks."""
+    found = _read(address)
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return found is not None and _within(found, networks)
+
+
 def _read(address: str) -> Address | None:
     try:
         return ip_address(address)

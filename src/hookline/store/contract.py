@@ -122,6 +122,7 @@ class Loaded(msgspec.Struct, gc=False):
     idempotency_key: str | None
     created_at: float
     payload: bytes | None  # None: larger than INLINE_PAYLOAD_BYTES, see `payload()`
+    hops: int = 0  # of its event
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

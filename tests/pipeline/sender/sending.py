@@ -45,7 +45,7 @@ class Posts:
             net or SystemNet(),
             options.pop("clock", None) or SystemClock(),
             gate=lambda: self.is_open,
-            vet=lambda address: address not in self.blocked,
+            vet=lambda address, port: address not in self.blocked,
             **options,
         )
 

@@ -92,7 +92,7 @@ async def _answers(pieces: Sequence[bytes]) -> tuple[list[Answer], bool]:
         net,
         SystemClock(),
         gate=lambda: True,
-        vet=lambda address: True,
+        vet=lambda address, port: True,
         context=CONTEXT,
         limits=Limits(read_bytes=1_000_000),
     )

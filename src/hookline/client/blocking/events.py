@@ -23,14 +23,19 @@ class EventCalls(Sends):
         account: str | None = None,
         idempotency_key: str | None = None,
         deliver_at: datetime | None = None,
+        hops: int = 0,
     ) -> Published:
-        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are."""
+        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are.
+
+        `hops` is that of the webhook it is published because of (`Verified.hops`): circles end by it.
+        """
         event = NewEvent(
             type=type,
             payload=payload,
             account=account,
             idempotency_key=idempotency_key,
             deliver_at=deliver_at,
+            hops=hops,
         )
         return self.send(publish(event))
 

@@ -34,7 +34,13 @@ class Dialler:
     """Opens connections to vetted addresses."""
 
     def __init__(
-        self, net: Net, clock: Clock, *, vet: Callable[[str], bool], timeout: float, context: ssl.SSLContext
+        self,
+        net: Net,
+        clock: Clock,
+        *,
+        vet: Callable[[str, int], bool],
+        timeout: float,
+        context: ssl.SSLContext,
     ) -> None:
         self._net = net
         self._clock = clock
@@ -66,7 +72,7 @@ class Dialler:
             if not addresses:
                 raise Unreachable(ErrorKind.DNS, "The name has no address.")
         for address in addresses:
-            if not self._vet(address):
+            if not self._vet(address, target.port):
                 raise Unreachable(
                     ErrorKind.BLOCKED_ADDRESS, f"{target.host} points to {address}, which is not allowed."
                 )

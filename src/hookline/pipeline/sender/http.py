@@ -43,7 +43,7 @@ class HttpSender:
         clock: Clock,
         *,
         gate: Callable[[], bool],
-        vet: Callable[[str], bool],
+        vet: Callable[[str, int], bool],
         connect_timeout: float = 3.0,
         context: ssl.SSLContext | None = None,
         limits: Limits | None = None,

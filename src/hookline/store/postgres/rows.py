@@ -62,7 +62,7 @@ Columns = list[Sequence[Any] | None]
 
 
 def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
-    """The arrays of ACCEPT: events, then their deliveries with the (1-based) place of their event."""
+    """The arrays of ACCEPT: events, their deliveries with the (1-based) place of their event, and the events' hops."""
     events = [publication.event for publication in batch]
     deliveries = [
         delivery_of(publication.event.id, ordinal)
@@ -81,6 +81,7 @@ def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
         deliveries,
         [endpoint for publication in batch for endpoint in publication.endpoints],
         [place for place, publication in enumerate(batch, 1) for _ in publication.endpoints],
+        _unusual([event.hops for event in events], 0),
     ]
 
 

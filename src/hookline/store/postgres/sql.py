@@ -26,21 +26,22 @@ NEWEST_MIGRATION = "SELECT name FROM schema_migrations ORDER BY number DESC LIMI
 ACCEPT = """
 WITH fresh AS MATERIALIZED (SELECT n FROM change_counter WHERE catalogue <= $1),
 p AS MATERIALIZED (
-  SELECT p.* FROM fresh, unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::float8[], $8::float8[], $9::bytea[])
-    WITH ORDINALITY AS p (id, account, type, key, payload, created_at, deliver_at, digest, n)),
+  SELECT p.* FROM fresh, unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::float8[], $8::float8[], $9::bytea[],
+      $13::smallint[])
+    WITH ORDINALITY AS p (id, account, type, key, payload, created_at, deliver_at, digest, hops, n)),
 keyed AS (
   INSERT INTO idempotency (account, key, event_id, digest)
   SELECT account, key, id, digest FROM p WHERE key IS NOT NULL ORDER BY account, key
   ON CONFLICT (account, key) DO NOTHING RETURNING event_id),
 stored AS (
-  INSERT INTO events (id, account, type, idempotency_key, payload, created_at, deliver_at)
-  SELECT id, account, type, key, payload, to_timestamp(coalesce(created_at, $13)), to_timestamp(deliver_at) FROM p
+  INSERT INTO events (id, account, type, idempotency_key, payload, created_at, deliver_at, hops)
+  SELECT id, account, type, key, payload, to_timestamp(coalesce(created_at, $14)), to_timestamp(deliver_at), hops FROM p
   WHERE key IS NULL OR id IN (SELECT event_id FROM keyed)
   ON CONFLICT (id) DO NOTHING RETURNING id),
 queued AS (
   INSERT INTO deliveries (id, endpoint_id, due_at, queue)
-  SELECT d.id, d.endpoint_id, to_timestamp(greatest(p.deliver_at, $13)),
-    CASE WHEN p.deliver_at > $13 THEN 'timed' ELSE 'ready' END
+  SELECT d.id, d.endpoint_id, to_timestamp(greatest(p.deliver_at, $14)),
+    CASE WHEN p.deliver_at > $14 THEN 'timed' ELSE 'ready' END
   FROM unnest($10::uuid[], $11::uuid[], $12::int[]) WITH ORDINALITY AS d (id, endpoint_id, publication, n)
   JOIN p ON p.n = d.publication
   WHERE p.id IN (SELECT id FROM stored)
@@ -103,7 +104,7 @@ RETURNING {_TAKEN}
 LOAD = """
 SELECT d.id, d.endpoint_id, d.queue, d.seq, date_part('epoch', d.due_at) AS due_at, d.attempts, d.replays, d.marks,
   e.type, e.idempotency_key, date_part('epoch', e.created_at) AS created_at,
-  CASE WHEN length(e.payload) <= $8 THEN e.payload END AS payload
+  CASE WHEN length(e.payload) <= $8 THEN e.payload END AS payload, coalesce(e.hops, 0) AS hops
 FROM unnest($1::uuid[], $2::int[], $3::int[], $4::bigint[], $5::float8[])
   WITH ORDINALITY AS o (endpoint_id, ready, timed, floor, due_floor, n)
 CROSS JOIN LATERAL (
@@ -514,7 +515,7 @@ ORDER BY e.id DESC LIMIT $4
 
 READ_EVENT = """
 SELECT id, account, type, payload, idempotency_key, date_part('epoch', deliver_at) AS deliver_at,
-  date_part('epoch', created_at) AS created_at
+  coalesce(hops, 0) AS hops, date_part('epoch', created_at) AS created_at
 FROM events WHERE id = $1
 """
 

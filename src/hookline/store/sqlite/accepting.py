@@ -28,6 +28,8 @@ def accept(
         there = _there(connection, new, last=last_event)
         first_seq = min(first_seq, *(_first_seq(connection, event) or first_seq for event in there))
         new = [publication for publication in new if publication.event.id not in there]
+    if hops := [{"id": each.event.id, "hops": each.event.hops} for each in new if each.event.hops]:
+        connection.executemany(sql.ACCEPT_HOPS, hops)
     write_rows(connection, sql.ACCEPT_DELIVERIES, _delivery_rows(new, now=now))
     if keys := _key_rows(new):
         write_rows(connection, sql.ACCEPT_KEYS, keys)

@@ -90,7 +90,7 @@ def event_row(event: Event) -> Row:
 
 
 def read_event(row: Row) -> Event:
-    id, account, type, payload, idempotency_key, deliver_at, created_at = row
+    id, account, type, payload, idempotency_key, deliver_at, hops, created_at = row
     return Event(
         id=id,
         account=account,
@@ -98,6 +98,7 @@ def read_event(row: Row) -> Event:
         payload=payload,
         idempotency_key=idempotency_key,
         deliver_at=deliver_at,
+        hops=hops,
         created_at=created_at,
     )
 

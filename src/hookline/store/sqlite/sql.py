@@ -45,6 +45,8 @@ WITH u (id, account, type, payload, idempotency_key, deliver_at, created_at) AS 
 INSERT OR IGNORE INTO events (id, account, type, payload, idempotency_key, deliver_at, created_at)
 SELECT id, account, type, payload, nullif(idempotency_key, char(0)), nullif(deliver_at, -9e999), created_at FROM u
 """
+# Beside the insert, which nearly every event is done with: few come from another hookline.
+ACCEPT_HOPS = "UPDATE events SET hops = :hops WHERE id = :id"
 ACCEPT_WAS = (
     f"WITH RECURSIVE {PIECES} SELECT id FROM events WHERE id IN (SELECT id FROM asked) AND rowid <= :last"
 )
@@ -124,7 +126,8 @@ timed (endpoint_id, seq, due_at, id, now, more) AS (
     ORDER BY n.due_at, n.id LIMIT 1)
   WHERE t.more > 0)
 SELECT d.id, d.endpoint_id, d.queue, d.seq, d.due_at, d.attempts, d.replays, d.marks,
-       e.type, e.idempotency_key, e.created_at, CASE WHEN length(e.payload) <= 16384 THEN e.payload END
+       e.type, e.idempotency_key, e.created_at, CASE WHEN length(e.payload) <= 16384 THEN e.payload END,
+       coalesce(e.hops, 0)
 FROM (SELECT seq FROM ready UNION ALL SELECT seq FROM timed) found
 CROSS JOIN deliveries d ON d.seq = found.seq
 CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.id ORDER BY x.id DESC LIMIT 1)
@@ -421,7 +424,7 @@ WHERE account = :account AND id < :before AND (:enabled IS NULL OR enabled = :en
 ORDER BY id DESC LIMIT :limit
 """
 READ_EVENT = """
-SELECT id, account, type, payload, idempotency_key, deliver_at, created_at FROM events WHERE id = :id
+SELECT id, account, type, payload, idempotency_key, deliver_at, coalesce(hops, 0), created_at FROM events WHERE id = :id
 """
 
 # The last attempt that counted tells the detail and the duration; the narrow row keeps only what lists filter by.

@@ -1,0 +1,27 @@
+"""Is this where we listen ourselves?"""
+
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+Place = tuple[str, int]  # an address and a port; 0.0.0.0 and :: are every address of this machine
+
+
+def is_own(address: str, port: int, *, listening: Sequence[Place], is_here: Callable[[str], bool]) -> bool:
+    """Does a connection to this address and port come back to us? `is_here`: does the address belong to this machine?"""
+    found = _read(address)
+    if found is None:
+        return False
+    for host, own_port in listening:
+        own = _read(host)
+        if own is None or port != own_port:
+            continue
+        if own == found or (own.is_unspecified and is_here(address)):
+            return True
+    return False
+
+
+def _read(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(address)
+    except ValueError:
+        return None
