@@ -5,9 +5,11 @@ everybody on this machine who comes without one; there the Host header must be a
 reach the server through a name that its owner points at 127.0.0.1.
 """
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from hookline.api.guesses import Guesses
 from hookline.api.problem import Refused
 from hookline.config import Settings
 from hookline.errors import StoreUnavailable
@@ -25,10 +27,11 @@ Headers = Iterable[tuple[bytes, bytes]]
 class Admission:
     """Knows callers by the headers of their requests."""
 
-    def __init__(self, settings: Settings, keyring: Keyring) -> None:
+    def __init__(self, settings: Settings, keyring: Keyring, *, now: Callable[[], float]) -> None:
         self._dev = settings.dev
         self._own = None if settings.api_key is None else digest_of(settings.api_key.encode())
         self._keyring = keyring
+        self._guesses = Guesses(now)
         # By the header's bytes, so that a key is hashed once and not with every request. Looking one up compares
         # bytes only where their (keyed) hashes agree, so the time it takes tells nothing about what is in here.
         self._recent: dict[bytes | None, Caller] = {}
@@ -48,19 +51,24 @@ class Admission:
                 given = value
         return self._recent.get(given)
 
-    async def identify(self, headers: Headers) -> Caller:
-        """The caller, found out by its key; raises when it has none that is good, or nobody can tell."""
+    async def identify(self, headers: Headers, address: str) -> Caller:
+        """The caller at this address, found out by its key; raises when it has none that is good, or nobody can tell."""
         [given] = [value for name, value in headers if name == b"authorization"] or [b""]
         if given[:7].lower() != b"bearer ":
             raise unauthenticated()
-        digest = digest_of(given[7:].strip())
+        key = given[7:].strip()
+        digest = digest_of(key)
         caller = self._find(digest)
         if caller is None:
-            # Another process may just have made it.
-            await self._keyring.refresh()
-            caller = self._find(digest)
+            # While nobody can tell which keys are good, none of them is a guess.
+            if self._keyring.is_trusted() and (wait := self._guesses.count(address, key)):
+                raise _too_many(wait)
+            if not self._keyring.is_revoked(digest):
+                # Another process may just have made it.
+                await self._keyring.refresh()
+                caller = self._find(digest)
         if caller is None:
-            if not self._keyring.is_trusted():
+            if not self._keyring.is_trusted() and not self._keyring.is_revoked(digest):
                 raise StoreUnavailable("Nobody can tell whether the key is good.")
             raise unauthenticated()
         if len(self._recent) >= RECENT:
@@ -70,7 +78,7 @@ class Admission:
 
     def _find(self, digest: bytes) -> Caller | None:
         if self._keyring.is_revoked(digest):
-            raise unauthenticated()
+            return None
         if self._keyring.is_trusted():
             # First: a stored key is good for what it was made for, also where the settings name it.
             found = self._keyring.find(digest)
@@ -94,6 +102,14 @@ def _check_host(headers: Headers) -> None:
     for name, value in headers:
         if name == b"host" and not _LOCAL.fullmatch(value):
             raise Refused("forbidden", "In development mode only requests to localhost are answered.")
+
+
+def _too_many(wait: float) -> Refused:
+    return Refused(
+        "rate_limited",
+        "Too many keys that are not good came from this address, or began like this one. Try again later.",
+        headers=((b"retry-after", b"%d" % math.ceil(wait)),),
+    )
 
 
 def unauthenticated() -> Refused:

@@ -36,7 +36,7 @@ class Api:
     """The ASGI application of one `Hookline`, which must be running."""
 
     def __init__(self, hookline: Hookline) -> None:
-        self._admission = Admission(hookline.settings, hookline.keyring)
+        self._admission = Admission(hookline.settings, hookline.keyring, now=hookline.clock.monotonic)
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
         self.heads: dict[bytes, Head] = {}  # of publishes that took the shortcut, by their bytes
@@ -52,7 +52,7 @@ class Api:
             path = scope["path"]
             caller = NOBODY if path in self._open else self._admission.check(scope["headers"])
             if caller is None:
-                caller = await self._admission.identify(scope["headers"])
+                caller = await self._admission.identify(scope["headers"], (scope["client"] or ("",))[0])
             if b"%" in scope["raw_path"]:
                 # No path of ours needs an escape, so none can stand for another one.
                 raise _nothing_here()

@@ -16,7 +16,7 @@ from hookline.ids import PREFIXES
 from hookline.version import VERSION
 
 ANY_CALL = ("bad_request", "unknown_parameter", "internal", "unavailable", "overloaded", "storage_full")
-WITH_KEY = ("unauthenticated", "forbidden")
+WITH_KEY = ("unauthenticated", "forbidden", "rate_limited")
 WITH_BODY = (
     "invalid_json",
     "duplicate_key",

@@ -39,6 +39,7 @@ STATUSES = {
     "wrong_state": 409,
     "too_large": 413,
     "unsupported_media_type": 415,
+    "rate_limited": 429,
     "internal": 500,
     "unavailable": 503,
     "overloaded": 503,
@@ -54,6 +55,7 @@ TITLES = {
     413: "Too large",
     415: "Unsupported media type",
     422: "The request will not do",
+    429: "Too many requests",
     500: "Internal error",
     503: "Try again later",
 }
