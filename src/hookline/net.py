@@ -5,8 +5,10 @@ nowhere else, so that a test or a simulation can be the network.
 """
 
 import asyncio
+import contextlib
 import socket
 import ssl
+import threading
 from collections.abc import Callable
 from typing import Protocol
 
@@ -46,9 +48,22 @@ class SystemNet:
     """The operating system's resolver and sockets, on the running loop."""
 
     async def resolve(self, host: str, port: int) -> list[str]:
+        # A thread of its own, and none of the loop's few: one that hangs holds up nobody, not even the process's end.
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+        found: asyncio.Future[list[str]] = loop.create_future()
+
+        def look() -> None:
+            outcome: list[str] | Exception
+            try:
+                infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                outcome = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
+            except Exception as error:
+                outcome = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_give, found, outcome)
+
+        threading.Thread(target=look, name="hookline-lookup", daemon=True).start()
+        return await found
 
     async def connect(
         self, protocol: Callable[[], asyncio.Protocol], address: str, port: int
@@ -65,3 +80,12 @@ class SystemNet:
         if wrapped is None:
             raise ConnectionResetError("the connection was closed before TLS began")
         return wrapped
+
+
+def _give(found: "asyncio.Future[list[str]]", outcome: list[str] | Exception) -> None:
+    if found.done():
+        return  # whoever asked went away
+    if isinstance(outcome, Exception):
+        found.set_exception(outcome)
+    else:
+        found.set_result(outcome)

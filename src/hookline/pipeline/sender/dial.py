@@ -1,6 +1,6 @@
 """How is a new connection opened, and to which address?
 
-A name is looked up once. Every address found is vetted, one bad one rejects them all (a name that points
+A name is looked up once for a connection, or a few seconds before for another one. Every address found is vetted, one bad one rejects them all (a name that points
 inside as well as outside is an attack, or about to be one), and what is dialled is the vetted address itself.
 """
 
@@ -17,6 +17,7 @@ from hookline.net import Net
 from hookline.pipeline.sender.connection import Connection
 from hookline.pipeline.sender.contract import Target
 from hookline.pipeline.sender.exchange import OVERDUE, Phase, Progress
+from hookline.pipeline.sender.names import Names
 
 MAX_ADDRESSES = 8  # dialled; a name with a thousand addresses must not turn us into a port scanner
 
@@ -40,9 +41,11 @@ class Dialler:
         *,
         vet: Callable[[str, int], bool],
         timeout: float,
+        lookup_timeout: float,
         context: ssl.SSLContext,
     ) -> None:
         self._net = net
+        self._names = Names(net, clock, budget=lookup_timeout)
         self._clock = clock
         self._vet = vet
         self._timeout = timeout
@@ -59,18 +62,19 @@ class Dialler:
             raise _explain(error, progress.phase) from error
         return connection
 
+    async def close(self) -> None:
+        """Wait for no name any more."""
+        await self._names.close()
+
     async def _resolve(self, target: Target, progress: Progress) -> list[str]:
         if _is_literal(target.host):
             addresses = [target.host]
         else:
             began = self._clock.monotonic()
             failpoint("resolve.before")
-            async with asyncio.timeout(self._timeout):
-                addresses = await self._net.resolve(target.host, target.port)
+            addresses = await self._names.find(target.host, target.port)
             failpoint("resolve.after")
             progress.dns = self._clock.monotonic() - began
-            if not addresses:
-                raise Unreachable(ErrorKind.DNS, "The name has no address.")
         for address in addresses:
             if not self._vet(address, target.port):
                 raise Unreachable(

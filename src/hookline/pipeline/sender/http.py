@@ -24,6 +24,7 @@ from hookline.pipeline.sender.exchange import OVERDUE, Exchange, Progress
 from hookline.pipeline.sender.pool import Pool, PoolLimits
 from hookline.pipeline.sender.response import Limits
 from hookline.pipeline.sender.target import head_of
+from hookline.rules.lookups import BUDGET_S
 
 SWEEP_EVERY = 0.05  # seconds; a slot must be free 0.2 s after its deadline
 TIDY_EVERY = 1.0  # seconds; looking through every destination is not for each sweep
@@ -45,6 +46,7 @@ class HttpSender:
         gate: Callable[[], bool],
         vet: Callable[[str, int], bool],
         connect_timeout: float = 3.0,
+        lookup_timeout: float = BUDGET_S,
         context: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         pool: PoolLimits | None = None,
@@ -54,7 +56,12 @@ class HttpSender:
         self._limits = limits or Limits()
         self._pool = Pool(pool or PoolLimits())
         self._dialler = Dialler(
-            net, clock, vet=vet, timeout=connect_timeout, context=context or default_context()
+            net,
+            clock,
+            vet=vet,
+            timeout=connect_timeout,
+            lookup_timeout=lookup_timeout,
+            context=context or default_context(),
         )
         self._routes: dict[Target, tuple[Key, bytes]] = {}
         self._under_way: set[Exchange] = set()
@@ -100,6 +107,7 @@ class HttpSender:
         for exchange in list(self._under_way):
             self._stop(exchange, self._failure(exchange, ErrorKind.INTERNAL, _CLOSED))
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._dialler.close()
         for connection in list(self._open):
             connection.abort()
         if self._open:
