@@ -33,6 +33,7 @@ from hookline.names import check_account, check_idempotency_key, check_type
 from hookline.net import Net, SystemNet, is_here
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
+from hookline.pipeline.hosts import Hosts
 from hookline.pipeline.intake import Done, Draft, Intake, Published, Result
 from hookline.pipeline.jobs import Jobs
 from hookline.pipeline.pruning import Pruning
@@ -74,10 +75,15 @@ class Hookline:
         self.ids = Ids(self.clock, rng)
         self.store = store_for(settings.database, self.clock)
         self.sealer = Sealer(settings.secret_key)
-        self._catalogue = Catalogue(
-            self.store, default=PRESETS[settings.retry], sealer=self.sealer, contact=settings.contact
-        )
         self.bounds = Bounds(settings, is_here=is_here)
+        hosts = Hosts(settings.max_in_flight_per_host, is_allowed=self.bounds.is_allowed)
+        self._catalogue = Catalogue(
+            self.store,
+            default=PRESETS[settings.retry],
+            sealer=self.sealer,
+            contact=settings.contact,
+            hosts=hosts,
+        )
         self._heart = Heart(
             self.store,
             self._catalogue,
@@ -88,7 +94,11 @@ class Hookline:
             lease=settings.takeover_s,
         )
         self._sender = HttpSender(
-            net or SystemNet(), self.clock, gate=self._heart.is_fresh, vet=self.bounds.may_dial
+            net or SystemNet(),
+            self.clock,
+            gate=self._heart.is_fresh,
+            vet=self.bounds.may_dial,
+            reached=hosts.reached,
         )
         self.worker = Worker(
             self.store,

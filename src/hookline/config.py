@@ -51,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     notify: bool = True  # workers on PostgreSQL tell each other what the next poll would find
     drain_s: float = 30.0
     max_in_flight: int = 1_000  # requests under way at once, per worker
+    max_in_flight_per_host: int = 100  # likewise to one host, but for those in allowed networks
     payload_limit_bytes: int = 1_048_576
     batch_limit_bytes: int = 16_777_216
     deliveries_per_event: int = 10_000
@@ -252,6 +253,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "notify": _flag,
     "drain_s": _seconds(0, 3_600),
     "max_in_flight": _whole(1, 100_000),
+    "max_in_flight_per_host": _whole(1, 100_000),
     "payload_limit_bytes": _whole(1, 64 << 20),
     "batch_limit_bytes": _whole(1, 256 << 20),
     "deliveries_per_event": _whole(1, 1 << 20),

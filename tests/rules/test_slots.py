@@ -1,7 +1,15 @@
 import pytest
 
 from hookline.model import Outcome
-from hookline.rules.slots import Health, health_after, is_retrys_turn, share_of_unproven, shares, window_after
+from hookline.rules.slots import (
+    Health,
+    health_after,
+    is_retrys_turn,
+    kept_in_line,
+    share_of_unproven,
+    shares,
+    window_after,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +66,10 @@ def test_a_lane_whose_last_answers_took_long_is_slow_although_it_accepts(duratio
 def test_a_quarter_of_the_slots_is_kept_for_the_proven():
     assert share_of_unproven(1_000) == 750
     assert share_of_unproven(1) == 1
+
+
+@pytest.mark.parametrize(
+    ("cap", "lanes", "expected"), [(100, 0, 200), (100, 1, 200), (100, 3, 66), (100, 500, 1), (1, 1, 2)]
+)
+def test_lanes_that_wait_for_one_host_share_what_may_be_in_memory_for_it(cap, lanes, expected):
+    assert kept_in_line(cap, lanes) == expected

@@ -12,6 +12,7 @@ from hookline import ids
 from hookline.errors import SealBroken
 from hookline.model import Endpoint, EndpointId
 from hookline.pipeline.content import Content
+from hookline.pipeline.hosts import Hosts
 from hookline.pipeline.outlet import Outlet
 from hookline.rules.fanout import NOBODY, Subscriptions
 from hookline.rules.retry import DEFAULT_POLICY, Policy
@@ -32,11 +33,13 @@ class Catalogue:
         default: Policy = DEFAULT_POLICY,
         sealer: Sealer | None = None,
         contact: str | None = None,
+        hosts: Hosts | None = None,
     ) -> None:
         self._store = store
         self._default = default  # the retry policy of endpoints that name none
         self._sealer = sealer or Sealer()
         self._contact = contact
+        self._hosts = hosts
         self.content = Content()
         self._outlets: dict[EndpointId, Outlet] = {}
         self._members: dict[str, set[EndpointId]] = {}
@@ -135,7 +138,7 @@ class Catalogue:
             log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
             secrets = None
         self._outlets[endpoint.id] = Outlet(
-            endpoint, secrets, default=self._default, contact=self._contact, health=health
+            endpoint, secrets, default=self._default, contact=self._contact, health=health, hosts=self._hosts
         )
         self._members.setdefault(endpoint.account, set()).add(endpoint.id)
         self.content.subscribe(endpoint)

@@ -17,6 +17,7 @@ from hookline.errors import HooklineError, Invalid
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import Attempt, ErrorKind, Outcome, State
+from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.outlet import Outlet
 from hookline.pipeline.sender.contract import Answer, Sender
@@ -85,8 +86,8 @@ class Deliverer:
         rng: Random,
         *,
         canonical: Callable[[str], str],
-        on_landed: Callable[[Lane, Health, Settlement], None],
-        on_unsent: Callable[[Lane, Health, Loaded], None],
+        on_landed: Callable[[Lane, Health, Host | None, Settlement], None],
+        on_unsent: Callable[[Lane, Health, Host | None, Loaded], None],
     ) -> None:
         self._store = store
         self._sender = sender
@@ -207,7 +208,7 @@ class Deliverer:
             )
         except Exception:  # what the lane makes of it must not keep the delivery from being settled
             log.exception("lane.failed", delivery=ids.show("delivery", delivery.id))
-        self._on_landed(lane, flight.health, settlement)
+        self._on_landed(lane, flight.health, flight.outlet.host, settlement)
 
     def _asked(self, answer: Answer) -> float | None:
         if answer.status is None or answer.status < 300:
@@ -217,7 +218,7 @@ class Deliverer:
 
     def _put_back(self, flight: Flight) -> None:
         self.under_way.discard(flight.delivery.id)
-        self._on_unsent(flight.lane, flight.health, flight.delivery)
+        self._on_unsent(flight.lane, flight.health, flight.outlet.host, flight.delivery)
 
     def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery

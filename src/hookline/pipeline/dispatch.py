@@ -12,6 +12,7 @@ from itertools import count
 
 from hookline.clock import Clock
 from hookline.model import FOREVER
+from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
 from hookline.rules.slots import Health, share_of_unproven, shares
 from hookline.store.contract import Loaded
@@ -47,6 +48,7 @@ class Dispatcher:
         self._alarms: list[tuple[float, int, Lane]] = []
         self._alarm_set = asyncio.Event()
         self._order = count()
+        self._crowded: set[Host] = set()  # hosts that lanes wait for
         self._alone: Lane | None = None  # the only lane that may send, with nothing else under way
 
     @property
@@ -104,6 +106,15 @@ class Dispatcher:
         return used[health] < self._shares[health] and self.in_flight - used[Health.PROVEN] < self._unproven
 
     def _send_one(self, lane: Lane) -> None:
+        """Send the lane's next delivery, unless its host has as many under way as it may."""
+        host = lane.outlet.host if lane.outlet is not None else None
+        if host is not None:
+            if not host.admits(lane):
+                host.park(lane)
+                self._crowded.add(host)
+                return
+            host.in_flight += 1
+            lane.is_called = False
         delivery = lane.pop()
         is_probe = lane.gate.spend()
         lane.in_flight += 1
@@ -149,11 +160,34 @@ class Dispatcher:
         if self._alarms[0][2] is lane:
             self._alarm_set.set()
 
-    def finish(self, lane: Lane, health: Health) -> None:
-        """A delivery of the lane, begun in that health, is no longer under way."""
+    def finish(self, lane: Lane, health: Health, host: Host | None) -> None:
+        """A delivery of the lane, begun in that health and to that host, is no longer under way."""
         lane.in_flight -= 1
         self.in_flight -= 1
         self._used[health] -= 1
+        if host is not None:
+            host.in_flight -= 1
+            if host.line:
+                self._call(host)
+
+    def call_waiting(self) -> None:
+        """Look after the hosts that lanes wait for: one that was called may have had nothing to send when its turn came."""
+        for host in tuple(self._crowded):
+            self._call(host)
+
+    def _call(self, host: Host) -> None:
+        """Let the lanes stand in line that there is room for at their host: it is their turn before the finished one's."""
+        free = host.cap - host.in_flight
+        while free > 0 and (lane := host.call()) is not None:
+            if lane.can_send():
+                self._stand_in_line(lane)
+                free -= 1
+            else:
+                lane.is_called = False
+                if not lane.gate.is_plain:
+                    self._wake_at(lane, lane.gate.opens_at())
+        if not host.line:
+            self._crowded.discard(host)
 
     def _next(self) -> Lane | None:
         if self._alone is not None:

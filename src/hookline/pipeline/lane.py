@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from hookline.model import FOREVER, LONG_AGO, DeliveryId, Ordering, Outcome, Queue
 from hookline.pipeline.gate import Gate
+from hookline.pipeline.hosts import Host
 from hookline.pipeline.outlet import Outlet
 from hookline.rules.slots import RETRY_SHARE, SLOW, Health, health_after, is_retrys_turn, shares, window_after
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
@@ -50,6 +51,7 @@ class Lane:
         "_seen_due",
         "_seen_seq",
         "_settled_below",
+        "_shared",
         "active_at",
         "alarm_at",
         "behind",
@@ -61,6 +63,7 @@ class Lane:
         "has_few_ready",
         "health",
         "in_flight",
+        "is_called",
         "is_careful",
         "is_held",
         "is_loading",
@@ -72,6 +75,7 @@ class Lane:
         "missed",
         "next_due",
         "outlet",
+        "parked_at",
         "polled_at",
         "queued",
         "ready",
@@ -111,6 +115,8 @@ class Lane:
         self.releasing = False
         self.lost = False
         self.queued = False  # stands in the dispatcher's line
+        self.parked_at: Host | None = None  # in whose line it stands, with that host's cap reached
+        self.is_called = False  # it was first in its host's line, and a slot was free
         self.sends = 0
         self.generation = 0  # counts how often unsent rows were forgotten
         self.active_at = at
@@ -118,7 +124,7 @@ class Lane:
         self.polled_at = LONG_AGO  # or of the wish to be looked at now
         self.look_at = FOREVER  # when the loader looks at it next, by the monotonic clock
         self.next_due = FOREVER  # store time of the earliest retry this owner knows of
-        self._buffers = buffers
+        self._buffers = self._shared = buffers
         self._seen_seq = 0
         self._seen_due = LONG_AGO
         self._recent = (at, 0, LONG_AGO)
@@ -133,6 +139,8 @@ class Lane:
     def follow(self, outlet: Outlet | None) -> None:
         """The endpoint is this now; None: it was deleted, and nothing is sent."""
         self.outlet = outlet
+        if self.parked_at is not None and (outlet is None or outlet.host is not self.parked_at):
+            self.unpark()
         endpoint = None if outlet is None else outlet.endpoint
         self.is_strict = endpoint is not None and endpoint.ordering is Ordering.STRICT
         self.cap = 1 if endpoint is None or self.is_strict else endpoint.max_in_flight
@@ -176,12 +184,26 @@ class Lane:
 
     def room(self) -> int:
         """How many more deliveries may be kept in memory; there is always room for the head."""
-        room = 2 * self.cap - len(self.known)
+        outlet = self.outlet
+        host = None if outlet is None else outlet.host
+        if host is None or not host.line:
+            room = 2 * self.cap - len(self.known)
+        else:
+            room = min(2 * self.cap, host.room_in_line()) - len(self.known)
         return max(1, room) if self.is_strict and self.awaits_head else room
+
+    def wants_more(self) -> bool:
+        """Is there so much room that a load is worth it? At half, or less while others wait for the same host."""
+        host = None if self.outlet is None else self.outlet.host
+        if host is None or not host.line:
+            return self.room() >= self.cap
+        return self.room() >= max(1, min(self.cap, host.room_in_line() // 2))
 
     def can_send(self) -> bool:
         """Is there something to send now, as far as the lane itself is concerned?"""
         if not self.is_held or self.in_flight >= self.window or not (self.ready or self.timed):
+            return False
+        if self.parked_at is not None:
             return False
         gate = self.gate
         if gate.is_plain and not self.is_strict:
@@ -299,6 +321,32 @@ class Lane:
         if id in self.known:
             del self.known[id]
             self._buffers.counts[self.health] -= 1
+
+    def park(self, host: Host) -> None:
+        """It waits for its host.
+
+        What it holds beyond its share is left to be read again, and the rest is no longer counted with what other
+        lanes hold: they must not run out of buffers because of it.
+        """
+        self.parked_at = host
+        self.is_called = False
+        self._shared.counts[self.health] -= len(self.known)
+        self._buffers = Buffers(0)
+        self._buffers.counts[self.health] += len(self.known)
+        keep = host.room_in_line()
+        # A strict lane holds its head and little else; what is sent with care is waited for one by one.
+        if len(self.ready) + len(self.timed) > keep and not self.is_strict and not self.is_careful:
+            for queue in (self.timed, self.ready):
+                while queue and len(self.ready) + len(self.timed) > keep:
+                    self.forget(queue.pop().id)
+            self.generation += 1
+            self.read_again()
+
+    def unpark(self) -> None:
+        """It does not wait for its host any more."""
+        self.parked_at = None
+        self._shared.counts[self.health] += len(self.known)
+        self._buffers = self._shared
 
     def lose(self) -> None:
         """The lane is another's now, or nobody's: nothing in memory counts any more."""

@@ -129,9 +129,7 @@ class Loader:
                 self._look_at(lane, LONG_AGO)  # nudged meanwhile
         failpoint("load.after")
         self._spread(asked, rows, tombstones)
-        more = [
-            lane for lane, _, _ in asked if lane.behind and lane.room() >= lane.cap and not lane.awaits_head
-        ]
+        more = [lane for lane, _, _ in asked if lane.behind and lane.wants_more() and not lane.awaits_head]
         for lane in more:
             self.nudge(lane)
         return bool(more)
@@ -202,7 +200,7 @@ class Loader:
         if lane.awaits_head:
             return now >= lane.gate.hold_until
         # Refill at half: a lane that is behind is asked again when that many are settled.
-        return not lane.behind or lane.room() >= lane.cap or lane.next_due <= now
+        return not lane.behind or lane.wants_more() or lane.next_due <= now
 
     def _look_again(self, lane: Lane, at: float, now: float) -> None:
         """Look at the lane after a while, or when something of it comes due."""

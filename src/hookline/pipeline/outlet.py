@@ -7,6 +7,7 @@ lines joined. It is built once per version of the endpoint, so that a request co
 from hookline import ids
 from hookline.errors import SealBroken
 from hookline.model import Endpoint, Signing
+from hookline.pipeline.hosts import Hosts
 from hookline.pipeline.sender.contract import Request
 from hookline.pipeline.sender.target import parse
 from hookline.pipeline.signer import signer_of
@@ -30,6 +31,7 @@ class Outlet:
         "_sign",
         "endpoint",
         "health",
+        "host",
         "is_open",
         "policy",
         "retried",
@@ -44,6 +46,7 @@ class Outlet:
         default: Policy = DEFAULT_POLICY,
         contact: str | None = None,
         health: Health = Health.UNTRIED,
+        hosts: Hosts | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.policy = policy_of(endpoint.retry, default)
@@ -51,6 +54,7 @@ class Outlet:
         # Without its secrets (sealed with another key) nothing can be signed, and so nothing sent.
         self.is_open = endpoint.enabled and not endpoint.paused and secrets is not None
         self.target = parse(endpoint.url)
+        self.host = None if hosts is None else hosts.of(self.target.host)  # None: it has no cap
         self.health = health  # how the last attempt of this process went
         self._sign = _cannot_sign if secrets is None else signer_of(secrets, endpoint.signing)
         self._base = _BASE if contact is None else {**_BASE, "user-agent": f"{USER_AGENT} (+{contact})"}

@@ -21,6 +21,7 @@ from hookline.pipeline.dispatch import Dispatcher
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.hints import Hints
 from hookline.pipeline.holdings import Holdings
+from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.load import Loader
 from hookline.pipeline.pace import Pace
@@ -274,7 +275,7 @@ class Worker:
     def _miss(self, lane: Lane) -> None:
         """The store holds a due delivery of the lane that is not in memory."""
         lane.behind = lane.missed = True
-        if lane.room() >= lane.cap:
+        if lane.wants_more():
             self._loader.nudge(lane)
 
     def _may_send(self) -> bool:
@@ -345,8 +346,8 @@ class Worker:
 
         self._errands[lane] = asyncio.get_running_loop().create_task(run())
 
-    def _landed(self, lane: Lane, health: Health, settlement: Settlement) -> None:
-        self.dispatcher.finish(lane, health)
+    def _landed(self, lane: Lane, health: Health, host: Host | None, settlement: Settlement) -> None:
+        self.dispatcher.finish(lane, health, host)
         lane.active_at = self._clock.monotonic()
         if settlement.attempt.outcome is Outcome.GONE:
             lane.stop()
@@ -367,8 +368,8 @@ class Worker:
         if self.dispatcher.waiting:
             self.dispatcher.pump()
 
-    def _not_sent(self, lane: Lane, health: Health, delivery: Loaded) -> None:
-        self.dispatcher.finish(lane, health)
+    def _not_sent(self, lane: Lane, health: Health, host: Host | None, delivery: Loaded) -> None:
+        self.dispatcher.finish(lane, health, host)
         self._progress.set()
         if delivery.id in lane.known and not lane.lost:
             lane.push_back(delivery)
@@ -381,7 +382,7 @@ class Worker:
         self._careful.settled(id)
         if settlement.state is State.PENDING and verdict is not Verdict.LATE:
             self._loader.expect(lane, settlement.due_at)
-        if lane.behind and lane.room() >= lane.cap:
+        if lane.behind and lane.wants_more():
             self._loader.nudge(lane)
         if lane.is_strict:
             self.dispatcher.offer(lane)
@@ -425,6 +426,7 @@ class Worker:
         unsent, self._unsent = self._unsent, set()
         for lane in unsent:
             self.dispatcher.offer(lane)
+        self.dispatcher.call_waiting()
         self.dispatcher.pump()
 
     def _buried(self) -> None:

@@ -55,6 +55,11 @@ def window_after(window: int, outcome: Outcome, *, cap: int) -> int:
     return 1 if is_failure(outcome) else min(cap, window * 2)
 
 
+def kept_in_line(cap: float, lanes: int) -> int:
+    """How many deliveries each lane keeps in memory while so many wait for the same host: twice the cap, shared out."""
+    return max(1, int(min(2 * cap, 1e6) // max(1, lanes)))
+
+
 def is_retrys_turn(sends: int) -> bool:
     """Is the next send, after this many, a retry's if one waits?"""
     return sends % RETRY_SHARE == RETRY_SHARE - 1

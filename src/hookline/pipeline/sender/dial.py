@@ -43,6 +43,7 @@ class Dialler:
         timeout: float,
         lookup_timeout: float,
         context: ssl.SSLContext,
+        reached: Callable[[str, str], None],
     ) -> None:
         self._net = net
         self._names = Names(net, clock, budget=lookup_timeout)
@@ -50,6 +51,7 @@ class Dialler:
         self._vet = vet
         self._timeout = timeout
         self._context = context
+        self._reached = reached
 
     async def open(self, target: Target, make: Callable[[], Connection], progress: Progress) -> Connection:
         """An open connection; what is waited for, and how long each phase took, is noted in `progress`."""
@@ -98,6 +100,7 @@ class Dialler:
                 failpoint("connect.after")
                 progress.connect = self._clock.monotonic() - began
                 _check_peer(transport, address)
+                self._reached(target.host, address)
             except BaseException as error:
                 connection.discard()
                 if left > 1 and isinstance(error, OSError):

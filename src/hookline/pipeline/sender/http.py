@@ -50,6 +50,7 @@ class HttpSender:
         context: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         pool: PoolLimits | None = None,
+        reached: Callable[[str, str], None] = lambda host, address: None,
     ) -> None:
         self._clock = clock
         self._gate = gate
@@ -62,6 +63,7 @@ class HttpSender:
             timeout=connect_timeout,
             lookup_timeout=lookup_timeout,
             context=context or default_context(),
+            reached=reached,
         )
         self._routes: dict[Target, tuple[Key, bytes]] = {}
         self._under_way: set[Exchange] = set()
