@@ -63,12 +63,11 @@ class Admission:
             # While nobody can tell which keys are good, none of them is a guess.
             if self._keyring.is_trusted() and (wait := self._guesses.count(address, key)):
                 raise _too_many(wait)
-            if not self._keyring.is_revoked(digest):
-                # Another process may just have made it.
-                await self._keyring.refresh()
-                caller = self._find(digest)
+            # Another process may just have made it.
+            await self._keyring.refresh()
+            caller = self._find(digest)
         if caller is None:
-            if not self._keyring.is_trusted() and not self._keyring.is_revoked(digest):
+            if not self._keyring.is_trusted():
                 raise StoreUnavailable("Nobody can tell whether the key is good.")
             raise unauthenticated()
         if len(self._recent) >= RECENT:
@@ -78,7 +77,7 @@ class Admission:
 
     def _find(self, digest: bytes) -> Caller | None:
         if self._keyring.is_revoked(digest):
-            return None
+            raise unauthenticated()
         if self._keyring.is_trusted():
             # First: a stored key is good for what it was made for, also where the settings name it.
             found = self._keyring.find(digest)

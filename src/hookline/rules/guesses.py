@@ -9,8 +9,8 @@ from ipaddress import ip_address, ip_network
 from hookline.model import RateLimit
 from hookline.rules.limits import Bucket, full, next_at, take
 
-BY_ADDRESS = RateLimit(per_second=1.0, burst=100)
-BY_PREFIX = RateLimit(per_second=1.0, burst=100)
+BY_ADDRESS = RateLimit(per_second=3.0, burst=300)
+BY_PREFIX = RateLimit(per_second=3.0, burst=300)
 PREFIX_BYTES = 8  # of a key, as much as is shown of one
 
 _IPV6_BITS = 64  # one customer's network: whoever has it can choose the rest of the address
