@@ -203,6 +203,7 @@ class Worker:
             or lane.is_strict  # the next one may go only after this one is settled: let the load keep the order
             or lane.is_suspect
             or not lane.is_held
+            or lane.parked_at is not None  # others of its host go first, and memory is theirs
             or 2 * lane.cap <= len(lane.known)
             or self.holdings.buffers.room(lane.health) <= 0
         ):
