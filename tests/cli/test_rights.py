@@ -79,14 +79,19 @@ def test_rights_that_are_taken_away_and_given_back_lose_nothing(tmp_path, migrat
     migrated.grant_all()
 
     def publish(server: ServerProcess, n: int) -> httpx.Response:
-        return httpx.post(f"{server.url}/v1/events", json={"type": "a", "payload": n}, trust_env=False)
+        return httpx.post(
+            f"{server.url}/v1/events", json={"type": "a", "payload": n}, trust_env=False, timeout=30
+        )
 
     def is_ready(server: ServerProcess) -> bool:
-        return httpx.get(f"{server.url}/readyz", trust_env=False).status_code == 200
+        return httpx.get(f"{server.url}/readyz", trust_env=False, timeout=30).status_code == 200
 
     with receiving() as receiver, ServerProcess("--dev", "--database", migrated.url, cwd=tmp_path) as server:
         endpoint = {"url": f"{receiver.url}/200/x", "events": ["*"]}
-        assert httpx.post(f"{server.url}/v1/endpoints", json=endpoint, trust_env=False).status_code == 201
+        assert (
+            httpx.post(f"{server.url}/v1/endpoints", json=endpoint, trust_env=False, timeout=30).status_code
+            == 201
+        )
         assert publish(server, 1).status_code == 202
         eventually(lambda: receiver.requests or None)
         migrated.decide(f"REVOKE ALL {ALL_TABLES} FROM {GUARDED}")

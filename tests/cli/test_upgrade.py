@@ -86,7 +86,10 @@ class Load:
 def add_endpoints(server: ServerProcess, url: str) -> None:
     for n in range(4):
         endpoint = {"url": f"{url}/200/{n}", "events": [f"t{n}"]}
-        assert httpx.post(f"{server.url}/v1/endpoints", json=endpoint, trust_env=False).status_code == 201
+        assert (
+            httpx.post(f"{server.url}/v1/endpoints", json=endpoint, trust_env=False, timeout=30).status_code
+            == 201
+        )
 
 
 @contextlib.contextmanager
@@ -148,7 +151,7 @@ def test_both_versions_deliver_while_one_takes_over_from_the_other(tmp_path, pos
             seen = len(receiver.requests)
             for n in range(4, 8):
                 endpoint = {"url": f"{receiver.url}/200/{n}", "events": [f"t{n - 4}"]}
-                answer = httpx.post(f"{new.url}/v1/endpoints", json=endpoint, trust_env=False)
+                answer = httpx.post(f"{new.url}/v1/endpoints", json=endpoint, trust_env=False, timeout=30)
                 assert answer.status_code == 201
             load.go_to(old, new)
 
@@ -230,7 +233,7 @@ def test_processes_that_a_migration_no_longer_serves_stop_with_one_line(tmp_path
         assert (again.returncode, again.stderr) == (1, outgrown_by(later.names[-1]) + "\n")
         with ServerProcess(*flags, cwd=tmp_path, env=later.env()) as new:
             event = httpx.post(
-                f"{new.url}/v1/events", json={"type": "t1", "payload": 1}, trust_env=False
+                f"{new.url}/v1/events", json={"type": "t1", "payload": 1}, trust_env=False, timeout=30
             ).json()
             eventually(lambda: [each.event_id for each in receiver.requests] == [event["id"]] or None)
             assert new.stop() == 0
