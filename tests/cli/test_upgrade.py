@@ -248,18 +248,19 @@ def test_a_version_that_the_database_is_behind_of_waits_for_migrate(tmp_path, po
     assert (refused.returncode, refused.stderr) == (1, said)
 
 
-def test_a_migration_that_is_killed_at_any_step_can_be_run_again(tmp_path, postgres_url):
+def test_a_migration_that_is_killed_at_any_step_can_be_run_again(tmp_path, postgres_server):
     later = NextRelease(tmp_path / "next")
-    flags = ("--database", postgres_url)
-    kills = 0
-    while True:
-        planted = {"HOOKLINE_FAILPOINTS": f"migrate.step=kill@{kills + 1}"}
-        result = run("migrate", *flags, cwd=tmp_path, env=later.env(planted))
-        if result.returncode == 0:
-            break
-        assert result.returncode == -9, result.stderr
-        kills += 1
-    assert kills == 6  # before and inside each migration, and after each statement that stands by itself
-    assert run("migrate", *flags, cwd=tmp_path, env=later.env()).stderr == "The schema is up to date.\n"
-    with ServerProcess("--dev", *flags, cwd=tmp_path, env=later.env()) as new:
-        assert new.stop() == 0
+    for step in range(1, 8):
+        planted = {"HOOKLINE_FAILPOINTS": f"migrate.step=kill@{step}"}
+        with postgres_server.fresh_database() as url:
+            killed = run("migrate", "--database", url, cwd=tmp_path, env=later.env(planted))
+            if killed.returncode == 0:
+                break
+            assert killed.returncode == -9, killed.stderr
+            again = run("migrate", "--database", url, cwd=tmp_path, env=later.env())
+            assert again.returncode == 0, again.stderr
+            assert (
+                run("migrate", "--database", url, cwd=tmp_path, env=later.env()).stderr
+                == "The schema is up to date.\n"
+            )
+    assert step == 7  # six: before and inside each migration, after each statement that stands by itself
