@@ -64,6 +64,7 @@ class Hookline:
         clock: Clock | None = None,
         rng: Random | None = None,
         net: Net | None = None,
+        store: Store | None = None,
     ) -> None:
         keep_plain()
         settings = settings or Settings()
@@ -73,7 +74,7 @@ class Hookline:
         self.clock = clock or SystemClock()
         rng = rng or Random()
         self.ids = Ids(self.clock, rng)
-        self.store = store_for(settings.database, self.clock)
+        self.store = store or store_for(settings.database, self.clock)
         self.sealer = Sealer(settings.secret_key)
         self.bounds = Bounds(settings, is_here=is_here)
         hosts = Hosts(settings.max_in_flight_per_host, is_allowed=self.bounds.is_allowed)

@@ -1,5 +1,7 @@
 """Strict order, rate limits, pauses."""
 
+import asyncio
+
 import pytest
 
 from hookline.ids import event_of, show
@@ -89,6 +91,59 @@ async def test_a_lane_whose_order_is_given_up_no_longer_waits_for_its_head(world
     await world.pass_until(hooks.update_endpoint(endpoint.id, ordering="parallel"))
     await world.until(lambda: len(receiver.requests) == 3)
     assert world.clock.now() < given_up_at + 60
+
+
+async def a_head_waiting_behind_replays(world: World, receiver: Receiver, hooks) -> None:
+    """A strict lane: five were delivered, the sixth failed and waits, the five are replayed and due before it."""
+    await hooks.create_endpoint(
+        url=receiver.url(),
+        events=["*"],
+        ordering="strict",
+        circuit=None,
+        retry={"schedule": [0, 20, 1], "jitter": "none"},
+    )
+    receiver.answers["/"] = [*[Answer(200)] * 5, Answer(500), Answer(200)]
+    published = await publish(hooks, 6)
+    event = show("event", published[5].id)
+
+    async def has_failed() -> bool:
+        return (await world.delivery(hooks, event)).attempts == 1
+
+    await world.until(has_failed)
+    for replayed in published[:5]:
+        await world.pass_until(hooks.desk.replay_event(replayed.id))
+
+
+async def test_replays_that_are_due_before_the_head_do_not_keep_it_waiting(world: World, receiver: Receiver):
+    hooks = await world.start(max_in_flight=4)
+    await a_head_waiting_behind_replays(world, receiver, hooks)
+    await world.until(lambda: settled(hooks))
+    assert receiver.bodies() == [b"%d" % n for n in (0, 1, 2, 3, 4, 5, 5, 0, 1, 2, 3, 4)]
+
+
+async def test_the_next_owner_finds_the_head_behind_replays_as_well(world: World, receiver: Receiver):
+    hooks = await world.start(max_in_flight=4)
+    await a_head_waiting_behind_replays(world, receiver, hooks)
+    await world.crash(hooks)
+    hooks = await world.start(max_in_flight=4)
+    await world.until(lambda: settled(hooks))
+    assert receiver.bodies() == [b"%d" % n for n in (0, 1, 2, 3, 4, 5, 5, 0, 1, 2, 3, 4)]
+
+
+async def test_a_strict_lane_goes_on_when_the_first_it_sends_with_care_fails(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], ordering="strict", retry=QUICK, circuit=None, timeout_ms=1_000
+    )
+    receiver.answers["/"] = [Answer(hold=asyncio.Event()), Answer(500), Answer(200)]
+    await publish(hooks, 4)
+    await world.until(lambda: receiver.requests)
+    await world.crash(hooks)
+    hooks = await world.start()
+    await world.until(lambda: settled(hooks))
+    assert receiver.bodies() == [b"0", b"0", b"0", b"1", b"2", b"3"]
 
 
 async def test_a_rate_limit_holds_in_every_window(world: World, receiver: Receiver):

@@ -97,7 +97,7 @@ class Deliverer:
         self._canonical = canonical  # checks a URL that a redirect points to; raises Invalid
         self._on_landed = on_landed
         self._on_unsent = on_unsent
-        self._fetches: set[asyncio.Task[None]] = set()
+        self._fetches: dict[asyncio.Task[None], None] = {}
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self.under_way: set[bytes] = set()
 
@@ -108,8 +108,8 @@ class Deliverer:
         self.under_way.add(delivery.id)
         if delivery.payload is None:
             task = asyncio.get_running_loop().create_task(self._fetch_and_send(flight))
-            self._fetches.add(task)
-            task.add_done_callback(self._fetches.discard)
+            self._fetches[task] = None
+            task.add_done_callback(self._fetches.pop)
         else:
             self._send(flight)
 
@@ -214,7 +214,7 @@ class Deliverer:
         if answer.status is None or answer.status < 300:
             return None
         value = _header(answer, b"retry-after")
-        return None if value is None else asked_wait(value, wall=self._clock.wall())
+        return None if value is None else asked_wait(value, wall=self._clock.now())
 
     def _put_back(self, flight: Flight) -> None:
         self.under_way.discard(flight.delivery.id)

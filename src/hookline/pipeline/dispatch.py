@@ -31,6 +31,7 @@ class Dispatcher:
         *,
         may_send: Callable[[], bool],
         send: Callable[[Lane, Loaded, bool], None],
+        probe: Callable[[Lane], None],
     ) -> None:
         self.slots = slots
         self.in_flight = 0
@@ -43,6 +44,7 @@ class Dispatcher:
         self._newest_first = False
         self._may_send = may_send
         self._send = send
+        self._probe = probe  # writes down that a circuit's probe is sent, then offers the lane again
         self._pumping = False
         self._clock = clock
         self._alarms: list[tuple[float, int, Lane]] = []
@@ -60,8 +62,7 @@ class Dispatcher:
         if lane.queued:
             return
         if not lane.can_send():
-            if not lane.gate.is_plain and lane.has_unsent:
-                self._wake_at(lane, lane.gate.opens_at())
+            self._look_later(lane)
         elif self.waiting or self._pumping or self._alone is not None:
             self._stand_in_line(lane)
             self.pump()
@@ -96,8 +97,17 @@ class Dispatcher:
             self._pumping = False
         if more:
             self._stand_in_line(lane)
-        elif not lane.gate.is_plain and lane.has_unsent:
-            self._wake_at(lane, lane.gate.opens_at())
+        else:
+            self._look_later(lane)
+
+    def _look_later(self, lane: Lane) -> None:
+        """What holds the lane back ends at some time, or with a probe whose time has come."""
+        if lane.gate.is_plain or not lane.has_unsent or not lane.is_held:
+            return
+        if lane.gate.wants_probe():
+            self._probe(lane)
+        else:
+            self._wake_at(lane, lane.gate.looks_again_at())
 
     def _has_share(self, health: Health) -> bool:
         used = self._used

@@ -36,11 +36,13 @@ class Gate:
         "_first_success",
         "_is_probe_granted",
         "_now",
+        "_rest_until",
         "_successes",
         "applied",
         "circuit",
         "durations",
         "head",
+        "head_due",
         "hold_until",
         "is_plain",
         "version",
@@ -53,11 +55,13 @@ class Gate:
         self.circuit = taken.circuit
         self.hold_until = taken.hold_until
         self.head = taken.head
+        self.head_due: float | None = None  # where to find the head among the timed; None: to be looked up
         self.applied = taken.applied
         self.durations: deque[float] = deque(maxlen=_SAMPLES)
         self.version = 0  # counts changes that are to be written down
         self.written = 0
         self._is_probe_granted = False
+        self._rest_until = LONG_AGO
         self._successes = 0  # not yet counted in the circuit, since `_first_success`
         self._first_success = LONG_AGO
         self._bucket: limits.Bucket | None = None
@@ -114,6 +118,12 @@ class Gate:
         if opens <= now:
             self._settle_down()
         return opens
+
+    def looks_again_at(self) -> float:
+        """When time alone may have changed whether the lane may send, or may be probed."""
+        if self.circuit.state is not CircuitState.CLOSED and not self._is_probe_granted:
+            return self.circuit.probe_at or LONG_AGO
+        return self.opens_at()
 
     def is_held_back(self) -> bool:
         """Will the lane be unable to send for a while, so that it may as well be let go?"""
@@ -223,6 +233,7 @@ class Gate:
         if head == self.head and head is None:
             return
         self.head = head
+        self.head_due = until
         self.hold_until = max(self.hold_until, until)
         self._change()
         self._settle_down()
@@ -230,12 +241,14 @@ class Gate:
     def look_again(self, head: DeliveryId | None, *, until: float = LONG_AGO) -> None:
         """The store was asked what became of the head: it is this now, due at `until`, or there is none."""
         self.head = head
-        self.hold_until = max(until, self.circuit.probe_at or LONG_AGO)
+        self.head_due = until
+        self.hold_until = max(until, self.circuit.probe_at or LONG_AGO, self._rest_until)
         self._change()
         self._settle_down()
 
     def rest(self, until: float) -> None:
         """Send nothing before this; known to this owner only."""
+        self._rest_until = max(self._rest_until, until)
         self.hold_until = max(self.hold_until, until)
         self._settle_down()
 

@@ -341,7 +341,7 @@ class Intake:
     def _in_doubt(self, entries: list[_Entry]) -> None:
         """The batch may have been committed: whoever owns its lanes must look."""
         self._drop_reservations(entries)
-        for endpoint in {endpoint for entry in entries for endpoint in entry.endpoints}:
+        for endpoint in dict.fromkeys(endpoint for entry in entries for endpoint in entry.endpoints):
             self._worker.announce(endpoint)
 
     def _answer_prior(self, entry: _Entry, priors: Mapping[EventId, Prior]) -> bool:

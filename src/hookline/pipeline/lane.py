@@ -231,12 +231,6 @@ class Lane:
             return self.timed.popleft()
         return self.ready.popleft()
 
-    def saw_all_due(self) -> None:
-        """A load brought every timed delivery that is due: a head that is not among them is no longer pending."""
-        head = self.gate.head
-        if head is not None and head not in self.known and self.gate.hold_until <= self.gate.now():
-            self.gate.set_head(None)
-
     def push_back(self, delivery: Loaded) -> None:
         """Put back what was taken and not sent."""
         (self.ready if delivery.queue is Queue.READY else self.timed).appendleft(delivery)
@@ -385,7 +379,8 @@ class Lane:
             room if self.has_few_ready or self.is_suspect or self.is_strict else max(1, room // RETRY_SHARE)
         )
         if self.awaits_head:
-            return Want(self.endpoint_id, 0, timed)
+            # From where it stands: what is due before it may not be sent before it, and would only take its room.
+            return Want(self.endpoint_id, 0, 1, due_floor=self.gate.head_due or LONG_AGO)
         if at - self._full_look_at >= _FULL_LOOK:
             self._full_look_at = at
             return Want(self.endpoint_id, room, timed)

@@ -42,12 +42,14 @@ class Loader:
         buffers: Buffers,
         poll: float,
         on_loaded: Callable[[Lane], None],
+        on_headless: Callable[[Lane], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._buffers = buffers
         self._poll = poll
         self._on_loaded = on_loaded
+        self._on_headless = on_headless  # a lane waits for a head that is not where it should be
         self._nudged = asyncio.Event()
         self._loading = False
         self._tombstones: set[DeliveryId] = set()
@@ -164,6 +166,10 @@ class Loader:
                 if room <= 0 or not lane.is_held or lane.is_careful:
                     self._look_at(lane, at + self._poll)  # whatever changes that nudges too
                     continue
+                if lane.awaits_head and lane.gate.head_due is None:
+                    self._look_at(lane, at + self._poll)
+                    self._on_headless(lane)
+                    continue
                 left -= room
                 asked.append((lane, lane.want(room, at=at), lane.generation))
         return asked
@@ -188,8 +194,8 @@ class Loader:
             lane.has_few_ready = ready < want.ready
             lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
             lane.loaded(all_of_them=not lane.behind)
-            if timed < want.timed:
-                lane.saw_all_due()
+            if lane.awaits_head and timed < want.timed:
+                self._on_headless(lane)
             if lane.has_unsent or lane.is_suspect:
                 self._on_loaded(lane)
 

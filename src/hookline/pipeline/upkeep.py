@@ -47,11 +47,11 @@ class Upkeep:
         self._clock = clock
         self._shed = shed
         self._is_draining = is_draining
-        self._gone: set[EndpointId] = set()
+        self._gone: dict[EndpointId, None] = {}
 
     def disable(self, endpoint: EndpointId) -> None:
         """A receiver said that the endpoint is gone."""
-        self._gone.add(endpoint)
+        self._gone[endpoint] = None
 
     async def run(self) -> None:
         """Do each chore in its turn, until cancelled."""

@@ -72,7 +72,7 @@ class Worker:
         self._refused_at = float("-inf")
         self._is_draining = False
         self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
-        self._unsent: set[Lane] = set()
+        self._unsent: dict[Lane, None] = {}  # in the order they came back: one seed, one run
         self._errands: dict[Lane, asyncio.Task[None]] = {}  # probes to be written down, suspects to be sent
         self._tasks: list[asyncio.Task[None]] = []
         self.holdings = Holdings(
@@ -103,7 +103,9 @@ class Worker:
             on_landed=self._landed,
             on_unsent=self._not_sent,
         )
-        self.dispatcher = Dispatcher(slots, clock, may_send=self._may_send, send=self._deliverer.send)
+        self.dispatcher = Dispatcher(
+            slots, clock, may_send=self._may_send, send=self._deliverer.send, probe=self._probe
+        )
         self.settler = Settler(
             store,
             clock,
@@ -118,6 +120,7 @@ class Worker:
             buffers=self.holdings.buffers,
             poll=poll,
             on_loaded=self._loaded,
+            on_headless=lambda lane: self._run_errand(lane, self._look_at_head(lane)),
         )
         self._upkeep = Upkeep(
             store,
@@ -286,7 +289,7 @@ class Worker:
         if lane.is_suspect and lane.is_strict and lane.outlet is not None:
             # What the dead owner sent may still be under way: the next one must not overtake it.
             lane.gate.rest(self._clock.now() + lane.outlet.endpoint.timeout)
-        elif lane.gate.head is not None:
+        if lane.gate.head is not None:
             self._run_errand(lane, self._look_at_head(lane))
         self._loader.nudge(lane)
 
@@ -303,10 +306,7 @@ class Worker:
             return
         if lane.has_unsent:
             lane.active_at = self._clock.monotonic()
-            if lane.gate.wants_probe():
-                self._run_errand(lane, self._prepare_probe(lane))
-            else:
-                self.dispatcher.offer(lane)
+            self.dispatcher.offer(lane)
 
     async def _look_at_head(self, lane: Lane) -> None:
         """An operator may have moved the delivery that a strict lane waits for, or given up the order."""
@@ -322,6 +322,11 @@ class Worker:
             lane.gate.look_again(None)
         self._loader.nudge(lane)
         self.dispatcher.offer(lane)
+
+    def _probe(self, lane: Lane) -> None:
+        """The lane's circuit asks for a probe, and there is something to send."""
+        if not lane.is_suspect:  # else it is sent with care, and the probe is seen to there
+            self._run_errand(lane, self._prepare_probe(lane))
 
     async def _prepare_probe(self, lane: Lane) -> None:
         lane.gate.begin_probe()
@@ -353,12 +358,13 @@ class Worker:
         if settlement.attempt.outcome is Outcome.GONE:
             lane.stop()
             self._upkeep.disable(lane.endpoint_id)
-        if lane.is_careful and lane.gate.wants_no_probe_yet():
-            self._dropped(lane)  # the circuit opened: the rest of its suspects wait with everything else
+        is_waiting = lane.is_strict and settlement.state is State.PENDING
+        if lane.is_careful and (is_waiting or lane.gate.wants_no_probe_yet()):
+            self._dropped(lane)  # the circuit opened, or order holds: its other suspects wait with everything else
             lane.is_careful = lane.is_suspect = False
             lane.forget_unsent()
         if lane.is_strict:
-            if settlement.state is State.PENDING:
+            if is_waiting:
                 lane.gate.set_head(settlement.attempt.delivery_id, until=settlement.due_at)
                 lane.forget_unsent()  # they go after it, and are read again then
             elif lane.gate.head == settlement.attempt.delivery_id:
@@ -374,11 +380,13 @@ class Worker:
         self._progress.set()
         if delivery.id in lane.known and not lane.lost:
             lane.push_back(delivery)
-            self._unsent.add(lane)  # offered again by the next good pulse
+            self._unsent[lane] = None  # offered again by the next good pulse
 
     def _settled(self, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
         id = settlement.attempt.delivery_id
         lane.forget(id)
+        if lane.awaits_head and lane.has_unsent:
+            lane.forget_unsent()  # read while the head was under way: it must leave room for it
         self._loader.settled(id)
         self._careful.settled(id)
         if settlement.state is State.PENDING and verdict is not Verdict.LATE:
@@ -424,7 +432,7 @@ class Worker:
             self._heart.nudge()
 
     def _pulsed(self) -> None:
-        unsent, self._unsent = self._unsent, set()
+        unsent, self._unsent = self._unsent, {}
         for lane in unsent:
             self.dispatcher.offer(lane)
         self.dispatcher.call_waiting()

@@ -66,9 +66,10 @@ class HttpSender:
             reached=reached,
         )
         self._routes: dict[Target, tuple[Key, bytes]] = {}
-        self._under_way: set[Exchange] = set()
+        # Kept in order where they are gone through: a simulated run is the same each time.
+        self._under_way: dict[Exchange, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._open: set[Connection] = set()
+        self._open: dict[Connection, None] = {}
         self._all_closed = asyncio.Event()
         self._sweeper: asyncio.TimerHandle | None = None
         self._tidy_at = 0.0
@@ -83,7 +84,7 @@ class HttpSender:
         if self._is_closed:
             self._refuse(exchange, ErrorKind.INTERNAL, _CLOSED)
             return
-        self._under_way.add(exchange)
+        self._under_way[exchange] = None
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().call_later(SWEEP_EVERY, self._sweep)
         route = self._routes.get(request.target)
@@ -137,10 +138,10 @@ class HttpSender:
     # What connections report.
 
     def on_open(self, connection: Connection) -> None:
-        self._open.add(connection)
+        self._open[connection] = None
 
     def on_closed(self, connection: Connection) -> None:
-        self._open.discard(connection)
+        self._open.pop(connection, None)
         self._pool.forget(connection)
         if not self._open:
             self._all_closed.set()
@@ -153,7 +154,7 @@ class HttpSender:
                 connection.abort()
             else:
                 self._pool.put(connection, exchange.started + answer.duration)
-        self._under_way.discard(exchange)
+        self._under_way.pop(exchange, None)
         exchange.end(answer)
 
     def on_stale(self, connection: Connection, exchange: Exchange) -> None:
@@ -196,7 +197,7 @@ class HttpSender:
 
     def _refuse(self, exchange: Exchange, kind: ErrorKind | None, detail: str) -> None:
         """Answer in the loop's next step: whoever sends from inside `done` must not recurse."""
-        self._under_way.discard(exchange)
+        self._under_way.pop(exchange, None)
         asyncio.get_running_loop().call_soon(exchange.end, self._failure(exchange, kind, detail))
 
     def _failure(self, exchange: Exchange, kind: ErrorKind | None, detail: str) -> Answer:
@@ -245,7 +246,7 @@ class HttpSender:
         """End a request wherever it is."""
         task, connection = exchange.task, exchange.connection
         exchange.task = None
-        self._under_way.discard(exchange)
+        self._under_way.pop(exchange, None)
         if connection is not None and connection.exchange is exchange:
             connection.abort()
         if task is not None and not exchange.is_over and task is not asyncio.current_task():

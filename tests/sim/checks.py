@@ -1,0 +1,71 @@
+"""Which promises are checked, and when?
+
+After every commit what it changed (`commits`), at the first byte of every request what was known by then (`starts`),
+every second and at the end what should have happened by now (`progress`). A promise that is broken ends the run under
+its name in docs/simulation.md.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from hookline.pipeline.intake import Draft, Published
+from tests.sim.commits import Commits
+from tests.sim.progress import Progress
+from tests.sim.starts import Starts
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+    from tests.sim.receivers import Receipt
+    from tests.sim.shadow import Change
+    from tests.sim.store import Call
+    from tests.sim.world import World
+
+
+class Checks:
+    """What the world reports, handed to those who check it."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.commits = Commits(world)
+        self.starts = Starts(world, self.commits)
+        self.progress = Progress(world, self.commits, self.starts)
+
+    @property
+    def draws(self) -> list[float]:
+        return self.commits.draws
+
+    def before(self, call: "Call") -> None:
+        self.commits.before(call)
+
+    def after(self, call: "Call", result: Any, changes: "list[Change]") -> None:
+        self.commits.after(call, result, changes)
+
+    def started(self, receipt: "Receipt") -> None:
+        self.starts.started(receipt)
+
+    def died(self, process: "Process") -> None:
+        """It cannot say any more what it knew."""
+
+    def mood_changed(self, place: int) -> None:
+        self.progress.mood_changed(place)
+
+    def acknowledged(self, draft: Draft, published: Published) -> None:
+        self.commits.acknowledged(draft, published)
+
+    def conflicted(self, draft: Draft) -> None:
+        self.commits.conflicted(draft)
+
+    async def run(self) -> None:
+        """Look every second."""
+        while True:
+            await asyncio.sleep(1.0)
+            self.progress.look()
+
+    def unfinished(self) -> None:
+        self.progress.unfinished()
+
+    def at_rest(self) -> None:
+        self.progress.at_rest()
+
+    def left(self) -> None:
+        self.progress.left()

@@ -1,0 +1,384 @@
+"""What may a commit change?
+
+Called after every verb of the store with the rows that it changed, before and after. Each check names the invariant
+it stands for.
+"""
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from hookline.ids import event_of, show
+from hookline.model import State
+from hookline.pipeline.intake import Draft, Published
+from hookline.rules.fanout import matches
+from hookline.rules.lifecycle import MOVES
+from hookline.rules.retry import MOST_ASKED, Policy, policy_of
+from hookline.store.contract import Settlement, Verdict
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+    from tests.sim.receivers import Receipt
+    from tests.sim.shadow import Change, Row
+    from tests.sim.store import Call
+    from tests.sim.world import World
+
+ENDED = ("delivered", "dead", "cancelled")
+CIRCUIT_MOVES = {("closed", "open"), ("open", "half_open"), ("half_open", "closed"), ("half_open", "open")}
+TRANSITIONS = tuple(sorted(f"{state.value}-{verb.value}" for state, verb in MOVES))
+SLACK = 0.002  # seconds; what clocks that follow the store's are off anyway
+
+
+class Commits:
+    """The checks of a commit, and what they remember."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.rows = world.database.shadow.rows
+        self.draws: list[float] = []
+        self.acknowledgements: dict[bytes, Published] = {}
+        self.deliveries_of: dict[tuple[bytes, bytes], bytes] = {}  # event, endpoint -> delivery
+        self.ended_at: dict[bytes, float] = {}
+        self.moved_at: dict[bytes, float] = {}  # when an operator last changed a delivery
+        self.shut_at: dict[bytes, float] = {}  # endpoints that may not be sent to, since when
+        self.caps: dict[bytes, list[tuple[float, int]]] = defaultdict(list)
+        self.rates: dict[bytes, float] = {}  # when the limit last changed
+        self.secrets: dict[bytes, list[tuple[float, str]]] = defaultdict(list)
+        self.reset_at: dict[bytes, float] = {}  # when an operator last closed a circuit
+        self.circuit_at: dict[bytes, float] = {}  # of the last written change of state or probe
+        self.owned_since: dict[bytes, float] = {}
+        self.lost: dict[tuple[bytes, bytes], tuple[float, str]] = {}  # lane, worker -> when and by which verb
+        self.buried: set[bytes] = set()
+        self.started_of: dict[bytes, list[Receipt]] = defaultdict(list)  # by delivery
+        self.keys: dict[tuple[str, str], bytes] = {}
+        self.pruned: dict[str, int] = defaultdict(int)
+        self.pruned_events: set[bytes] = set()
+        self._fence: dict[bytes, tuple[bytes | None, int]] = {}
+        self._before: dict[bytes, Row] = {}
+        self._accounts: dict[bytes, str] = {}  # of events, also of those that are gone
+        self._numbers: dict[tuple[bytes, int], int] = {}  # of the last attempt that counts, by life
+
+    def _fail(self, invariant: str, detail: str) -> None:
+        self._world.fail(invariant, detail)
+
+    @property
+    def _now(self) -> float:
+        return self._world.loop.time()
+
+    # --- the verb ---
+
+    def before(self, call: "Call") -> None:
+        """What the fence must look at, and what a settlement finds."""
+        call.process.note_skew(self._world.database.now())
+        if call.name in ("take", "take_these"):
+            since = call.process.leaving_since
+            if since is not None and self._now > since + 0.1:
+                self._fail("I24 drain", f"{call.process.name} takes lanes after it was asked to leave")
+        if call.name == "settle":
+            self._fence = {id: (lane["owner"], lane["epoch"]) for id, lane in self.rows["lanes"].items()}
+            rows = self.rows["deliveries"]
+            self._before = {
+                each.attempt.delivery_id: rows[each.attempt.delivery_id]
+                for each in call.args[1]
+                if each.attempt.delivery_id in rows
+            }
+
+    def after(self, call: "Call", result: Any, changes: "list[Change]") -> None:
+        """Look at everything that the verb changed."""
+        if call.name == "settle" and result is not None:
+            self._settled(call, result)
+        events: list[Row] = []
+        for change in changes:
+            match change.table:
+                case "deliveries":
+                    self._delivery(call, change)
+                case "lanes":
+                    self._lane(call, change)
+                case "endpoints":
+                    self._endpoint(change)
+                case "attempts":
+                    self._attempt(call, change)
+                case "events":
+                    if change.new is not None and change.old is None:
+                        events.append(change.new)
+                        self._accounts[change.new["id"]] = change.new["account"]
+                    elif change.new is None and change.old is not None:
+                        self._pruned_event(change.old)
+                case "workers":
+                    if change.new is not None and change.new["buried_at"] is not None:
+                        self.buried.add(change.new["id"])
+                case "changes":
+                    if change.new is not None and change.new["kind"] == "reset":
+                        self.reset_at[change.new["endpoint_id"]] = self._now
+                case "idempotency":
+                    self._key(change)
+        for event in events:
+            self._accepted(event)
+        if call.name == "prune":
+            self._conserved()
+
+    # --- accepting ---
+
+    def _accepted(self, event: "Row") -> None:
+        """I1: one delivery for each endpoint that is enabled and subscribed, by the rows of this very commit."""
+        wanted = {
+            id
+            for id, row in self.rows["endpoints"].items()
+            if row["account"] == event["account"]
+            and row["enabled"]
+            and any(matches(pattern, event["type"]) for pattern in json.loads(row["events"]))
+        }
+        got = [endpoint for (id, endpoint) in self.deliveries_of if id == event["id"]]
+        if set(got) != wanted or len(got) != len(wanted):
+            self._fail("I1 no loss", f"an event has {len(got)} deliveries, {len(wanted)} endpoints want it")
+        key = event["idempotency_key"]
+        if key is not None and self.keys.get((event["account"], key)) != event["id"]:
+            self._fail("I16 idempotent accept", f"an event was stored without its key {key}")
+
+    def _key(self, change: "Change") -> None:
+        row = change.new or change.old
+        assert row is not None
+        name = (row["account"], row["key"])
+        if change.new is None:
+            self.keys.pop(name, None)
+        elif self.keys.setdefault(name, row["event_id"]) != row["event_id"]:
+            self._fail("I16 idempotent accept", f"the key {name} stands for another event now")
+
+    def acknowledged(self, draft: Draft, published: Published) -> None:
+        """I1, I2, I16: what was answered is committed, once, as it was handed in."""
+        event = self.rows["events"].get(published.id)
+        if event is None:
+            if published.id not in self.pruned_events:
+                self._fail("I1 no loss", f"{show('event', published.id)} was acknowledged and is not stored")
+            return
+        if (event["type"], event["payload"], event["account"]) != (draft.type, draft.payload, draft.account):
+            self._fail("I3 no invention", f"{show('event', published.id)} is stored otherwise than published")
+        if event["idempotency_key"] != draft.idempotency_key:
+            self._fail("I16 idempotent accept", "an event is stored under another key than its draft's")
+        first = self.acknowledgements.setdefault(published.id, published)
+        if (first.deliveries, first.created_at) != (published.deliveries, published.created_at):
+            self._fail("I16 idempotent accept", "one event was answered in two ways")
+
+    def conflicted(self, draft: Draft) -> None:
+        """I16: a conflict is answered only where the key stands for something else."""
+        id = self.keys.get((draft.account, draft.idempotency_key or ""))
+        event = None if id is None else self.rows["events"].get(id)
+        if event is not None and (event["type"], event["payload"], event["deliver_at"]) == (
+            draft.type,
+            draft.payload,
+            draft.deliver_at,
+        ):
+            self._fail("I16 idempotent accept", f"{draft.idempotency_key} was refused, and is the same")
+
+    # --- deliveries ---
+
+    def _delivery(self, call: "Call", change: "Change") -> None:
+        old, new = change.old, change.new
+        if new is None:
+            assert old is not None
+            self._pruned(call, old)
+        elif old is None:
+            self.deliveries_of[event_of(new["id"]), new["endpoint_id"]] = new["id"]
+            if (new["state"], new["attempts"], new["replays"]) != ("pending", 0, 0):
+                self._fail("I4 lifecycle", "a delivery does not begin at its beginning")
+        else:
+            self._moved(call, old, new)
+
+    def _moved(self, call: "Call", old: "Row", new: "Row") -> None:
+        was, now = old["state"], new["state"]
+        verb: str | None = None
+        if was in ENDED:
+            if now == "pending" and new["replays"] == old["replays"] + 1 and new["attempts"] == 0:
+                verb = "redrive"
+            elif (was, now, new["reason"]) == ("dead", "cancelled", "discarded"):
+                verb = "discard"
+            elif call.name != "condemn" or was != now:  # a repeat, its first answer lost
+                self._fail("I4 terminal is final", f"{call.name} took a delivery from {was} to {now}")
+                return
+        elif now == "pending":
+            if new["replays"] != old["replays"]:
+                self._fail("I4 lifecycle", f"{call.name} began a new life of a pending delivery")
+            if new["attempts"] == old["attempts"] + 1:
+                verb = "retry_later"
+            elif new["attempts"] != old["attempts"]:
+                self._fail("I6 attempt bound", f"attempts went from {old['attempts']} to {new['attempts']}")
+            elif new["due_at"] < old["due_at"] or call.name == "retry":
+                verb = "retry"
+        else:
+            verb = {"delivered": "deliver", "dead": "bury", "cancelled": "cancel"}[now]
+        if now in ENDED and was == "pending":
+            self.ended_at[new["id"]] = self._now
+        if verb in ("retry", "cancel", "redrive", "discard"):
+            self.moved_at[new["id"]] = self._now
+        if verb is not None:
+            self.passed(f"{was}-{verb}")
+        if verb in ("deliver", "retry_later") and call.name != "settle":
+            self._fail("I9 fencing", f"{call.name} settled a delivery")
+
+    def passed(self, transition: str) -> None:
+        self._world.transitions[transition] += 1
+        for fault in self._world.faults.background():
+            self._world.matrix.add((fault, transition))
+
+    def _pruned(self, call: "Call", old: "Row") -> None:
+        """I21: only what ended, and long ago enough."""
+        before = call.keywords.get("dead_before" if old["state"] == "dead" else "done_before")
+        if old["state"] not in ENDED or before is None or old["done_at"] >= before:
+            self._fail("I21 retention", f"{call.name} deleted a delivery that is {old['state']}")
+        event = event_of(old["id"])
+        self.deliveries_of.pop((event, old["endpoint_id"]), None)
+        self.pruned[self._accounts[event]] += 1
+
+    def _pruned_event(self, old: "Row") -> None:
+        self.pruned_events.add(old["id"])
+        self.acknowledgements.pop(old["id"], None)
+
+    def _conserved(self) -> None:
+        """I18: what was pruned is counted in the same commit."""
+        counted = {account: row["deliveries"] for account, row in self.rows["pruned"].items()}
+        if {account: count for account, count in counted.items() if count} != self.pruned:
+            self._fail("I18 conservation", f"pruned {dict(self.pruned)}, counted {counted}")
+
+    # --- settling ---
+
+    def _settled(self, call: "Call", verdicts: list[Verdict]) -> None:
+        worker, batch = call.args[0], call.args[1]
+        for settlement, verdict in zip(batch, verdicts, strict=True):
+            attempt = settlement.attempt
+            before = self._before.get(attempt.delivery_id)
+            is_ours = self._fence.get(settlement.endpoint_id) == (worker, settlement.epoch)
+            is_open = (
+                before is not None
+                and before["state"] == "pending"
+                and before["attempts"] == attempt.number - 1
+                and before["replays"] == attempt.replays
+            )
+            if verdict is Verdict.APPLIED and not (is_ours and worker not in self.buried and is_open):
+                self._fail("I9 fencing", f"{call.process.name} settled what is not its own, or not open")
+            if verdict is Verdict.LATE and is_ours and worker not in self.buried and is_open:
+                self._fail("I5 delivered", f"{call.process.name} owns the lane, and its settlement was late")
+            if verdict is Verdict.APPLIED:
+                self._applied(call.process, settlement)
+
+    def _applied(self, process: "Process", settlement: Settlement) -> None:
+        attempt = settlement.attempt
+        after = self.rows["deliveries"][attempt.delivery_id]
+        if after["state"] != settlement.state.value or after["attempts"] != attempt.number:
+            self._fail("I5 delivered", "a settlement was applied, and the delivery says otherwise")
+        endpoint = self.rows["endpoints"].get(settlement.endpoint_id)
+        receipt = self._receipt_of(process, settlement)
+        status = attempt.status
+        if (settlement.state is State.DELIVERED) != (status is not None and 200 <= status < 300 and attempt.error is None):
+            self._fail("I5 delivered", f"{settlement.state.value} after status {status}, error {attempt.error}")
+        if status is not None and (receipt is None or not receipt.seen or receipt.replied != status):
+            if receipt is None or receipt.replied is not None:
+                self._fail("I5 delivered", f"status {status} is settled, and nobody answered so")
+        if endpoint is None or endpoint["retry"] is None:
+            return
+        policy = policy_of(json.loads(endpoint["retry"]), Policy((0.0,)))
+        if attempt.number > policy.attempts:
+            self._fail("I6 attempt bound", f"attempt {attempt.number} of {policy.attempts}")
+        if settlement.state is State.PENDING:
+            self._due(process, settlement, policy, None if receipt is None else receipt.asked)
+
+    def _receipt_of(self, process: "Process", settlement: Settlement) -> "Receipt | None":
+        """The request behind an attempt: the last one of its number by this process."""
+        attempt = settlement.attempt
+        for receipt in reversed(self.started_of[attempt.delivery_id]):
+            if receipt.process is process and receipt.number == attempt.number:
+                return receipt
+        return None
+
+    def _due(
+        self, process: "Process", settlement: Settlement, policy: Policy, asked: float | None
+    ) -> None:
+        """I10: the wait is drawn from the policy, and no shorter than the receiver asked."""
+        attempt = settlement.attempt
+        wait = settlement.due_at - (attempt.at + attempt.duration)
+        usual = policy.waits[attempt.number] if attempt.number < policy.attempts else 0.0
+        least, most = usual * (1 - policy.jitter.below), usual * (1 + policy.jitter.above)
+        slack = SLACK + 2 * process.skew
+        hinted = attempt.status in (429, 503)
+        if asked is not None and hinted and wait < min(asked, MOST_ASKED) - slack:
+            self._fail("I10 retry order", f"due after {wait:.3f} s, {asked:g} s were asked for")
+        if wait < least - slack or (wait > most + slack and not hinted):
+            self._fail("I10 retry order", f"due after {wait:.3f} s, the policy says {least:g} to {most:g}")
+        if policy.jitter.below == 1.0 and not policy.jitter.above and not hinted and process.skew < 0.01:
+            self.draws.append(wait / usual)
+
+    def _attempt(self, call: "Call", change: "Change") -> None:
+        """I6, I10: attempts that count are numbered 1, 2, 3 … in each life."""
+        row = change.new
+        if row is None:
+            return
+        if row["error"] == "internal":
+            self._fail("unexpected", f"an attempt failed by our own fault: {row['error_detail']}")
+        if row["late"]:
+            return
+        numbers = self._numbers
+        life = (row["delivery_id"], row["replays"])
+        if row["number"] != numbers.get(life, 0) + 1:
+            self._fail("I10 retry order", f"attempt {row['number']} after {numbers.get(life, 0)}")
+        numbers[life] = row["number"]
+
+    # --- lanes and endpoints ---
+
+    def _lane(self, call: "Call", change: "Change") -> None:
+        old, new = change.old, change.new
+        if old is None or new is None:
+            return
+        id = new["endpoint_id"]
+        if old["owner"] != new["owner"]:
+            if old["owner"] is not None and new["owner"] is not None:
+                self._fail("I8 exclusive lane", f"{call.name} took a lane from its owner")
+            if new["owner"] is not None:
+                self.owned_since[id] = self._now
+                if new["epoch"] != old["epoch"] + 1:
+                    self._fail("I9 fencing", f"{call.name} gave a lane away in epoch {new['epoch']}")
+            else:
+                self.lost[id, old["owner"]] = (self._now, call.name)
+                if call.name == "free" and new["epoch"] != old["epoch"] + 1:
+                    self._fail("I9 fencing", "a freed lane kept its epoch")
+        if new["epoch"] < old["epoch"]:
+            self._fail("I9 fencing", f"{call.name} took an epoch back")
+        if new["wake_at"] > old["wake_at"] and call.name not in ("release", "free"):
+            self._fail("no lost wake-up", f"{call.name} put a lane to sleep")
+        was, now = old["circuit"], new["circuit"]
+        if was != now or old["probe_at"] != new["probe_at"]:
+            self.circuit_at[id] = self._now
+        if was != now and (was, now) not in CIRCUIT_MOVES and not (now == "closed" and self._may_reset(new)):
+            self._fail("I13 circuit", f"{call.name} took a circuit from {was} to {now}")
+        self._tripped(new)
+
+    def _may_reset(self, lane: "Row") -> bool:
+        """Closed by hand, or because the endpoint has no circuit any more."""
+        endpoint = self.rows["endpoints"].get(lane["endpoint_id"])
+        return endpoint is None or endpoint["circuit"] is None or lane["applied"] > 0
+
+    def _tripped(self, lane: "Row") -> None:
+        """I13: as many failures in a row as the policy allows do not leave a circuit closed."""
+        endpoint = self.rows["endpoints"].get(lane["endpoint_id"])
+        if endpoint is None or endpoint["circuit"] is None or lane["circuit"] != "closed":
+            return
+        policy = json.loads(endpoint["circuit"])
+        if lane["failures"] >= policy["consecutive_failures"]:
+            self._fail("I13 circuit", f"closed after {lane['failures']} failures in a row")
+
+    def _endpoint(self, change: "Change") -> None:
+        row = change.new or change.old
+        assert row is not None
+        id, now = row["id"], self._now
+        if change.new is None:
+            self.shut_at.setdefault(id, now)
+            return
+        if row["enabled"] and not row["paused"]:
+            self.shut_at.pop(id, None)
+        else:
+            self.shut_at.setdefault(id, now)
+        cap = 1 if row["ordering"] == "strict" else row["max_in_flight"]
+        if not self.caps[id] or self.caps[id][-1][1] != cap:
+            self.caps[id].append((now, cap))
+        if change.old is None or change.old["rate_limit"] != row["rate_limit"]:
+            self.rates[id] = now
+        if not self.secrets[id] or self.secrets[id][-1][1] != row["secret"]:
+            self.secrets[id].append((now, row["secret"]))

@@ -1,0 +1,128 @@
+"""What is a process in a simulated world?
+
+A whole hookline, put together as the product does it, with the world's clock, chance, network and store beneath it.
+It can be stopped, killed and asked to leave; work is handed to it from outside as over a socket: whoever waits for
+its answer is told when the process dies.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from hookline import Hookline, Settings
+from hookline.errors import HooklineError
+from tests.sim.clock import ProcessClock
+from tests.sim.loop import Owner
+from tests.sim.net import SimNet
+from tests.sim.store import Link
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+
+SKEW_REMEMBERED = 8.0  # seconds: longer than any request, so that its beginning is remembered at its end
+
+
+class Died(Exception):
+    """The process died before it answered."""
+
+
+class Process:
+    """One hookline."""
+
+    def __init__(self, world: "World", name: str, rng: Random, *, delivers: bool, settings: Settings) -> None:
+        self._world = world
+        self.name = name
+        self.delivers = delivers
+        self.owner = Owner(name)
+        self.clock = ProcessClock(
+            world.loop, wall_error=rng.choice((0.0, rng.uniform(-7200, 7200))), booted=rng.uniform(0, 1e5)
+        )
+        self.link = Link(world.database, self)
+        self.hooks: Hookline = self.owner.context.run(
+            Hookline,
+            settings=settings,
+            kind="serve" if delivers else "api",
+            deliver=delivers,
+            clock=self.clock,
+            rng=rng,
+            net=SimNet(world, self),
+            store=self.link,  # type: ignore[arg-type]
+        )
+        self.is_started = False
+        self.is_leaving = False
+        self.leaving_since: float | None = None
+        self.good_pulse = float("-inf")  # when the last pulse began that was answered
+        self.skew = 0.0  # seconds that its idea of the store's time was off, at worst, in the last while
+        self._skews = (0.0, 0.0, 0.0)  # since when, in that stretch, in the one before
+        self._calls: dict[asyncio.Future[Any], None] = {}
+
+    def note_skew(self, store_now: float) -> None:
+        """Compare its idea of the store's time with the store's."""
+        off = abs(self.clock.now() - store_now)
+        since, here, before = self._skews
+        now = self._world.loop.time()
+        if now - since > SKEW_REMEMBERED:
+            since, here, before = now, 0.0, here
+        self._skews = (since, max(here, off), before)
+        self.skew = max(here, off, before)
+
+    @property
+    def worker_id(self) -> bytes:
+        return self.hooks._heart.id
+
+    @property
+    def is_up(self) -> bool:
+        return self.is_started and not self.owner.is_dropped and not self.is_leaving
+
+    def start(self) -> None:
+        """Begin, and try again as whoever runs it would, while the database is away."""
+
+        async def begin() -> None:
+            while True:
+                try:
+                    await self.hooks.start()
+                except HooklineError:
+                    await asyncio.sleep(0.5)
+                else:
+                    break
+            self.is_started = True
+            self._world.log("up", self.name)
+
+        self.run(begin())
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Let the process do something."""
+        task = self._world.loop.create_task(work, context=self.owner.context)
+        self.owner.kept.append(task)
+        if len(self.owner.kept) > 50:
+            self.owner.kept = [each for each in self.owner.kept if not (isinstance(each, asyncio.Task) and each.done())]
+        return task
+
+    def ask(self, work: Callable[[Hookline], Coroutine[Any, Any, Any]]) -> asyncio.Future[Any]:
+        """What the process answers, told to whoever asks from outside; `Died` when it dies first."""
+        answer: asyncio.Future[Any] = self._world.loop.create_future()
+        self._calls[answer] = None
+
+        async def serve() -> None:
+            try:
+                result = await work(self.hooks)
+            except HooklineError as error:
+                if not answer.done():
+                    answer.set_exception(error)
+            else:
+                if not answer.done():
+                    answer.set_result(result)
+            finally:
+                self._calls.pop(answer, None)
+
+        self.run(serve())
+        return answer
+
+    def hang_up(self) -> None:
+        """Everybody who waits is told that there is nobody any more."""
+        for answer in self._calls:
+            if not answer.done():
+                answer.set_exception(Died(self.name))
+        self._calls.clear()

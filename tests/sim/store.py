@@ -1,0 +1,168 @@
+"""How does a simulated process reach the database?
+
+The database is the SQLite store itself, in line, one for all processes of the world; each process has a link to
+it. A verb travels, is carried out at one moment, and its answer travels back. On the way the world may lose the
+request (nothing was done), lose the answer (it was done, and the caller cannot know), or be slow. What was sent
+before a process was stopped or killed is carried out all the same, as a database does.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hookline.errors import HooklineError, StoreUnavailable
+from hookline.store.sqlite.store import SqliteStore
+from tests.sim.clock import ProcessClock
+from tests.sim.loop import Owner
+from tests.sim.shadow import Change, Shadow
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+    from tests.sim.world import World
+
+
+class Call:
+    """A verb on its way."""
+
+    __slots__ = ("args", "future", "keywords", "name", "process")
+
+    def __init__(
+        self,
+        process: "Process",
+        name: str,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.process = process
+        self.name = name
+        self.args = args
+        self.keywords = keywords
+        self.future = future
+
+
+class Database:
+    """The one database."""
+
+    def __init__(self, world: "World", path: Path) -> None:
+        self._world = world
+        self.owner = Owner("database")
+        self.shadow = Shadow()
+        self.clock = ProcessClock(world.loop)
+        self.store = SqliteStore(str(path), clock=self.clock, executor=self.shadow.executor)
+        at_once(self.store.open(serve=False))
+        self.verbs = 0
+
+    def now(self) -> float:
+        """The store's time."""
+        return self.clock.wall()
+
+    def submit(self, call: Call) -> None:
+        """Send a verb on its way."""
+        world = self._world
+        fault, there, back = world.faults.of_call(call)
+        loop = world.loop
+        if fault == "lost_request":
+            loop.call_later(
+                there, self._answer, call, None, _gone("The request was lost."), context=self.owner.context
+            )
+            return
+        loop.call_later(there, self._carry_out, call, fault, back, context=self.owner.context)
+
+    def _carry_out(self, call: Call, fault: str | None, back: float) -> None:
+        world, process = self._world, call.process
+        if process.owner.is_dropped and world.faults.coin(0.5):
+            world.log("cut", process.name, call.name)
+            return
+        if fault == "crash_before":
+            world.crash(process, at=call.name)
+            return
+        result, error = self.perform(call)
+        if fault == "wake_twice":
+            result, error = self.perform(call)
+        if fault == "crash_after":
+            world.crash(process, at=call.name)
+        elif fault == "pause_after":
+            world.pause(process)
+        if fault == "lost_answer":
+            result, error = None, _gone("The answer was lost.")
+        world.loop.call_later(back, self._answer, call, result, error, context=self.owner.context)
+
+    def perform(self, call: Call) -> tuple[Any, HooklineError | None]:
+        """Carry a verb out, in one commit, and look at what it did."""
+        world = self._world
+        self.verbs += 1
+        verb: Callable[..., Coroutine[Any, Any, Any]] = getattr(self.store, call.name)
+        world.checks.before(call)
+        result: Any = None
+        error: HooklineError | None = None
+        try:
+            result = at_once(verb(*call.args, **call.keywords))
+        except HooklineError as refusal:
+            error = refusal
+        changes = self.shadow.changed()
+        world.log("verb", call.process.name, call.name, len(changes), type(error).__name__ if error else "")
+        world.checks.after(call, result, changes)
+        return result, error
+
+    def _answer(self, call: Call, result: Any, error: HooklineError | None) -> None:
+        if call.future.done():
+            return
+        if error is not None:
+            call.future.set_exception(error)
+        else:
+            call.future.set_result(result)
+
+    def close(self) -> None:
+        at_once(self.store.close())
+
+
+class Link:
+    """A process's way to the database: the contract's verbs, by name."""
+
+    exclusive = False  # as with a database that many processes serve
+
+    def __init__(self, database: Database, process: "Process") -> None:
+        self._database = database
+        self._process = process
+
+    async def open(self, *, serve: bool = True) -> None:
+        """It is there."""
+
+    async def close(self) -> None:
+        """Nothing is kept here."""
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        async def verb(*args: Any, **keywords: Any) -> Any:
+            loop = asyncio.get_running_loop()
+            call = Call(self._process, name, args, keywords, loop.create_future())
+            began = loop.time()
+            self._database.submit(call)
+            result = await call.future
+            if name == "pulse":
+                self._process.good_pulse = began
+            return result
+
+        setattr(self, name, verb)
+        return verb
+
+
+def at_once(work: Coroutine[Any, Any, Any]) -> Any:
+    """The result of work that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    work.close()
+    raise AssertionError("the store in line waited for something")
+
+
+def _gone(detail: str) -> StoreUnavailable:
+    return StoreUnavailable(detail)
+
+
+Changes = list[Change]
