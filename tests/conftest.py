@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 pytest_plugins = ["postgres_server"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--sim-seed", type=int, default=None, help="the one seed that tests/sim runs, byte for byte"
+    )
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

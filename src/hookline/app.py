@@ -174,6 +174,7 @@ class Hookline:
             return True
         self._is_running = False
         try:
+            self.worker.begin_to_leave()
             await self._intake.close()
             return await self.worker.stop(within=self.settings.drain_s, close=self._jobs.close)
         finally:

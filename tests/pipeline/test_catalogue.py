@@ -90,3 +90,19 @@ async def test_a_process_that_was_away_until_changes_were_deleted_reads_everythi
     assert catalogue.outlet(changed.id).endpoint.url == "https://elsewhere.example/"
     assert catalogue.outlet(new.id) is not None
     assert sorted(told) == sorted([gone.id, changed.id, new.id])
+
+
+async def test_a_second_opening_knows_nothing_of_what_is_gone(store):
+    kept, gone = an_endpoint(), an_endpoint(filter="a")
+    await store.create_endpoint(kept, now=NOW)
+    await store.create_endpoint(gone, now=NOW)
+    catalogue = Catalogue(store)
+    await catalogue.open()
+    await store.delete_endpoint(gone.id, now=NOW)
+    await catalogue.open()
+    assert catalogue.find("default", "order.paid") == (kept.id,)
+    assert (catalogue.outlet(gone.id), catalogue.count("default"), catalogue.content.matters) == (
+        None,
+        1,
+        False,
+    )

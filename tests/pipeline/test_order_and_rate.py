@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from hookline.errors import StoreUnavailable
 from hookline.ids import event_of, show
 from hookline.model import State
 from hookline.pipeline.intake import Draft
@@ -227,3 +228,25 @@ def _everything():
     from hookline.store.contract import DeliveryFilter
 
     return DeliveryFilter()
+
+
+async def test_a_lane_whose_release_is_in_doubt_is_woken_all_the_same(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], retry={"schedule": [0], "jitter": "none"}, max_in_flight=1
+    )
+    receiver.answers["/"] = [Answer(429, {"retry-after": "20"}), Answer(200)]
+    wake, failures = hooks.store.wake, []
+
+    async def fails_once(lanes, *, now):
+        if not failures and not hooks.worker.holdings.lanes[lanes[0]].is_held:
+            failures.append(lanes)
+            raise StoreUnavailable("cut off between the release and the look at the rows")
+        await wake(lanes, now=now)
+
+    hooks.store.wake = fails_once
+    began = world.clock.now()
+    await publish(hooks, 2)
+    await world.until(lambda: settled(hooks))
+    assert failures, "the lane was released while it rested"
+    assert world.clock.now() < began + 60, "long before the next sweep"

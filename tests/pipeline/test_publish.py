@@ -104,3 +104,13 @@ async def test_an_endpoint_made_by_another_process_gets_the_next_event(
     event = await hooks.publish("order.paid", {})
     assert event.deliveries == 1, "although no pulse has told this process yet"
     await world.until_state(hooks, event.id, State.DELIVERED)
+
+
+async def test_a_key_of_before_is_compared_with_each_draft_of_a_batch_that_names_it(world: World):
+    hooks = await world.start()
+    right = Draft("order.paid", b"1", idempotency_key="key")
+    wrong = Draft("order.paid", b"2", idempotency_key="key")
+    (first,) = await hooks.accept([right])
+    refused, again = await hooks.accept([wrong, right])
+    assert isinstance(refused, IdempotencyConflict)
+    assert (again.id, again.duplicate) == (first.id, True)

@@ -5,7 +5,7 @@ it stands for.
 """
 
 import json
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 from hookline.ids import event_of, show
@@ -15,6 +15,7 @@ from hookline.rules.fanout import matches
 from hookline.rules.lifecycle import MOVES
 from hookline.rules.retry import MOST_ASKED, Policy, policy_of
 from hookline.store.contract import Settlement, Verdict
+from tests.sim.clock import EPOCH
 
 if TYPE_CHECKING:
     from tests.sim.process import Process
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 ENDED = ("delivered", "dead", "cancelled")
 CIRCUIT_MOVES = {("closed", "open"), ("open", "half_open"), ("half_open", "closed"), ("half_open", "open")}
+# What opened it may still be on its way to a store that was away for longer than the circuit stays open.
+CIRCUIT_MOVES.add(("closed", "half_open"))
 TRANSITIONS = tuple(sorted(f"{state.value}-{verb.value}" for state, verb in MOVES))
 SLACK = 0.002  # seconds; what clocks that follow the store's are off anyway
 
@@ -47,6 +50,7 @@ class Commits:
         self.reset_at: dict[bytes, float] = {}  # when an operator last closed a circuit
         self.circuit_at: dict[bytes, float] = {}  # of the last written change of state or probe
         self.owned_since: dict[bytes, float] = {}
+        self.lane_log: dict[bytes, deque[str]] = defaultdict(lambda: deque(maxlen=8))
         self.lost: dict[tuple[bytes, bytes], tuple[float, str]] = {}  # lane, worker -> when and by which verb
         self.buried: set[bytes] = set()
         self.started_of: dict[bytes, list[Receipt]] = defaultdict(list)  # by delivery
@@ -72,7 +76,7 @@ class Commits:
         call.process.note_skew(self._world.database.now())
         if call.name in ("take", "take_these"):
             since = call.process.leaving_since
-            if since is not None and self._now > since + 0.1:
+            if since is not None and call.began > since + 0.1:
                 self._fail("I24 drain", f"{call.process.name} takes lanes after it was asked to leave")
         if call.name == "settle":
             self._fence = {id: (lane["owner"], lane["epoch"]) for id, lane in self.rows["lanes"].items()}
@@ -268,8 +272,12 @@ class Commits:
         endpoint = self.rows["endpoints"].get(settlement.endpoint_id)
         receipt = self._receipt_of(process, settlement)
         status = attempt.status
-        if (settlement.state is State.DELIVERED) != (status is not None and 200 <= status < 300 and attempt.error is None):
-            self._fail("I5 delivered", f"{settlement.state.value} after status {status}, error {attempt.error}")
+        if (settlement.state is State.DELIVERED) != (
+            status is not None and 200 <= status < 300 and attempt.error is None
+        ):
+            self._fail(
+                "I5 delivered", f"{settlement.state.value} after status {status}, error {attempt.error}"
+            )
         if status is not None and (receipt is None or not receipt.seen or receipt.replied != status):
             if receipt is None or receipt.replied is not None:
                 self._fail("I5 delivered", f"status {status} is settled, and nobody answered so")
@@ -289,9 +297,7 @@ class Commits:
                 return receipt
         return None
 
-    def _due(
-        self, process: "Process", settlement: Settlement, policy: Policy, asked: float | None
-    ) -> None:
+    def _due(self, process: "Process", settlement: Settlement, policy: Policy, asked: float | None) -> None:
         """I10: the wait is drawn from the policy, and no shorter than the receiver asked."""
         attempt = settlement.attempt
         wait = settlement.due_at - (attempt.at + attempt.duration)
@@ -328,6 +334,11 @@ class Commits:
         if old is None or new is None:
             return
         id = new["endpoint_id"]
+        self.lane_log[id].append(
+            f"{self._now:.3f} {call.process.name} {call.name} owner {old['owner'] and 1}->{new['owner'] and 1} "
+            f"wake {old['wake_at'] - EPOCH:.3f}->{new['wake_at'] - EPOCH:.3f} hold {new['hold_until'] - EPOCH:.3f} "
+            f"paused {new['paused']}"
+        )
         if old["owner"] != new["owner"]:
             if old["owner"] is not None and new["owner"] is not None:
                 self._fail("I8 exclusive lane", f"{call.name} took a lane from its owner")

@@ -153,6 +153,8 @@ class Faults:
         """Stop some one by one, let them go in another order."""
         chosen = self._rng.sample(up, self._rng.randrange(1, len(up) + 1))
         for process in chosen:
+            if self.is_over:
+                break
             self._world.hold(process)
             await asyncio.sleep(self._rng.uniform(0.0, 1.0))
         self._rng.shuffle(chosen)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-
 from hookline import Hookline
 from hookline.dead_letters import Chosen
 from hookline.endpoints import EndpointPatch
@@ -122,7 +121,7 @@ class Operators:
 
     async def _insist(self, work: Callable[[], Work]) -> None:
         while not await self._once(work()):
-            await asyncio.sleep(0.3)
+            await self._world.moment(0.3)
 
     # --- what they do ---
 

@@ -51,6 +51,7 @@ class Process:
             store=self.link,  # type: ignore[arg-type]
         )
         self.is_started = False
+        self.was_killed_by: bytes | None = None  # the event whose request it died under
         self.is_leaving = False
         self.leaving_since: float | None = None
         self.good_pulse = float("-inf")  # when the last pulse began that was answered
@@ -67,6 +68,11 @@ class Process:
             since, here, before = now, 0.0, here
         self._skews = (since, max(here, off), before)
         self.skew = max(here, off, before)
+
+    @property
+    def now(self) -> float:
+        """The world's time."""
+        return self._world.loop.time()
 
     @property
     def worker_id(self) -> bytes:
@@ -97,7 +103,9 @@ class Process:
         task = self._world.loop.create_task(work, context=self.owner.context)
         self.owner.kept.append(task)
         if len(self.owner.kept) > 50:
-            self.owner.kept = [each for each in self.owner.kept if not (isinstance(each, asyncio.Task) and each.done())]
+            self.owner.kept = [
+                each for each in self.owner.kept if not (isinstance(each, asyncio.Task) and each.done())
+            ]
         return task
 
     def ask(self, work: Callable[[Hookline], Coroutine[Any, Any, Any]]) -> asyncio.Future[Any]:

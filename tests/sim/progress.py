@@ -63,7 +63,11 @@ class Progress:
                 if first <= now and lane["wake_at"] > now:
                     asleep[id] = self._asleep.get(id, at)
                     if at - max(asleep[id], self._world.faults.last_at) > LONGEST_SLEEP:
-                        self._fail("no lost wake-up", f"a lane slept {at - asleep[id]:.1f} s with work to do")
+                        self._fail(
+                            "no lost wake-up",
+                            f"a lane slept {at - asleep[id]:.1f} s with work to do: {self._lane(id)}, "
+                            f"after {list(self._commits.lane_log[id])}",
+                        )
         self._asleep = asleep
 
     def _waits(self) -> None:
@@ -88,7 +92,9 @@ class Progress:
             place = int(endpoint["url"].rpartition("/")[2].partition("?")[0])
             mood = self._world.receivers.moods.get(place)
             if mood == "ok" and at - self._moods.get(place, -math.inf) > SETTLED_DOWN + LONGEST_WAIT:
-                self._fail("I14 progress", f"a healthy endpoint waits {now - row['due_at']:.1f} s for its turn")
+                self._fail(
+                    "I14 progress", f"a healthy endpoint waits {now - row['due_at']:.1f} s for its turn"
+                )
 
     def _memory(self, process: "Process") -> None:
         """I20: no more in memory than slots and caps allow, and what is counted is there."""
@@ -99,7 +105,9 @@ class Progress:
             held = sum(len(lane.known) for lane in lanes if lane.health is health)
             counted = worker.holdings.buffers.counts[health]
             if held != counted:
-                self._fail("I20 bounded memory", f"{process.name} holds {held} {health.name}, counts {counted}")
+                self._fail(
+                    "I20 bounded memory", f"{process.name} holds {held} {health.name}, counts {counted}"
+                )
         held = sum(len(lane.known) for lane in lanes)
         if held > 2 * sum(limits) + len(lanes):
             self._fail("I20 bounded memory", f"{process.name} holds {held} deliveries")
@@ -193,14 +201,19 @@ class Progress:
             )
             cut = sum(receipt.is_cut and receipt.was_reused for receipt in receipts)
             if unsettled > lost + cut:
-                self._fail("I7 duplicates", f"{len(receipts)} requests, {kept[id]} attempts, {lost} lost owners")
+                self._fail(
+                    "I7 duplicates", f"{len(receipts)} requests, {kept[id]} attempts, {lost} lost owners"
+                )
 
     def _jitter(self) -> None:
         """I10: waits are drawn evenly (Kolmogorov–Smirnov, at a level that chance does not reach)."""
         if len(self._commits.draws) >= ENOUGH_DRAWS:
             distance = ks_distance(self._commits.draws)
             if 2 * math.exp(-2 * len(self._commits.draws) * distance**2) < 1e-10:
-                self._fail("I10 retry order", f"{len(self._commits.draws)} waits are not drawn evenly ({distance:.2f})")
+                self._fail(
+                    "I10 retry order",
+                    f"{len(self._commits.draws)} waits are not drawn evenly ({distance:.2f})",
+                )
 
     def left(self) -> None:
         """I24: after a drain nobody owns a lane and no worker is listed."""

@@ -88,6 +88,8 @@ class Receivers:
         self.owner = Owner("receivers")
         self.moods: dict[int, str] = {}
         self.ledger: list[Receipt] = []
+        self.poison: bytes | None = None  # an event that kills whoever sends it
+        self.is_poisoned = rng.random() < 0.1
         self.is_calm = False  # everybody answers well from now on
 
     def arrive(self, transport: "SimTransport", data: bytes) -> Receipt:
@@ -97,9 +99,7 @@ class Receivers:
         lines = head.decode("ascii").split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines[1:])
         place = int(lines[0].split("/")[1].partition(" ")[0].partition("?")[0])
-        receipt = Receipt(
-            place, transport, headers, body, world.loop.time(), transport.process.worker_id
-        )
+        receipt = Receipt(place, transport, headers, body, world.loop.time(), transport.process.worker_id)
         self.ledger.append(receipt)
         world.log("start", transport.process.name, place, headers["webhook-id"], receipt.number)
         world.checks.started(receipt)
@@ -109,11 +109,25 @@ class Receivers:
     def _serve(self, receipt: Receipt) -> None:
         if receipt.process.owner.is_dropped and self._world.faults.coin(0.3):
             return  # it never got out of the dead process's machine
+        if self._is_deadly(receipt):
+            receipt.process.was_killed_by = receipt.event
+            self._world.crash(receipt.process, at="poison")
+            return
         self._world.faults.on_request(receipt.process)
         mood = "ok" if self.is_calm else self.moods.get(receipt.place, "ok")
         if mood == "flap":
             mood = "ok" if int(self._world.loop.time() / 3.0 + receipt.place) % 2 else "failing"
         getattr(self, f"_{mood}")(receipt)
+
+    def _is_deadly(self, receipt: Receipt) -> bool:
+        if not self.is_poisoned or self._world.faults.is_over or "crash" not in self._world.faults.on:
+            return False
+        if self.poison is None and self._rng.random() < 0.1:
+            self.poison = receipt.event
+        if receipt.event != self.poison or receipt.process.owner.is_dropped:
+            return False
+        self._world.faults.happened("crash")
+        return True
 
     # --- personalities ---
 
@@ -151,7 +165,9 @@ class Receivers:
         seconds = self._rng.randrange(1, 5)
         at = EPOCH + self._world.loop.time() + seconds
         text = str(seconds) if self._rng.random() < 0.7 else formatdate(at, usegmt=True)
-        receipt.asked = float(seconds) if text.isdigit() else None  # a date depends on the sender's wall clock
+        receipt.asked = (
+            float(seconds) if text.isdigit() else None
+        )  # a date depends on the sender's wall clock
         self._reply(receipt, self._rng.choice((429, 503)), after=0.02, fields=f"retry-after: {text}\r\n")
 
     def _hanging(self, receipt: Receipt) -> None:

@@ -68,7 +68,9 @@ class Shadow:
     def _watch(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         fields = ", ".join(f"c{n}" for n in range(_WIDEST))
-        connection.execute(f"CREATE TEMP TABLE feed (n INTEGER PRIMARY KEY, what TEXT, gone INTEGER, {fields})")
+        connection.execute(
+            f"CREATE TEMP TABLE feed (n INTEGER PRIMARY KEY, what TEXT, gone INTEGER, {fields})"
+        )
         for table, columns in _COLUMNS.items():
             into = ", ".join(f"c{n}" for n in range(len(columns)))
             for verb, side in (("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")):

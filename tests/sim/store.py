@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Call:
     """A verb on its way."""
 
-    __slots__ = ("args", "future", "keywords", "name", "process")
+    __slots__ = ("args", "began", "future", "keywords", "name", "process")
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class Call:
         self.args = args
         self.keywords = keywords
         self.future = future
+        self.began = process.now
 
 
 class Database:
@@ -144,7 +145,7 @@ class Link:
             self._database.submit(call)
             result = await call.future
             if name == "pulse":
-                self._process.good_pulse = began
+                self._process.good_pulse = max(self._process.good_pulse, began)
             return result
 
         setattr(self, name, verb)

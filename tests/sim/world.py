@@ -298,14 +298,18 @@ class World:
     async def _until(self, condition: Any, *, within: float) -> None:
         ends = self.loop.time() + within
         while not condition() and self.loop.time() < ends:
-            await asyncio.sleep(0.1)
+            await self.moment(0.1)
+
+    async def moment(self, seconds: float) -> None:
+        """Let simulated time pass."""
+        await asyncio.sleep(seconds)
 
 
 class Worlds:
     """A folder in which runs are made, on a memory disk where there is one."""
 
     def __init__(self) -> None:
-        shared = Path("/dev/shm")
+        shared = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
         self._folder = tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None)
         self._path = Path(self._folder.name)
         self._template = self._path / "template.db"

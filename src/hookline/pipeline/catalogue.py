@@ -51,6 +51,10 @@ class Catalogue:
     async def open(self) -> None:
         """Read all endpoints and event types; `SealBroken` when a secret cannot be opened."""
         catalogue = await self._store.catalogue()
+        self._outlets.clear()  # of a start that failed: what was there then may be gone
+        self._members.clear()
+        self._subscriptions.clear()
+        self.content = Content()
         for endpoint in catalogue.endpoints:
             self._sealer.opened(endpoint)
             self._put(endpoint)

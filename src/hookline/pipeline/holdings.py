@@ -154,6 +154,10 @@ class Holdings:
         """Compare with what the store says is owned: adopt what is not known here, drop what was lost."""
         before = list(self.lanes.values())
         owned = {taken.endpoint_id: taken for taken in await self._store.owned(self._heart.id)}
+        lost = [lane.endpoint_id for lane in before if lane.endpoint_id not in owned]
+        if lost:
+            # Let go after all, with what was believed then: looked at again before it is forgotten here.
+            await self._store.wake(sorted(lost), now=self._clock.now())
         for lane in before:
             stored = owned.pop(lane.endpoint_id, None)
             if stored is None or stored.epoch != lane.epoch:

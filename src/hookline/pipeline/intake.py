@@ -254,7 +254,7 @@ class Intake:
                 event.id, event.type, event.account, now, len(entry.endpoints)
             )
         for entry, first in repeats:
-            self._answer_repeat(entry, first)
+            self._answer_repeat(entry, first, acceptance)
         # In the next loop step: the next batch is then already with the store while these are sent.
         asyncio.get_running_loop().call_soon(self._hand_over, accepted, acceptance.first_seq, now)
 
@@ -353,6 +353,12 @@ class Intake:
         self._drop_reservations([entry])
         for endpoint in prior.endpoints:
             self._worker.announce(endpoint)
+        self._answer_by(prior, entry)
+        return True
+
+    def _answer_by(self, prior: Prior, entry: _Entry) -> None:
+        """The key stands for this event already."""
+        event = entry.event
         if prior.digest != _digest(event):
             entry.answer(IdempotencyConflict(event.idempotency_key or ""))
         else:
@@ -361,9 +367,12 @@ class Intake:
                     prior.event_id, prior.type, event.account, prior.created_at, len(prior.endpoints), True
                 )
             )
-        return True
 
-    def _answer_repeat(self, entry: _Entry, first: _Entry) -> None:
+    def _answer_repeat(self, entry: _Entry, first: _Entry, acceptance: Acceptance) -> None:
+        prior = acceptance.priors.get(first.event.id)
+        if prior is not None:
+            self._answer_by(prior, entry)
+            return
         result = first.submission.results[first.index]
         if isinstance(result, Published):
             same = _digest(entry.event) == _digest(first.event)

@@ -105,11 +105,12 @@ class Settler:
     async def _write(self, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:
         """Until the store has answered, however long it is away."""
         settlements = [settlement for _, settlement in batch]
-        changed = {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}
-        notes = [lane.note() for lane in changed.values()]
-        versions = [(lane.gate, lane.gate.version) for lane in changed.values()]
         tries = 0
         while True:
+            # Made afresh for each try: what was written down of a lane meanwhile must not be taken back.
+            changed = {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}
+            notes = [lane.note() for lane in changed.values()]
+            versions = [(lane.gate, lane.gate.version) for lane in changed.values()]
             try:
                 verdicts = await self._store.settle(
                     self._worker(), settlements, notes=notes, now=self._clock.now()

@@ -166,12 +166,16 @@ class Worker:
             ]
         self._tasks = [asyncio.create_task(self._survive(loop), name=loop.__qualname__) for loop in loops]
 
+    def begin_to_leave(self) -> None:
+        """Take and send nothing more from now on; what is published meanwhile is left to others."""
+        self._is_draining = True
+
     async def stop(self, *, within: float, close: Loop) -> bool:
         """Stop taking, finish what is under way, release every lane; says whether all of it was done in time.
 
         `close` ends what the other loops do that makes deliveries due: their lanes are woken before the end too.
         """
-        self._is_draining = True
+        self.begin_to_leave()
         try:
             async with asyncio.timeout(within):
                 await self._drain(close)
@@ -360,7 +364,9 @@ class Worker:
             self._upkeep.disable(lane.endpoint_id)
         is_waiting = lane.is_strict and settlement.state is State.PENDING
         if lane.is_careful and (is_waiting or lane.gate.wants_no_probe_yet()):
-            self._dropped(lane)  # the circuit opened, or order holds: its other suspects wait with everything else
+            self._dropped(
+                lane
+            )  # the circuit opened, or order holds: its other suspects wait with everything else
             lane.is_careful = lane.is_suspect = False
             lane.forget_unsent()
         if lane.is_strict:

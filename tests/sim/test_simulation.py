@@ -1,0 +1,55 @@
+"""Does every promise hold in a simulated world, whatever goes wrong in it?
+
+`pytest tests/sim --sim-seed=N` runs one seed again, byte for byte. HOOKLINE_SIM_SEEDS is how many seeds are run, by
+default as many as fit into two minutes and 100 at least; HOOKLINE_SIM_FIRST is the first of them.
+"""
+
+import os
+import time
+from collections import Counter
+
+from tests.sim.commits import TRANSITIONS
+from tests.sim.faults import KINDS
+from tests.sim.progress import ks_distance
+
+LEAST = 100
+SECONDS = 120.0
+MOST = 1_000_000
+
+
+def test_every_promise_holds(worlds, sim_seed, capsys):
+    first = int(os.environ.get("HOOKLINE_SIM_FIRST", "0"))
+    wanted = int(os.environ.get("HOOKLINE_SIM_SEEDS", "0"))
+    if sim_seed is not None:
+        first, wanted = sim_seed, 1
+    until = time.monotonic() + (float("inf") if wanted else SECONDS)
+    transitions: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    matrix: set[tuple[str, str]] = set()
+    draws: list[float] = []
+    seeds = steps = requests = 0
+    while seeds < (wanted or MOST) and (seeds < (wanted or LEAST) or time.monotonic() < until):
+        result = worlds.run(first + seeds)
+        assert result.violation is None, f"\n{result}"
+        seeds += 1
+        steps += result.steps
+        requests += result.requests
+        transitions.update(result.transitions)
+        faults.update(result.faults)
+        matrix |= result.matrix
+        draws += result.draws
+    possible = len(KINDS) * len(TRANSITIONS)
+    with capsys.disabled():
+        print(
+            f"\nsimulation: {seeds} seeds from {first}, {steps:,} steps, {requests:,} requests, "
+            f"{sum(faults.values()):,} faults; transitions {len(transitions)}/{len(TRANSITIONS)}, "
+            f"fault × transition {len(matrix)}/{possible} ({len(matrix) / possible:.0%})"
+        )
+        for kind in KINDS:
+            missing = [each for each in TRANSITIONS if (kind, each) not in matrix]
+            if missing and seeds >= LEAST:
+                print(f"  not seen near {kind}: {', '.join(missing)}")
+    if seeds >= LEAST:
+        assert set(transitions) == set(TRANSITIONS)
+        assert len(matrix) >= 0.95 * possible
+        assert ks_distance(draws) < 2.5 / len(draws) ** 0.5, "waits with full jitter are drawn evenly"
