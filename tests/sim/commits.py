@@ -278,9 +278,8 @@ class Commits:
             self._fail(
                 "I5 delivered", f"{settlement.state.value} after status {status}, error {attempt.error}"
             )
-        if status is not None and (receipt is None or not receipt.seen or receipt.replied != status):
-            if receipt is None or receipt.replied is not None:
-                self._fail("I5 delivered", f"status {status} is settled, and nobody answered so")
+        if status is not None and not _has_answered(receipt, status):
+            self._fail("I5 delivered", f"status {status} is settled, and nobody answered so")
         if endpoint is None or endpoint["retry"] is None:
             return
         policy = policy_of(json.loads(endpoint["retry"]), Policy((0.0,)))
@@ -393,3 +392,8 @@ class Commits:
             self.rates[id] = now
         if not self.secrets[id] or self.secrets[id][-1][1] != row["secret"]:
             self.secrets[id].append((now, row["secret"]))
+
+
+def _has_answered(receipt: "Receipt | None", status: int) -> bool:
+    """Did the endpoint answer so, and did it arrive? Of an endpoint that lies it is not known."""
+    return receipt is not None and (receipt.replied is None or (receipt.seen and receipt.replied == status))
