@@ -53,6 +53,10 @@ class Commits:
         self.lane_log: dict[bytes, deque[str]] = defaultdict(lambda: deque(maxlen=8))
         self.lost: dict[tuple[bytes, bytes], tuple[float, str]] = {}  # lane, worker -> when and by which verb
         self.buried: set[bytes] = set()
+        self._heard_at: dict[bytes, float] = {}  # workers, by their last beat
+        self.written_at: dict[bytes, float] = {}  # deliveries, by their first commit
+        self.taken_suspect: dict[bytes, float] = {}  # lanes, by when a suspect one was last taken
+        self.reordered: set[bytes] = set()  # endpoints whose order was ever changed
         self.started_of: dict[bytes, list[Receipt]] = defaultdict(list)  # by delivery
         self.keys: dict[tuple[str, str], bytes] = {}
         self.pruned: dict[str, int] = defaultdict(int)
@@ -109,8 +113,7 @@ class Commits:
                     elif change.new is None and change.old is not None:
                         self._pruned_event(change.old)
                 case "workers":
-                    if change.new is not None and change.new["buried_at"] is not None:
-                        self.buried.add(change.new["id"])
+                    self._worker(change)
                 case "changes":
                     if change.new is not None and change.new["kind"] == "reset":
                         self.reset_at[change.new["endpoint_id"]] = self._now
@@ -120,6 +123,24 @@ class Commits:
             self._accepted(event)
         if call.name == "prune":
             self._conserved()
+        if call.name == "mark" and any(not self.rows["deliveries"][id]["marks"] for id in result or ()):
+            self._fail("I6 crash budget", "a suspect was marked, and carries no mark")
+
+    def _worker(self, change: "Change") -> None:
+        """I22: nobody is buried who was heard of within the lease, whatever any clock says."""
+        row = change.new
+        if row is None:
+            return
+        id = row["id"]
+        if row["buried_at"] is None:
+            self._heard_at[id] = self._now
+        elif id not in self.buried:
+            self.buried.add(id)
+            silent = self._now - self._heard_at.get(id, self._now)
+            if silent < self._world.settings.takeover_s - SLACK:
+                self._fail(
+                    "I22 clock independence", f"a worker was buried {silent:.3f} s after its last beat"
+                )
 
     # --- accepting ---
 
@@ -183,6 +204,7 @@ class Commits:
             self._pruned(call, old)
         elif old is None:
             self.deliveries_of[event_of(new["id"]), new["endpoint_id"]] = new["id"]
+            self.written_at[new["id"]] = self._now
             if (new["state"], new["attempts"], new["replays"]) != ("pending", 0, 0):
                 self._fail("I4 lifecycle", "a delivery does not begin at its beginning")
         else:
@@ -343,6 +365,10 @@ class Commits:
                 self._fail("I8 exclusive lane", f"{call.name} took a lane from its owner")
             if new["owner"] is not None:
                 self.owned_since[id] = self._now
+                if new["suspect"]:
+                    self.taken_suspect[id] = self._now
+                else:
+                    self.taken_suspect.pop(id, None)
                 if new["epoch"] != old["epoch"] + 1:
                     self._fail("I9 fencing", f"{call.name} gave a lane away in epoch {new['epoch']}")
             else:
@@ -385,6 +411,8 @@ class Commits:
             self.shut_at.pop(id, None)
         else:
             self.shut_at.setdefault(id, now)
+        if change.old is not None and change.old["ordering"] != row["ordering"]:
+            self.reordered.add(id)
         cap = 1 if row["ordering"] == "strict" else row["max_in_flight"]
         if not self.caps[id] or self.caps[id][-1][1] != cap:
             self.caps[id].append((now, cap))

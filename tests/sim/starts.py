@@ -72,6 +72,8 @@ class Starts:
                 self._rate(receipt, endpoint)
                 self._circuit(receipt, endpoint, lane)
             self._suspect(receipt, delivery)
+            self._careful(receipt, endpoint, row)
+            self._ordered(row, endpoint)
         commits.started_of[delivery].append(receipt)
 
     def _endpoint(self, place: int) -> bytes | None:
@@ -234,6 +236,28 @@ class Starts:
         }
         if len(died) > MOST_DEATHS:
             self._fail("I6 crash budget", f"{len(died)} workers died under one delivery")
+
+    def _careful(self, receipt: "Receipt", endpoint: bytes, row: "Row") -> None:
+        """I6: the first that is sent of a lane whose owner died is marked."""
+        if self._commits.taken_suspect.pop(endpoint, None) is not None and not row["marks"]:
+            self._fail(
+                "I6 crash budget", f"{receipt.process.name} sends of a dead worker's lane without care"
+            )
+
+    def _ordered(self, row: "Row", endpoint: bytes) -> None:
+        """Strict order: nothing begins before what was published earlier, or behind one that is to be tried again."""
+        settings = self._rows["endpoints"].get(endpoint)
+        if settings is None or settings["ordering"] != "strict" or endpoint in self._commits.reordered:
+            return
+        written = self._commits.written_at
+        for other in self._rows["deliveries"].values():
+            if other["endpoint_id"] != endpoint or other["state"] != "pending" or other is row:
+                continue
+            if other["attempts"] and not row["attempts"]:
+                self._fail("strict order", "a delivery begins while an earlier one waits to be tried again")
+            is_first = other["seq"] < row["seq"] and written[other["id"]] < written[row["id"]]
+            if is_first and other["queue"] == row["queue"] == "ready":
+                self._fail("strict order", "a delivery begins before one that was published earlier")
 
 
 def _is_repeated(before: "Receipt", receipt: "Receipt") -> bool:

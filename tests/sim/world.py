@@ -201,12 +201,14 @@ class World:
     def _replace(self, process: Process) -> None:
         if self.is_draining and self.is_stopping:
             return
-        self.loop.call_later(
-            self.rng.uniform(0.05, 3.0), self._launch_again, process.delivers, context=self.owner.context
-        )
+        # Mostly soon; but where others are there, one may stay away until nobody expects it any more.
+        stays_away = len(self.processes) > 1 and not self.is_draining and self.rng.random() < 0.3
+        pause = self.rng.uniform(15.0, 25.0) if stays_away else self.rng.uniform(0.05, 3.0)
+        self.loop.call_later(pause, self._launch_again, process.delivers, context=self.owner.context)
 
     def _launch_again(self, delivers: bool) -> None:
-        self.launch(delivers=delivers)
+        if not self.is_stopping:
+            self.launch(delivers=delivers)
 
     def timeout_of(self, place: int) -> float:
         return self.operators.timeouts.get(place, 2.0)
@@ -289,6 +291,8 @@ class World:
     async def _leave_all(self) -> None:
         """SIGTERM to all: nothing is left behind."""
         self.is_stopping = True
+        for process in self.processes:
+            self.let_go(process)
         await self._until(lambda: all(process.is_started for process in self.processes), within=30.0)
         for process in list(self.processes):
             self.drain(process)

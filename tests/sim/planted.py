@@ -1,0 +1,374 @@
+"""Would the simulation see a bug?
+
+Bugs by name, each a small change to the product that is made for one test and taken back. They are the list of the
+design (M1 to M15, M16 to M25), as far as they can be said in lanes; where one is said otherwise, its sentence tells how.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import hookline.pipeline.bury
+import hookline.pipeline.holdings
+import hookline.pipeline.worker
+import hookline.rules.settlement
+from hookline.clock import SystemClock
+from hookline.model import LONG_AGO
+from hookline.pipeline.gate import Gate
+from hookline.pipeline.heart import Heart
+from hookline.pipeline.holdings import Holdings
+from hookline.pipeline.intake import Intake
+from hookline.pipeline.lane import Lane
+from hookline.pipeline.load import Loader
+from hookline.pipeline.settle import Settler
+from hookline.pipeline.worker import Worker
+from hookline.rules.circuit import begin_probe
+from hookline.rules.retry import Policy
+from hookline.store.contract import Acceptance, Loaded, Publication, Release, Settlement, Verdict
+from hookline.store.sqlite import accepting, owning, retention, sql, workers
+from hookline.store.sqlite.rows import attempt_row
+
+Plant = Callable[["Garden"], None]
+BUGS: dict[str, Plant] = {}
+
+
+class Garden:
+    """What was changed, so that it can be taken back."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def put(self, place: Any, name: str, value: Any) -> Any:
+        """Put this in the place of what is there; which that was."""
+        before = place.__dict__[name]
+        self._before.append((place, name, before))
+        setattr(place, name, value)
+        return before
+
+    def replace(self, module: Any, name: str, right: str, wrong: str) -> None:
+        """Change the words of a statement."""
+        before: str = getattr(module, name)
+        if right not in before:
+            raise AssertionError(f"{name} has changed: plant the bug anew")
+        self.put(module, name, before.replace(right, wrong))
+
+    def clear(self) -> None:
+        for place, name, value in reversed(self._before):
+            setattr(place, name, value)
+        self._before.clear()
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """With this bug."""
+    garden = Garden()
+    try:
+        BUGS[name](garden)
+        yield
+    finally:
+        garden.clear()
+
+
+def bug(name: str) -> Callable[[Plant], Plant]:
+    def keep(plant: Plant) -> Plant:
+        BUGS[name] = plant
+        return plant
+
+    return keep
+
+
+def _unfence(garden: Garden) -> None:
+    garden.replace(
+        sql, "SETTLE_DELIVERIES", "SELECT id FROM workers WHERE id = ? AND buried_at IS NULL", "SELECT ?"
+    )
+    garden.replace(sql, "SETTLE_DELIVERIES", "AND l.owner = me.id AND l.epoch = u.epoch", "")
+
+
+@bug("M1 settle without token")
+def _m1(garden: Garden) -> None:
+    _unfence(garden)
+
+
+@bug("M2 a crash under a delivery is not counted")
+def _m2(garden: Garden) -> None:
+    """Lanes of the dead are sent like any other."""
+    adopted = garden.put(Worker, "_adopted", None)
+
+    def careless(self: Worker, lane: Lane) -> None:
+        lane.is_suspect = False
+        adopted(self, lane)
+
+    Worker._adopted = careless  # type: ignore[method-assign]
+
+
+@bug("M3 due by the wall clock")
+def _m3(garden: Garden) -> None:
+    garden.put(SystemClock, "now", lambda self: self.wall())
+
+
+@bug("M4 a circuit's probe is sent before it is written down")
+def _m4(garden: Garden) -> None:
+    async def hasty(self: Worker, lane: Lane) -> None:
+        lane.gate.begin_probe()
+        lane.gate.grant_probe()
+        self.dispatcher.offer(lane)
+
+    garden.put(Worker, "_prepare_probe", hasty)
+
+
+@bug("M5 a bucket for each worker")
+def _m5(garden: Garden) -> None:
+    def forgetful(lane: Lane, *, wake_at: float) -> Release:
+        return Release(lane.endpoint_id, lane.epoch, wake_at, None, None)
+
+    garden.put(hookline.pipeline.holdings, "_release", forgetful)
+    garden.replace(sql, "FREE", "tokens = 0, tokens_at = :now", "tokens = NULL, tokens_at = NULL")
+
+
+@bug("M6 the lanes of the dead are not freed")
+def _m6(garden: Garden) -> None:
+    async def careless(store: Any, clock: Any, dead: Any) -> None:
+        for id, beat in dead:
+            await store.bury(id, beat=beat, now=clock.now())
+
+    garden.put(hookline.pipeline.worker, "bury", careless)
+
+
+@bug("M7 acknowledged before the commit")
+def _m7(garden: Garden) -> None:
+    async def early(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
+        batch = [Publication(entry.event, entry.endpoints, b"") for entry in entries]
+
+        async def late() -> None:
+            await asyncio.sleep(0.3)
+            await self._store.accept(batch, catalogue=seen, now=now)
+
+        self.late = asyncio.create_task(late())
+        self._drop_reservations(entries)
+        for entry in entries:
+            entry.endpoints = ()
+        return Acceptance(stale=False)
+
+    garden.put(Intake, "_store_batch", early)
+
+
+@bug("M8 the idempotency key is not in the transaction")
+def _m8(garden: Garden) -> None:
+    garden.put(accepting, "_key_rows", lambda batch: [])
+
+
+def _waits(garden: Garden, wait: Callable[..., float | None]) -> None:
+    garden.put(hookline.rules.settlement, "wait_after", wait)
+
+
+@bug("M9 jitter is fixed")
+def _m9(garden: Garden) -> None:
+    right = hookline.rules.settlement.wait_after
+
+    def fixed(failures: int, *, policy: Policy, roll: float, asked: float | None = None) -> float | None:
+        return right(failures, policy=policy, roll=0.5, asked=asked)
+
+    _waits(garden, fixed)
+
+
+@bug("M10 Retry-After replaces the policy's wait")
+def _m10(garden: Garden) -> None:
+    right = hookline.rules.settlement.wait_after
+
+    def obedient(failures: int, *, policy: Policy, roll: float, asked: float | None = None) -> float | None:
+        wait = right(failures, policy=policy, roll=roll)
+        return wait if wait is None or asked is None else asked
+
+    _waits(garden, obedient)
+
+
+@bug("M11 taking over resets the attempts")
+def _m11(garden: Garden) -> None:
+    right = garden.put(workers, "free", None)
+
+    def resetting(connection: Any, worker: Any, *, now: float) -> Any:
+        freed = right(connection, worker, now=now)
+        for lane in freed:
+            connection.execute(
+                "UPDATE deliveries SET attempts = 0 WHERE endpoint_id = ? AND state = 'pending'", (lane,)
+            )
+        return freed
+
+    workers.free = resetting
+
+
+@bug("M12 a settlement is refused to a worker that is late with its beat, and not buried")
+def _m12(garden: Garden) -> None:
+    right = garden.put(owning, "_settle_all", None)
+
+    def strict(connection: Any, worker: Any, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
+        row = connection.execute("SELECT seen_at FROM workers WHERE id = ?", (worker,)).fetchone()
+        if row is not None and now - row[0] > 1.5:
+            for each in batch:
+                owning.write_rows(connection, sql.SETTLE_ATTEMPTS, [attempt_row(each.attempt, late=True)])
+            return [Verdict.LATE] * len(batch)
+        return right(connection, worker, batch, now=now)  # type: ignore[no-any-return]
+
+    owning._settle_all = strict
+
+
+@bug("M13 pruned by the age of the event")
+def _m13(garden: Garden) -> None:
+    for name in ("PRUNE_LOOK", "PRUNE_DELIVERIES"):
+        garden.replace(retention, name, "AND d.done_at < :done_before", "")
+        garden.replace(retention, name, "AND d.done_at < :dead_before", "")
+
+
+@bug("M14 deleting an endpoint leaves its pending deliveries")
+def _m14(garden: Garden) -> None:
+    garden.replace(sql, "CANCEL_DELETED", "WHERE l.deleted = 1", "WHERE l.deleted = 2")
+
+
+@bug("M15 the probe of a dead worker is waited for")
+def _m15(garden: Garden) -> None:
+    def endless(self: Gate) -> None:
+        until = self._now() + 1e6
+        self.circuit = begin_probe(self.circuit, until=until)
+        self.hold_until = until
+        self._change()
+
+    garden.put(Gate, "begin_probe", endless)
+
+
+@bug("M16 no recheck after a release")
+def _m16(garden: Garden) -> None:
+    right = garden.put(Holdings, "release", None)
+
+    async def trusting(self: Holdings, lanes: Any, *, woken: bool = False) -> None:
+        store = self._store
+
+        class Deaf:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(store, name)
+
+            async def wake(self, lanes: Any, *, now: float) -> None:
+                """Nothing is looked at."""
+
+        self._store = Deaf()  # type: ignore[assignment]
+        try:
+            await right(self, lanes, woken=woken)
+        finally:
+            self._store = store
+
+    Holdings.release = trusting  # type: ignore[method-assign]
+
+
+@bug("M17 woken before the commit, not after it")
+def _m17(garden: Garden) -> None:
+    """Of lanes that are not held here."""
+    store_batch = garden.put(Intake, "_store_batch", None)
+    announce = Worker.announce
+
+    async def early(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
+        for entry in entries:
+            for endpoint in entry.endpoints:
+                announce(self._worker, endpoint)
+        await self._worker.wakes.flush()
+        return await store_batch(self, entries, now, seen)  # type: ignore[no-any-return]
+
+    def silent(self: Worker, endpoint: Any, delivery: Any = None, *, due_at: float | None = None) -> None:
+        lane = self.holdings.lanes.get(endpoint)
+        if lane is not None and lane.is_held:
+            announce(self, endpoint, delivery, due_at=due_at)
+
+    Intake._store_batch = early  # type: ignore[method-assign]
+    garden.put(Worker, "announce", silent)
+
+
+@bug("M18 the fence is looked at in an earlier snapshot")
+def _m18(garden: Garden) -> None:
+    _unfence(garden)
+    write = garden.put(Settler, "_write", None)
+
+    async def looked(self: Settler, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:
+        try:
+            owned = {lane.endpoint_id: lane.epoch for lane in await self._store.owned(self._worker())}
+        except Exception:
+            owned = {lane.endpoint_id: lane.epoch for lane, _ in batch}
+        ours = [each for each in batch if owned.get(each[1].endpoint_id) == each[1].epoch]
+        verdicts = dict(zip(map(id, ours), await write(self, ours), strict=True)) if ours else {}
+        return [verdicts.get(id(each), Verdict.LATE) for each in batch]
+
+    Settler._write = looked  # type: ignore[method-assign]
+
+
+@bug("M19 no tombstones")
+def _m19(garden: Garden) -> None:
+    def settled(self: Loader, id: Any) -> None:
+        if any(self._lines):
+            self._nudged.set()
+
+    garden.put(Loader, "settled", settled)
+
+
+@bug("M20 no reservation before the accept")
+def _m20(garden: Garden) -> None:
+    garden.put(Lane, "reserve", lambda self, id: None)
+
+    def hand_over(self: Worker, lane: Lane, delivery: Loaded) -> None:
+        if not lane.is_held:
+            self.wakes.add(delivery.endpoint_id)
+            return
+        lane.add(delivery)
+        self.dispatcher.offer(lane)
+
+    garden.put(Worker, "hand_over", hand_over)
+
+
+@bug("M21 handed over on a stale pulse")
+def _m21(garden: Garden) -> None:
+    """The gate before the first byte believes it too: without that, nothing that was handed over would be sent."""
+    garden.put(Heart, "is_fresh", lambda self: self._good > LONG_AGO)
+
+
+@bug("M22 no sweep after a death")
+def _m22(garden: Garden) -> None:
+    async def nothing(store: Any, clock: Any) -> None:
+        """Whoever died between a commit and its wake is not thought of."""
+
+    garden.put(hookline.pipeline.bury, "sweep", nothing)
+
+
+@bug("M23 buried by a timestamp")
+def _m23(garden: Garden) -> None:
+    right = garden.put(Heart, "look", None)
+
+    async def look(self: Heart) -> None:
+        await right(self)
+        now = self._clock.wall()
+        dead = [(peer.id, peer.beat) for peer in self.peers if now - peer.seen_at > self._lease]
+        if dead:
+            await self.on_dead(dead)
+
+    Heart.look = look  # type: ignore[method-assign]
+
+
+@bug("M24 no reconcile")
+def _m24(garden: Garden) -> None:
+    async def nothing(self: Holdings) -> None:
+        self._is_in_doubt = False
+
+    garden.put(Holdings, "reconcile", nothing)
+
+
+@bug("M25 handed over to a strict lane")
+def _m25(garden: Garden) -> None:
+    right = garden.put(Worker, "reserve", None)
+
+    def reserve(self: Worker, endpoint: Any, delivery: Any) -> Lane | None:
+        lane = self.holdings.lanes.get(endpoint)
+        if lane is None or not lane.is_strict:
+            return right(self, endpoint, delivery)  # type: ignore[no-any-return]
+        lane.is_strict = False
+        try:
+            return right(self, endpoint, delivery)  # type: ignore[no-any-return]
+        finally:
+            lane.is_strict = True
+
+    Worker.reserve = reserve  # type: ignore[method-assign]
