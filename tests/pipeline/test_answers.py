@@ -1,5 +1,7 @@
 """What an answer means for its delivery, as the endpoint's own settings say."""
 
+from email.utils import formatdate
+
 import pytest
 
 from hookline.model import ErrorKind, Outcome, Reason, State
@@ -140,3 +142,19 @@ async def test_a_redirect_to_a_place_that_may_not_be_sent_to_is_a_refusal(world:
     event = await hooks.publish("order.paid", {})
     delivery = await world.until_state(hooks, event.id, State.DEAD)
     assert delivery.last_error is ErrorKind.HTTP_3XX
+
+
+async def test_a_date_to_wait_until_is_read_by_the_stores_clock(
+    world: World, receiver: Receiver, monkeypatch
+):
+    """The wall clock of the machine that asks may be hours off."""
+    monkeypatch.setattr(world.clock, "wall", lambda: world.clock.now() - 7_200)
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], retry={"schedule": [0, 1], "jitter": "none"}
+    )
+    until = world.clock.now() + 20
+    receiver.answers["/"] = [Answer(503, {"retry-after": formatdate(until, usegmt=True)}), Answer(200)]
+    event = await hooks.publish("order.paid", {})
+    await world.until_state(hooks, event.id, State.DELIVERED)
+    assert until - 1 <= world.clock.now() < until + 60

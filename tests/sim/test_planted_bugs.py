@@ -1,0 +1,58 @@
+"""Does the simulation notice the bugs it is there for?
+
+Five of them each day, in rotation; all with HOOKLINE_SIM_BUGS=all. A bug is looked for first where it was found
+before, then from seed 0 on.
+"""
+
+import os
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.sim.planted import BUGS, RARE, SEEN_AT, planted
+from tests.sim.world import Result, Worlds
+
+SEEDS = 500
+CPU_SECONDS = 60.0  # for one bug, where five are planted
+EACH_TIME = 5
+
+
+def chosen() -> list[str]:
+    if os.environ.get("HOOKLINE_SIM_BUGS") == "all":
+        return list(BUGS)
+    common = [name for name in BUGS if name not in RARE]
+    turn = datetime.now(UTC).toordinal() * EACH_TIME
+    return [common[(turn + n) % len(common)] for n in range(EACH_TIME)]
+
+
+def first_violation(worlds: Worlds, name: str, *, within: float) -> tuple[int, Result | None]:
+    """How many seeds it took, and what was then violated."""
+    until = time.process_time() + within
+    seeds = [SEEN_AT[name], *range(SEEDS)]
+    for tried, seed in enumerate(seeds, 1):
+        result = worlds.run(seed)
+        if result.violation is not None:
+            return tried, result
+        if time.process_time() > until:
+            return tried, None
+    return len(seeds), None
+
+
+@pytest.mark.parametrize("name", chosen())
+def test_it_is_noticed_when(worlds: Worlds, name: str, capsys: pytest.CaptureFixture[str]):
+    is_all = "HOOKLINE_SIM_BUGS" in os.environ
+    with planted(name):
+        tried, found = first_violation(worlds, name, within=float("inf") if is_all else CPU_SECONDS)
+    with capsys.disabled():
+        print(
+            f"\nplanted: {name}: {'not noticed' if found is None else found.violation} (seed {tried} of those tried)"
+        )
+    assert found is not None
+
+
+def test_a_bug_is_taken_back_after_its_test(worlds: Worlds):
+    before = worlds.run(3).digest
+    with planted("M8 the idempotency key is not in the transaction"):
+        assert worlds.run(3).violation is not None
+    assert worlds.run(3).digest == before
