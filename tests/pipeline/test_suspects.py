@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from hookline.errors import StoreUnavailable
 from hookline.model import Reason, State
 from hookline.pipeline.intake import Draft
 from tests.receiver import Answer, Receiver
@@ -62,6 +63,31 @@ async def test_a_death_with_an_innocent_lane_costs_nothing_but_a_repeat(world: W
 
     await world.until(is_over)
     assert len(receiver.requests) <= 30 + 3
+
+
+async def test_suspects_that_could_not_be_marked_are_read_again(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=3)
+    receiver.answers["/"] = [Answer(hold=asyncio.Event()), Answer(200)]
+    await hooks.accept([Draft("order.paid", b"%d" % n) for n in range(30)])
+    await world.until(lambda: receiver.requests)
+    await world.crash(hooks)
+    hooks = await world.start()
+    mark, failures = hooks.store.mark, []
+
+    async def fails_once(worker, suspects, *, now):
+        if not failures:
+            failures.append(suspects)
+            raise StoreUnavailable("cut off before they were marked")
+        return await mark(worker, suspects, now=now)
+
+    hooks.store.mark = fails_once
+
+    async def is_over() -> bool:
+        return (await hooks.store.counts()).get(State.DELIVERED, 0) == 30
+
+    await world.until(is_over)
+    assert failures
 
 
 async def _all(hooks):

@@ -69,7 +69,7 @@ class SimTransport(asyncio.Transport):
     def write(self, data: Any) -> None:
         if self._is_closing:
             return
-        self.is_reused = self.receipt is not None
+        self.is_reused = self._protocol.was_idle  # type: ignore[attr-defined]
         self.receipt = self._world.receivers.arrive(self, bytes(data))
 
     def dialled(self) -> float:

@@ -53,9 +53,7 @@ class Careful:
 
     async def send(self, lane: Lane) -> None:
         """Send the suspects that were loaded into the lane, then let it go on as usual."""
-        suspects = [*lane.ready, *lane.timed]
-        lane.ready.clear()
-        lane.timed.clear()
+        suspects = lane.set_aside()
         plans = plan(suspects)
         condemned = cast("Sequence[Loaded]", plans.condemned)
         if condemned:
@@ -63,7 +61,7 @@ class Careful:
                 self._worker(), [lane.suspect(each) for each in condemned], now=self._clock.now()
             )
             for each in condemned:
-                lane.forget(each.id)
+                lane.forget_aside(each.id)
             log.warning("delivery.condemned", deliveries=[ids.show("delivery", id) for id in dead])
         for group in plans.groups:
             await self._send(lane, cast("Sequence[Loaded]", group))
@@ -87,7 +85,7 @@ class Careful:
         events = []
         for each in reversed(group):
             if each.id not in marked:
-                lane.forget(each.id)  # somebody else settled or cancelled it
+                lane.forget_aside(each.id)  # somebody else settled or cancelled it
                 continue
             event = self._open[each.id] = asyncio.Event()
             events.append(event)

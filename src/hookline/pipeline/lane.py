@@ -54,6 +54,7 @@ class Lane:
         "_shared",
         "active_at",
         "alarm_at",
+        "aside",
         "behind",
         "cap",
         "endpoint_id",
@@ -103,6 +104,7 @@ class Lane:
         self._is_gone = False
         self.ready: deque[Loaded] = deque()
         self.timed: deque[Loaded] = deque()
+        self.aside: dict[DeliveryId, Loaded] = {}  # unsent, and out of the queues: suspects that await their turn
         self.known: dict[DeliveryId, Loaded | None] = {}  # None: reserved, its accept is under way
         self.in_flight = 0
         self.unsettled = 0  # answered, the settle not yet acknowledged
@@ -231,8 +233,21 @@ class Lane:
             return self.timed.popleft()
         return self.ready.popleft()
 
+    def set_aside(self) -> list[Loaded]:
+        """Take everything that is unsent out of the queues, to be put back when its turn comes."""
+        self.aside = {delivery.id: delivery for delivery in (*self.ready, *self.timed)}
+        self.ready.clear()
+        self.timed.clear()
+        return list(self.aside.values())
+
+    def forget_aside(self, id: DeliveryId) -> None:
+        """What was set aside will not be sent."""
+        self.aside.pop(id, None)
+        self.forget(id)
+
     def push_back(self, delivery: Loaded) -> None:
         """Put back what was taken and not sent."""
+        self.aside.pop(delivery.id, None)
         (self.ready if delivery.queue is Queue.READY else self.timed).appendleft(delivery)
 
     def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
@@ -351,14 +366,16 @@ class Lane:
         self.known.clear()
         self.ready.clear()
         self.timed.clear()
+        self.aside.clear()
 
     def forget_unsent(self) -> None:
         """Drop what is not under way, so that it is read again as the store has it now."""
-        for delivery in (*self.ready, *self.timed, *self._held_up):
+        for delivery in (*self.ready, *self.timed, *self._held_up, *self.aside.values()):
             self.forget(delivery.id)
         self._held_up.clear()
         self.ready.clear()
         self.timed.clear()
+        self.aside.clear()
         self.generation += 1
         self.read_again()
 
