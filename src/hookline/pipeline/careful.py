@@ -54,6 +54,8 @@ class Careful:
     async def send(self, lane: Lane) -> None:
         """Send the suspects that were loaded into the lane, then let it go on as usual."""
         suspects = lane.set_aside()
+        if lane.is_strict:
+            suspects = _first(lane, suspects)
         plans = plan(suspects)
         condemned = cast("Sequence[Loaded]", plans.condemned)
         if condemned:
@@ -95,3 +97,13 @@ class Careful:
         self._offer(lane)
         for event in events:
             await event.wait()
+
+
+def _first(lane: Lane, suspects: list[Loaded]) -> list[Loaded]:
+    """In strict order only one was under way, and none may go before it, however few marks it has."""
+    head = [each for each in suspects if each.id == lane.gate.head]
+    first = head or suspects[:1]
+    for each in suspects:
+        if each not in first:
+            lane.forget_aside(each.id)
+    return first

@@ -104,7 +104,9 @@ class Lane:
         self._is_gone = False
         self.ready: deque[Loaded] = deque()
         self.timed: deque[Loaded] = deque()
-        self.aside: dict[DeliveryId, Loaded] = {}  # unsent, and out of the queues: suspects that await their turn
+        self.aside: dict[
+            DeliveryId, Loaded
+        ] = {}  # unsent, and out of the queues: suspects that await their turn
         self.known: dict[DeliveryId, Loaded | None] = {}  # None: reserved, its accept is under way
         self.in_flight = 0
         self.unsettled = 0  # answered, the settle not yet acknowledged
