@@ -372,3 +372,15 @@ def _m25(garden: Garden) -> None:
             lane.is_strict = True
 
     Worker.reserve = reserve  # type: ignore[method-assign]
+
+
+# Where each was last noticed, with the product as it then was; only a place to begin.
+SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
+    "M1 settle without token": 2,
+    "M3 due by the wall clock": 10,
+    "M4 a circuit's probe is sent before it is written down": 2,
+    "M6 the lanes of the dead are not freed": 2,
+}
+# Not planted in rotation: they were not noticed within a dozen seeds, or it was not measured how many they take.
+OFTEN = ("M1", "M2", "M3", "M4", "M6", "M7", "M8")
+RARE = frozenset(name for name in BUGS if name.split()[0] not in OFTEN)

@@ -21,6 +21,7 @@ SETTLED_DOWN = 12.0  # seconds after a fault: whoever died is buried, its lanes 
 LONGEST_SLEEP = 12.0  # seconds that a free lane may sleep with work to do, while nothing goes wrong
 LONGEST_WAIT = 8.0  # seconds that a due delivery of a healthy endpoint may wait, while nothing goes wrong
 ENOUGH_DRAWS = 16
+ENOUGH_ALIKE, ALIKE = 8, 0.06  # by chance once in fifty million runs
 
 
 class Progress:
@@ -207,6 +208,9 @@ class Progress:
 
     def _jitter(self) -> None:
         """I10: waits are drawn evenly (Kolmogorov–Smirnov, at a level that chance does not reach)."""
+        draws = self._commits.draws
+        if len(draws) >= ENOUGH_ALIKE and max(draws) - min(draws) < ALIKE:
+            self._fail("I10 retry order", f"{len(draws)} waits are all alike")
         if len(self._commits.draws) >= ENOUGH_DRAWS:
             distance = ks_distance(self._commits.draws)
             if 2 * math.exp(-2 * len(self._commits.draws) * distance**2) < 1e-10:

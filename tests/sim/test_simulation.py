@@ -1,37 +1,33 @@
 """Does every promise hold in a simulated world, whatever goes wrong in it?
 
 `pytest tests/sim --sim-seed=N` runs one seed again, byte for byte. HOOKLINE_SIM_SEEDS is how many seeds are run, by
-default as many as fit into two minutes and 100 at least; HOOKLINE_SIM_FIRST is the first of them.
+default 100, which is a minute or two; HOOKLINE_SIM_FIRST is the first of them. The same seeds each time: what fails here
+fails everywhere, however busy the machine is.
 """
 
 import os
-import time
 from collections import Counter
 
 from tests.sim.commits import TRANSITIONS
 from tests.sim.faults import KINDS
 from tests.sim.progress import ks_distance
 
-LEAST = 100
-SECONDS = 120.0
-MOST = 1_000_000
+SEEDS = 100
 
 
 def test_every_promise_holds(worlds, sim_seed, capsys):
     first = int(os.environ.get("HOOKLINE_SIM_FIRST", "0"))
-    wanted = int(os.environ.get("HOOKLINE_SIM_SEEDS", "0"))
+    seeds = int(os.environ.get("HOOKLINE_SIM_SEEDS", SEEDS))
     if sim_seed is not None:
-        first, wanted = sim_seed, 1
-    until = time.monotonic() + (float("inf") if wanted else SECONDS)
+        first, seeds = sim_seed, 1
     transitions: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     matrix: set[tuple[str, str]] = set()
     draws: list[float] = []
-    seeds = steps = requests = 0
-    while seeds < (wanted or MOST) and (seeds < (wanted or LEAST) or time.monotonic() < until):
-        result = worlds.run(first + seeds)
+    steps = requests = 0
+    for seed in range(first, first + seeds):
+        result = worlds.run(seed)
         assert result.violation is None, f"\n{result}"
-        seeds += 1
         steps += result.steps
         requests += result.requests
         transitions.update(result.transitions)
@@ -47,9 +43,9 @@ def test_every_promise_holds(worlds, sim_seed, capsys):
         )
         for kind in KINDS:
             missing = [each for each in TRANSITIONS if (kind, each) not in matrix]
-            if missing and seeds >= LEAST:
+            if missing and seeds >= SEEDS:
                 print(f"  not seen near {kind}: {', '.join(missing)}")
-    if seeds >= LEAST:
+    if seeds >= SEEDS:
         assert set(transitions) == set(TRANSITIONS)
         assert len(matrix) >= 0.95 * possible
         assert ks_distance(draws) < 2.5 / len(draws) ** 0.5, "waits with full jitter are drawn evenly"
