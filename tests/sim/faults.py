@@ -92,6 +92,12 @@ class Faults:
             return "pause_after", there, back
         return None, there, back
 
+    def times_heard(self) -> int:
+        """How often a hint reaches one who listens."""
+        if self._strikes("wake_lost", 0.3):
+            return 0
+        return 2 if self._strikes("wake_twice", 0.3) else 1
+
     # --- the network ---
 
     def travel(self) -> float:

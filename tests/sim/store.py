@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.errors import HooklineError, StoreUnavailable
+from hookline.store.hints import Hint
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -54,6 +55,7 @@ class Database:
         self.store = SqliteStore(str(path), clock=self.clock, executor=self.shadow.executor)
         at_once(self.store.open(serve=False))
         self.verbs = 0
+        self.listeners: dict[Process, Callable[[Hint], None]] = {}
 
     def now(self) -> float:
         """The store's time."""
@@ -115,6 +117,13 @@ class Database:
         else:
             call.future.set_result(result)
 
+    def spread(self, hint: Hint) -> None:
+        """Bring a hint to those who listen."""
+        faults, loop = self._world.faults, self._world.loop
+        for process, hear in self.listeners.items():
+            for _ in range(faults.times_heard()):
+                loop.call_later(faults.travel(), hear, hint, context=process.owner.context)
+
     def close(self) -> None:
         at_once(self.store.close())
 
@@ -133,6 +142,22 @@ class Link:
 
     async def close(self) -> None:
         """Nothing is kept here."""
+
+    async def tell(self, hint: Hint) -> None:
+        """A hint goes to everybody who listens; some get lost, some come twice."""
+        await asyncio.sleep(0.001)
+        self._database.spread(hint)
+
+    async def listen(
+        self, hear: Callable[[Hint], None], *, on_ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until cancelled."""
+        self._database.listeners[self._process] = hear
+        on_ready()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._database.listeners.pop(self._process, None)
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         if name.startswith("_"):
