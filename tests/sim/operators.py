@@ -225,7 +225,7 @@ class Operators:
         step = self._rng.choice((1, 3, 50))
 
         async def prune(hooks: Hookline) -> None:
-            async for _ in walk(hooks.store, before, step=step):
+            async for _ in walk(hooks.store, hooks.clock, before, most=step):
                 pass
 
         return prune

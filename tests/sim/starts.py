@@ -241,7 +241,8 @@ class Starts:
 
     def _careful(self, receipt: "Receipt", endpoint: bytes, row: "Row") -> None:
         """I6: the first that is sent of a lane whose owner died is marked."""
-        if self._commits.taken_suspect.pop(endpoint, None) is not None and not row["marks"]:
+        taken = self._commits.taken_suspect.pop(endpoint, None)
+        if taken is not None and self._commits.written_at[row["id"]] < taken and not row["marks"]:
             self._fail(
                 "I6 crash budget", f"{receipt.process.name} sends of a dead worker's lane without care"
             )

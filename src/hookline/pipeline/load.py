@@ -185,6 +185,8 @@ class Loader:
             if lane.lost or lane.generation != generation:
                 lane.loaded(all_of_them=False)
                 continue  # lost, or what was read is older than an operator's change: it is read again
+            if lane.awaits_head and want.ready:
+                continue  # read before the head went back to wait: it goes first, and needs the room
             ready = 0
             for row in found:
                 ready += row.queue == "ready"
