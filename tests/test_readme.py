@@ -293,5 +293,11 @@ def as_text(default: object) -> str:
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((?!http|#)([^)]+)\)", README))))
-def test_a_link_points_at_a_file(link):
-    assert (ROOT / link).exists()
+def test_a_link_points_at_a_file_and_a_heading_in_it(link):
+    path, _, heading = link.partition("#")
+    assert (ROOT / path).exists()
+    if heading:
+        assert heading in {
+            re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            for title in re.findall(r"^#+ (.*)$", (ROOT / path).read_text(), re.MULTILINE)
+        }
