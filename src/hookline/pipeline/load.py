@@ -186,6 +186,7 @@ class Loader:
                 lane.loaded(all_of_them=False)
                 continue  # lost, or what was read is older than an operator's change: it is read again
             if lane.awaits_head and want.ready:
+                lane.loaded(all_of_them=False)
                 continue  # read before the head went back to wait: it goes first, and needs the room
             ready = 0
             for row in found:
