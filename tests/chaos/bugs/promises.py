@@ -1,6 +1,7 @@
 """What if hookline promised before it did?"""
 
 import asyncio
+import copy
 import os
 import signal
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import hookline.cli.work
 from hookline.pipeline import intake
 from hookline.pipeline.sender.contract import Answer
 from hookline.pipeline.sender.http import HttpSender
-from hookline.store.contract import Acceptance, Publication
+from hookline.store.contract import Acceptance
 
 AHEAD_S = 0.3  # how far a promise runs ahead of its deed
 
@@ -32,15 +33,16 @@ def settle_before_send() -> None:
 
 def answer_before_commit() -> None:
     """A publish is answered while its commit is still to come."""
+    store = intake.Intake._store_batch
     kept: set[asyncio.Task[None]] = set()
 
     async def early(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
-        batch = [Publication(entry.event, entry.endpoints, intake._digest(entry.draft)) for entry in entries]
+        batch = [copy.copy(entry) for entry in entries]
 
         async def late() -> None:
             await asyncio.sleep(AHEAD_S)
-            await self._store.accept(batch, catalogue=seen, now=now)
-            for endpoint in {each for entry in entries for each in entry.endpoints}:
+            await store(self, batch, now, seen)
+            for endpoint in {each for entry in batch for each in entry.endpoints}:
                 self._worker.announce(endpoint)
 
         task = asyncio.create_task(late())
