@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from hookline import Hookline, Settings
+from hookline.errors import StoreUnavailable
 from hookline.model import State
 from tests.receiver import Answer, Receiver
 from tests.world import World
@@ -151,3 +153,24 @@ async def test_a_worker_taken_for_dead_settles_nothing_and_goes_on_under_a_new_i
     assert first.worker.settler.late == 1
     assert first._heart.id != buried
     assert (await world.delivery(second, event.id)).state is State.DELIVERED
+
+
+async def test_a_start_that_failed_is_begun_again_as_another_worker(
+    shared_world: World, monkeypatch: pytest.MonkeyPatch
+):
+    world = shared_world
+    hooks = Hookline(world.database, settings=Settings(dev=True), clock=world.clock)
+    await world.pass_until(hooks.store.migrate())
+
+    async def lost(**_: object) -> None:
+        raise StoreUnavailable("The answer was lost.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hooks.store, "sweep", lost)
+        with pytest.raises(StoreUnavailable):
+            await world.pass_until(hooks.start())
+    first = hooks._heart.id
+    await world.pass_until(hooks.start())
+    second = hooks._heart.id
+    assert await world.pass_until(hooks.stop())
+    assert second != first, "the first may be buried by now, and others have watched its beat"

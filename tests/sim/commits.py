@@ -60,6 +60,7 @@ class Commits:
         self.started_of: dict[bytes, list[Receipt]] = defaultdict(list)  # by delivery
         self.keys: dict[tuple[str, str], bytes] = {}
         self.pruned: dict[str, int] = defaultdict(int)
+        self.pruned_of: dict[bytes, int] = defaultdict(int)  # deliveries, by event
         self.pruned_events: set[bytes] = set()
         self._fence: dict[bytes, tuple[bytes | None, int]] = {}
         self._before: dict[bytes, Row] = {}
@@ -127,11 +128,13 @@ class Commits:
             self._fail("I6 crash budget", "a suspect was marked, and carries no mark")
 
     def _worker(self, change: "Change") -> None:
-        """I22: nobody is buried who was heard of within the lease, whatever any clock says."""
+        """I22: nobody is buried who was heard of within the lease, whatever any clock says, and nobody comes back."""
         row = change.new
         if row is None:
             return
         id = row["id"]
+        if change.old is None and id in self.buried:
+            self._fail("I9 fencing", "a worker that was buried is registered again")
         if row["buried_at"] is None:
             self._heard_at[id] = self._now
         elif id not in self.buried:
@@ -254,6 +257,7 @@ class Commits:
         event = event_of(old["id"])
         self.deliveries_of.pop((event, old["endpoint_id"]), None)
         self.pruned[self._accounts[event]] += 1
+        self.pruned_of[event] += 1
 
     def _pruned_event(self, old: "Row") -> None:
         self.pruned_events.add(old["id"])

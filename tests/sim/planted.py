@@ -311,7 +311,7 @@ def _m19(garden: Garden) -> None:
 def _m20(garden: Garden) -> None:
     garden.put(Lane, "reserve", lambda self, id: None)
 
-    def hand_over(self: Worker, lane: Lane, delivery: Loaded) -> None:
+    def hand_over(self: Worker, lane: Lane, delivery: Loaded, *, at: float) -> None:
         if not lane.is_held:
             self.wakes.add(delivery.endpoint_id)
             return

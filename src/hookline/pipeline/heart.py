@@ -53,6 +53,7 @@ class Heart:
         self._good = float("-inf")
         self._is_failing = False
         self._is_skewed = False
+        self._was_named = False
         self._nudged = asyncio.Event()
         self.id: WorkerId = ids.worker()
         self.peers: tuple[Worker, ...] = ()
@@ -71,7 +72,13 @@ class Heart:
         self._nudged.set()
 
     async def start(self) -> None:
-        """Learn the store's time, then be a worker."""
+        """Learn the store's time, then be a worker; after a start that failed, another one.
+
+        Nobody beats between the two: the first may be buried by then, and whoever watched its beat must not take the
+        second for it.
+        """
+        if self._was_named:
+            self.id = self._ids.worker()
         began = self._clock.monotonic()
         pulse = await self._store.pulse(seen=self._catalogue.n)
         self._clock.follow(pulse.now, at=(began + self._clock.monotonic()) / 2)
@@ -174,6 +181,7 @@ class Heart:
         await self._register()
 
     async def _register(self) -> None:
+        self._was_named = True
         now = self._clock.now()
         await self._store.register(
             Worker(
