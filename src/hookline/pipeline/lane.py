@@ -16,9 +16,8 @@ from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 _MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and still be seen by a floored load
 _FULL_LOOK = 30.0  # seconds between loads without a floor
-_BUFFERED = (
-    4  # deliveries in memory for each slot; with fewer a busy worker reads most of them back from the store
-)
+_BUFFERED = 2  # deliveries in memory for each slot of a class
+_BUFFERED_PROVEN = 4  # with fewer, a busy worker reads most of what it accepts back from the store
 
 
 class Buffers:
@@ -32,7 +31,8 @@ class Buffers:
 
     def __init__(self, slots: int) -> None:
         self.counts = [0] * len(Health)
-        self._limits = tuple(_BUFFERED * share for share in shares(slots))
+        proven, *others = shares(slots)
+        self._limits = (_BUFFERED_PROVEN * proven, *(_BUFFERED * share for share in others))
 
     def room(self, health: Health) -> int:
         """How many more deliveries lanes of this health may hold."""
