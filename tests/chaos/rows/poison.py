@@ -1,5 +1,7 @@
 """What becomes of a delivery that kills whoever sends it, and of all the others?"""
 
+import contextlib
+import http.client
 import time
 
 from tests.chaos.checker import Limits
@@ -25,9 +27,8 @@ def poison(system: System) -> list[str]:
     system.publish(OTHERS)
     pause(system, 0.1, 0.5)
     number = len(system.promises())
-    id = system.give(number, filling=MARKER)
-    deaths = 0
     buried = len(system.burials())
+    id, deaths = _give(system, number)
     deadline = time.monotonic() + PATIENCE_S * system.leeway
 
     def something_happened() -> str | None:
@@ -40,12 +41,7 @@ def poison(system: System) -> list[str]:
         and time.monotonic() < deadline
         and wait_for(something_happened, "a death or the end", PATIENCE_S * system.leeway) == "death"
     ):
-        dead = [each for each in system.senders if not each.lives]
-        deaths += len(dead)
-        for each in dead:
-            system.note("poisoned", each)
-        for each in dead:
-            system.replace(each, waits=False)  # the next one may die meanwhile
+        deaths += _replace_the_dead(system)
     system.worst("deaths", deaths)
     if deaths > DEATHS:
         return [f"poison: it killed {deaths} and is not dead"]
@@ -60,6 +56,31 @@ def poison(system: System) -> list[str]:
     if not system.is_drained():
         return [*wrong, "not drained"]
     return wrong + _others_waited(system, began, number)
+
+
+def _give(system: System, number: int) -> tuple[str, int]:
+    """Publish it until that is answered: its id, and how many died meanwhile. On SQLite the same process sends it."""
+    key, digest, publish = system.offer(number, filling=MARKER)
+    system.promise(did="intent", key=key, digest=digest)
+    deaths = 0
+    while deaths <= DEATHS:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            status, id = publish()
+            if status == 202:
+                system.promise(did="ack", key=key, id=id, at=time.time())
+                return id, deaths
+        wait_for(lambda: any(not each.lives for each in system.senders), "the death of who did not answer")
+        deaths += _replace_the_dead(system)
+    raise RuntimeError("poison cannot be published")
+
+
+def _replace_the_dead(system: System) -> int:
+    dead = [each for each in system.senders if not each.lives]
+    for each in dead:
+        system.note("poisoned", each)
+    for each in dead:
+        system.replace(each, waits=False)  # the next one may die meanwhile
+    return len(dead)
 
 
 def _others_waited(system: System, began: float, poisoned: int) -> list[str]:
