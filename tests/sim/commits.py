@@ -47,7 +47,9 @@ class Commits:
         self.caps: dict[bytes, list[tuple[float, int]]] = defaultdict(list)
         self.rates: dict[bytes, float] = {}  # when the limit last changed
         self.secrets: dict[bytes, list[tuple[float, str]]] = defaultdict(list)
-        self.reset_at: dict[bytes, float] = {}  # when an operator last closed a circuit
+        self.resets: dict[
+            bytes, int
+        ] = {}  # the number of the change by which an operator last closed a circuit
         self.circuit_at: dict[bytes, float] = {}  # of the last written change of state or probe
         self.owned_since: dict[bytes, float] = {}
         self.lane_log: dict[bytes, deque[str]] = defaultdict(lambda: deque(maxlen=8))
@@ -117,7 +119,7 @@ class Commits:
                     self._worker(change)
                 case "changes":
                     if change.new is not None and change.new["kind"] == "reset":
-                        self.reset_at[change.new["endpoint_id"]] = self._now
+                        self.resets[change.new["endpoint_id"]] = change.new["n"]
                 case "idempotency":
                     self._key(change)
         for event in events:

@@ -33,7 +33,7 @@ class Starts:
         self._rows = world.database.shadow.rows
         self._open: dict[bytes, list[Receipt]] = defaultdict(list)  # by endpoint
         self._admitted: dict[bytes, list[tuple[float, float]]] = defaultdict(list)  # when, and how far off
-        self._probes: dict[bytes, tuple[float, Receipt]] = {}
+        self._probes: dict[bytes, tuple[float, Receipt | None]] = {}  # None: it is not known which it was
         self._sent: dict[tuple[object, ...], Receipt] = {}
         self.endpoint_of: dict[int, bytes] = {}
 
@@ -69,9 +69,10 @@ class Starts:
         self._concurrent(receipt, endpoint, is_owner=is_owner)
         if is_owner:
             # A large payload is read between the decision to send it and its first byte: when that was is not known.
-            if not is_again and len(receipt.body) <= INLINE_PAYLOAD_BYTES:
+            is_large = len(receipt.body) > INLINE_PAYLOAD_BYTES
+            if not is_again and not is_large:
                 self._rate(receipt, endpoint)
-                self._circuit(receipt, endpoint, lane)
+            self._circuit(receipt, endpoint, lane, is_again=is_again, is_large=is_large)
             self._suspect(receipt, delivery)
             self._careful(receipt, endpoint, row)
             self._ordered(row, endpoint)
@@ -206,22 +207,34 @@ class Starts:
                 )
                 return
 
-    def _circuit(self, receipt: "Receipt", endpoint: bytes, lane: "Row") -> None:
+    def _circuit(
+        self, receipt: "Receipt", endpoint: bytes, lane: "Row", *, is_again: bool, is_large: bool
+    ) -> None:
         """I13: while the circuit is not closed, nothing but one probe in its time."""
         changed = self._commits.circuit_at.get(endpoint, float("-inf"))
         if lane["circuit"] == "closed" or receipt.started_at - receipt.dialled <= changed:
             return
-        if self._commits.reset_at.get(endpoint, float("-inf")) >= changed - FRESH - SLACK:
-            return  # closed by hand, which the owner has not written down yet
-        if lane["circuit"] == "open":
-            self._fail("I13 circuit", "a request begins while the circuit is open")
+        # Closed by hand, which the owner has not written down yet; one that was stopped hears of it when it goes on.
+        if self._commits.resets.get(endpoint, 0) > lane["applied"]:
             return
-        when, probe = self._probes.get(endpoint, (float("-inf"), receipt))
-        if when != changed:
+        if is_large:
+            self._probes[endpoint] = (changed, None)  # it may be the probe, or may have been admitted before
+            return
+        if lane["circuit"] == "open":
+            if not is_again:
+                self._fail("I13 circuit", "a request begins while the circuit is open")
+            return
+        when, probe = self._probes.get(endpoint, (float("-inf"), None))
+        if is_again:
+            if when == changed and probe is not None and probe.event == receipt.event:
+                self._probes[endpoint] = (changed, receipt)
+        elif when != changed:
             self._probes[endpoint] = (changed, receipt)
+        elif probe is None:
+            return
         elif probe.ended_at is None:
             self._fail("I13 circuit", "a second request begins while one probes")
-        elif not _closes(probe) and not _is_repeated(probe, receipt):
+        elif not _closes(probe):
             self._fail("I13 circuit", "a request begins after a probe that failed")
 
     def _suspect(self, receipt: "Receipt", delivery: bytes) -> None:
