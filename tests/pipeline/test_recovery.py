@@ -6,7 +6,7 @@ import pytest
 
 from hookline import Hookline, Settings
 from hookline.errors import StoreUnavailable
-from hookline.model import State
+from hookline.model import State, WorkerId
 from tests.receiver import Answer, Receiver
 from tests.world import World
 
@@ -174,3 +174,20 @@ async def test_a_start_that_failed_is_begun_again_as_another_worker(
     second = hooks._heart.id
     assert await world.pass_until(hooks.stop())
     assert second != first, "the first may be buried by now, and others have watched its beat"
+
+
+async def test_a_worker_that_looks_around_while_it_leaves_is_not_born_again(
+    shared_world: World, monkeypatch: pytest.MonkeyPatch
+):
+    world = shared_world
+    hooks = await world.start()
+    other = await world.start(deliver=False)
+    retire = hooks.store.retire
+
+    async def slow(worker: WorkerId) -> None:
+        await retire(worker)
+        await hooks._heart.look()
+
+    monkeypatch.setattr(hooks.store, "retire", slow)
+    assert await world.stop(hooks) is True
+    assert [w.id for w in (await other.store.pulse(seen=0)).workers] == [other._heart.id]

@@ -54,6 +54,8 @@ class Heart:
         self._is_failing = False
         self._is_skewed = False
         self._was_named = False
+        self._is_leaving = False
+        self._naming = asyncio.Lock()
         self._nudged = asyncio.Event()
         self.id: WorkerId = ids.worker()
         self.peers: tuple[Worker, ...] = ()
@@ -79,6 +81,7 @@ class Heart:
         """
         if self._was_named:
             self.id = self._ids.worker()
+        self._is_leaving = False
         began = self._clock.monotonic()
         pulse = await self._store.pulse(seen=self._catalogue.n)
         self._clock.follow(pulse.now, at=(began + self._clock.monotonic()) / 2)
@@ -165,12 +168,14 @@ class Heart:
 
     async def stop(self) -> None:
         """Be a worker no longer."""
+        self._is_leaving = True
         self._good = float("-inf")
-        await self._store.retire(self.id)
+        async with self._naming:  # whoever is being registered now has to leave too
+            await self._store.retire(self.id)
 
     async def _be_reborn(self, id: WorkerId) -> None:
-        if self.id != id:
-            return  # the other loop was faster
+        if self.id != id or self._is_leaving:
+            return  # the other loop was faster, or it is not listed because it left
         log.warning(
             "worker.buried", note="another worker took this one for dead; starting over under a new id"
         )
@@ -178,7 +183,8 @@ class Heart:
         self.id = self._ids.worker()
         self._watch = Watch()
         self.on_buried()
-        await self._register()
+        async with self._naming:
+            await self._register()
 
     async def _register(self) -> None:
         self._was_named = True
