@@ -81,7 +81,7 @@ async def test_a_schema_survives_a_restart(world):
 async def test_no_event_slips_past_a_schema_that_another_process_has_just_set(shared_world):
     """The first one's copy is old; the store says so, and the event is looked at again."""
     world = shared_world
-    first, second = await world.start(), await world.start()
+    first, second = await world.start(notify=False), await world.start(notify=False)
     await second.event_types.put("order.paid", EventTypeInput(schema=ORDER))
     assert not first._catalogue.content.matters  # no time has passed for a pulse
     with pytest.raises(SchemaMismatch):

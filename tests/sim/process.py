@@ -7,11 +7,13 @@ its answer is told when the process dies.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hookline import Hookline, Settings
 from hookline.errors import HooklineError
+from hookline.pipeline.sender import http
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
 from tests.sim.net import SimNet
@@ -20,6 +22,9 @@ from tests.sim.store import Link
 if TYPE_CHECKING:
     from tests.sim.world import World
 
+
+# Reading the machine's authorities takes up to a fifth of a second, as long as hundreds of steps; nobody here speaks TLS.
+http.default_context = cache(http.default_context)
 
 SKEW_REMEMBERED = 8.0  # seconds: longer than any request, so that its beginning is remembered at its end
 

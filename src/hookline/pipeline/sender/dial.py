@@ -8,7 +8,7 @@ import asyncio
 import ipaddress
 import ssl
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 
 from hookline.clock import Clock
 from hookline.failpoints import failpoint
@@ -125,7 +125,6 @@ class Dialler:
         progress.tls = self._clock.monotonic() - began
 
 
-@cache  # reading the authorities takes up to a fifth of a second, and senders of one process can share them
 def default_context() -> ssl.SSLContext:
     """Certificates checked against the machine's authorities, names checked, TLS 1.2 or later."""
     context = ssl.create_default_context()
