@@ -378,7 +378,20 @@ def _m25(garden: Garden) -> None:
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M3 due by the wall clock": 10,
     "M4 a circuit's probe is sent before it is written down": 3,
+    "M5 a bucket for each worker": 10,
+    "M9 jitter is fixed": 4,
+    "M10 Retry-After replaces the policy's wait": 43,
+    "M11 taking over resets the attempts": 4,
+    "M12 a settlement is refused to a worker that is late with its beat, and not buried": 1,
+    "M15 the probe of a dead worker is waited for": 34,
+    "M16 no recheck after a release": 3,
+    "M17 woken before the commit, not after it": 24,
+    "M20 no reservation before the accept": 11,
+    "M21 handed over on a stale pulse": 4,
+    "M22 no sweep after a death": 35,
+    "M24 no reconcile": 3,
+    "M25 handed over to a strict lane": 2,
 }
-# Not planted in rotation: they were not noticed within a dozen seeds, or it was not measured how many they take.
-OFTEN = ("M2", "M3", "M4", "M6", "M7", "M8")
-RARE = frozenset(name for name in BUGS if name.split()[0] not in OFTEN)
+# Not planted in rotation: those that were not noticed within a dozen seeds. A small change of the product moves the
+# seeds, and what is rare may then not be found again in the time that a run of the suite has.
+RARE = frozenset(name for name in BUGS if name.split()[0] in ("M1", "M10", "M15", "M17", "M18", "M19", "M22"))

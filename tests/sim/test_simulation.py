@@ -1,7 +1,7 @@
 """Does every promise hold in a simulated world, whatever goes wrong in it?
 
 `pytest tests/sim --sim-seed=N` runs one seed again, byte for byte. HOOKLINE_SIM_SEEDS is how many seeds are run, by
-default 30; HOOKLINE_SIM_FIRST is the first of them. The same seeds each time: what fails here
+default 100; HOOKLINE_SIM_FIRST is the first of them. The same seeds each time: what fails here
 fails everywhere, however busy the machine is.
 """
 
@@ -12,7 +12,7 @@ from tests.sim.commits import TRANSITIONS
 from tests.sim.faults import KINDS
 from tests.sim.progress import ks_distance
 
-SEEDS = 30
+SEEDS = 100
 
 
 def test_every_promise_holds(worlds, sim_seed, capsys):
