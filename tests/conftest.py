@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 
 from hookline.store.contract import Store
 from hookline.store.postgres.store import PostgresStore
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from postgres_server import PostgresServer, PostgresServers
 
 pytest_plugins = ["postgres_server"]
+
+structlog.configure()  # as it is by itself: tests look at lines too that an embedded hookline does not show
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

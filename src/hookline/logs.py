@@ -27,5 +27,10 @@ def keep_plain() -> None:
             plain(colors=False),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_to_stderr,
     )
+
+
+def _to_stderr(*_: Any) -> Any:
+    """Wherever that goes by then: an application may put another in its place, and close the first."""
+    return structlog.PrintLogger(sys.stderr)

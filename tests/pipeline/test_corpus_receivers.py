@@ -311,6 +311,7 @@ async def test_R18_a_connection_closed_under_the_next_request_is_replaced_within
         else:
             await peer.gone()
 
+    world.step = 0.005  # the connection must not idle for too long while the database works
     async with RawServer(script) as server:
         await attempts_of(world, server.url, 1)
         hooks = world._running[0]

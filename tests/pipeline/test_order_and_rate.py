@@ -134,6 +134,7 @@ async def test_the_next_owner_finds_the_head_behind_replays_as_well(world: World
 async def test_a_strict_lane_goes_on_when_the_first_it_sends_with_care_fails(
     world: World, receiver: Receiver
 ):
+    world.step = 0.01  # it is about durations, and the database's work takes real time
     hooks = await world.start()
     await hooks.create_endpoint(
         url=receiver.url(), events=["*"], ordering="strict", retry=QUICK, circuit=None, timeout_ms=1_000
