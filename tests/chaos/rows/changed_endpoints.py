@@ -33,6 +33,9 @@ def change_endpoints(system: System) -> list[str]:
     chosen = [(trial * 4 + n) % system.scene.endpoints for n in range(4)]
     system.publish(FLOW)
     system.published()
+    # An endpoint that has not answered yet gets one request at a time, and would never have CAP of them held.
+    if not system.is_drained():
+        return ["changed: what was published before is not delivered"]
     for n in chosen:
         system.order(path=f"/{n}", hold=True)
     given = len(system.promises())  # numbers that were not used before
