@@ -174,7 +174,7 @@ async def test_a_tls_handshake_that_hangs_is_a_tls_error(make_posts: MakePosts, 
 
 async def test_five_hundred_hanging_requests_are_all_let_go_at_their_deadline(posts: Posts) -> None:
     async with RawServer(_silent) as server:
-        answers = await asyncio.gather(*(posts.begin(server.url, timeout=1.0) for _ in range(500)))
-        # On a busy machine the deadline can be over before all of them are connected.
-        assert {answer.error for answer in answers} <= {ErrorKind.TIMEOUT, ErrorKind.CONNECT_TIMEOUT}
-        assert max(answer.duration for answer in answers) < 3.0
+        # Three seconds, so that all of them are connected by then on a busy machine too.
+        answers = await asyncio.gather(*(posts.begin(server.url, timeout=3.0) for _ in range(500)))
+        assert {answer.error for answer in answers} == {ErrorKind.TIMEOUT}
+        assert max(answer.duration for answer in answers) < 9.0
