@@ -116,7 +116,7 @@ class Api:
         request = urllib.request.Request(  # noqa: S310 - our own server
             self._url + path, json.dumps(body).encode(), {"content-type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - our own server
             answer.read()
 
 

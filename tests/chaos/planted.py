@@ -32,7 +32,7 @@ def _be_poisoned_by(text: bytes) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         send(self, request, done)
 
-    HttpSender.send = or_die  # type: ignore[method-assign]
+    HttpSender.send = or_die
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def _m2(garden: Garden) -> None:
         lane.is_suspect = False
         adopted(self, lane)
 
-    Worker._adopted = careless  # type: ignore[method-assign]
+    Worker._adopted = careless
 
 
 @bug("M3 due by the wall clock")
@@ -256,7 +256,7 @@ def _m16(garden: Garden) -> None:
         finally:
             self._store = store
 
-    Holdings.release = trusting  # type: ignore[method-assign]
+    Holdings.release = trusting
 
 
 @bug("M17 woken before the commit, not after it")
@@ -277,7 +277,7 @@ def _m17(garden: Garden) -> None:
         if lane is not None and lane.is_held:
             announce(self, endpoint, delivery, due_at=due_at)
 
-    Intake._store_batch = early  # type: ignore[method-assign]
+    Intake._store_batch = early
     garden.put(Worker, "announce", silent)
 
 
@@ -295,7 +295,7 @@ def _m18(garden: Garden) -> None:
         verdicts = dict(zip(map(id, ours), await write(self, ours), strict=True)) if ours else {}
         return [verdicts.get(id(each), Verdict.LATE) for each in batch]
 
-    Settler._write = looked  # type: ignore[method-assign]
+    Settler._write = looked
 
 
 @bug("M19 no tombstones")
@@ -346,7 +346,7 @@ def _m23(garden: Garden) -> None:
         if dead:
             await self.on_dead(dead)
 
-    Heart.look = look  # type: ignore[method-assign]
+    Heart.look = look
 
 
 @bug("M24 no reconcile")
@@ -371,7 +371,7 @@ def _m25(garden: Garden) -> None:
         finally:
             lane.is_strict = True
 
-    Worker.reserve = reserve  # type: ignore[method-assign]
+    Worker.reserve = reserve
 
 
 # Where each was last noticed, with the product as it then was; only a place to begin.

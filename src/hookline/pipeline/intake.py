@@ -180,7 +180,7 @@ class Intake:
                         submission.done(error)
                 else:
                     for submission in submissions:
-                        submission.done(submission.results)  # type: ignore[arg-type]
+                        submission.done(submission.results)  # type: ignore[arg-type]  # all are filled in by now
         finally:
             self._flusher = None
 

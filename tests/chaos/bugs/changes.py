@@ -16,7 +16,7 @@ def changes_late() -> None:
     def late(self: Any, *change: Any) -> None:
         asyncio.get_running_loop().call_later(LATE_S, changed, self, *change)
 
-    Worker._endpoint_changed = late  # type: ignore[method-assign]
+    Worker._endpoint_changed = late
 
 
 BUGS: dict[str, Callable[[], None]] = {

@@ -12,7 +12,7 @@ def due_by_wall_clock() -> None:
     def wall(self: SystemClock) -> float:
         return time.time()
 
-    SystemClock.now = wall  # type: ignore[method-assign]
+    SystemClock.now = wall
 
 
 BUGS: dict[str, Callable[[], None]] = {

@@ -11,12 +11,12 @@ from hookline.store.postgres.store import PostgresStore
 def commit_unflushed() -> None:
     """PostgreSQL answers a commit before it is on the disk, and hookline lets it."""
     postgres_session.HOT["synchronous_commit"] = "off"
-    PostgresStore.__init__ = partialmethod(PostgresStore.__init__, unsafe=True)  # type: ignore[method-assign]
+    PostgresStore.__init__ = partialmethod(PostgresStore.__init__, unsafe=True)
 
 
 def wait_for_ever() -> None:
     """A call to the database has no ceiling."""
-    PostgresStore.__init__ = partialmethod(PostgresStore.__init__, call_timeout=None)  # type: ignore[method-assign]
+    PostgresStore.__init__ = partialmethod(PostgresStore.__init__, call_timeout=None)
 
 
 def share_one_session() -> None:
@@ -29,7 +29,7 @@ def share_one_session() -> None:
             setattr(self, role, self._accept)
         self._links = (self._accept,)
 
-    PostgresStore.__init__ = shared  # type: ignore[method-assign]
+    PostgresStore.__init__ = shared
 
 
 BUGS: dict[str, Callable[[], None]] = {

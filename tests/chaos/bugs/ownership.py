@@ -47,7 +47,7 @@ def probe_unwritten() -> None:
         lane.gate.grant_probe()
         self.dispatcher.offer(lane)
 
-    worker.Worker._prepare_probe = at_once  # type: ignore[method-assign]
+    worker.Worker._prepare_probe = at_once
 
 
 BUGS: dict[str, Callable[[], None]] = {

@@ -28,7 +28,7 @@ def settle_before_send() -> None:
         loop.call_soon(done, Answer(0.001, status=200))
         loop.call_later(AHEAD_S, send, self, request, lambda _: None)
 
-    HttpSender.send = early  # type: ignore[method-assign]
+    HttpSender.send = early
 
 
 def answer_before_commit() -> None:
@@ -52,7 +52,7 @@ def answer_before_commit() -> None:
             entry.endpoints = ()
         return Acceptance(stale=False)
 
-    intake.Intake._store_batch = early  # type: ignore[method-assign]
+    intake.Intake._store_batch = early
 
 
 def forget_keys() -> None:
@@ -64,7 +64,7 @@ def forget_keys() -> None:
             entry.event = msgspec.structs.replace(entry.event, idempotency_key=None)
         return await read(self, entries, now, seen)
 
-    intake.Intake._store_batch = keyless  # type: ignore[method-assign]
+    intake.Intake._store_batch = keyless
 
 
 def exit_at_once() -> None:

@@ -21,7 +21,7 @@ def read_from_the_beginning() -> None:
         asked = want(self, room, at=at)
         return Want(asked.endpoint_id, asked.ready, asked.timed)
 
-    lane.Lane.want = floorless  # type: ignore[method-assign]
+    lane.Lane.want = floorless
 
 
 def let_all_out_at_once() -> None:
@@ -32,7 +32,7 @@ def let_all_out_at_once() -> None:
         landed(self, outcome, **named)
         self.window = self.cap
 
-    lane.Lane.landed = rampless  # type: ignore[method-assign]
+    lane.Lane.landed = rampless
 
 
 def serve_first_come_first() -> None:
@@ -49,13 +49,13 @@ def serve_first_come_first() -> None:
                 self._look_at(each, at + self._poll)
         return [one for one in asked if not first or one[0] in first]
 
-    load.Loader._ask = of_the_first  # type: ignore[method-assign]
+    load.Loader._ask = of_the_first
 
 
 def keep_all_payloads() -> None:
     """Whatever a lane has room for is read with its payload, however large, and there is room for everything."""
     postgres_store.INLINE_PAYLOAD_BYTES = 1 << 30
-    lane.Buffers.room = lambda self, health: 1 << 30  # type: ignore[method-assign]
+    lane.Buffers.room = lambda self, health: 1 << 30
 
 
 BUGS: dict[str, Callable[[], None]] = {
