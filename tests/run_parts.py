@@ -37,6 +37,7 @@ class Result(NamedTuple):
     passed: bool
     seconds: float
     skipped: list[str]
+    failed: list[str]
 
 
 def main() -> int:
@@ -50,6 +51,8 @@ def main() -> int:
     for result in results:
         print(f"{'passed' if result.passed else 'FAILED'}  {result.seconds:7.1f} s  {result.part}")
     print(f"        {sum(result.seconds for result in results):7.1f} s  in all")
+    for line in (line for result in results for line in result.failed):
+        print(f"failed: {line}")
     skipped = [line for result in results for line in result.skipped]
     for line in skipped:
         print(f"skipped: {line}")
@@ -94,16 +97,17 @@ def run(part: str, paths: list[Path], *, fast: bool) -> Result:
             status = 1
         seconds = time.monotonic() - began
         passed = status == 0 or (fast and status == NOTHING_COLLECTED)
-        return Result(part, passed, seconds, skips(report))
+        return Result(part, passed, seconds, cases(report, "skipped"), cases(report, "failure", "error"))
 
 
 def run_faults() -> Result:
     """The rows of the fault matrix; each prints its line."""
     print(f"\n== {FAULTS}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        skipped = Path(folder) / "skipped"
+        skipped, failed = Path(folder) / "skipped", Path(folder) / "failed"
         began = time.monotonic()
         command = [sys.executable, "-m", "tests.chaos.everyday", "--skips", str(skipped)]
+        command += ["--failures", str(failed)]
         try:
             status = subprocess.run(
                 command, cwd=TESTS.parent, check=False, timeout=LONGEST_FAULTS_S
@@ -111,20 +115,24 @@ def run_faults() -> Result:
         except subprocess.TimeoutExpired:
             print(f"ended after {LONGEST_FAULTS_S} s")
             status = 1
-        lines = skipped.read_text().splitlines() if skipped.exists() else []
-        return Result(FAULTS, status == 0, time.monotonic() - began, lines)
+        return Result(FAULTS, status == 0, time.monotonic() - began, lines_of(skipped), lines_of(failed))
 
 
-def skips(report: Path) -> list[str]:
-    """What was skipped, and why. No report (pytest itself broke) is no skip: the status tells."""
+def cases(report: Path, *kinds: str) -> list[str]:
+    """The tests that ended so, and why. Without a report (pytest itself broke) there are none: the status tells."""
     if not report.exists():
         return []
-    cases = ElementTree.parse(report).iter("testcase")  # noqa: S314 - written by pytest a moment ago
+    every = ElementTree.parse(report).iter("testcase")  # noqa: S314 - written by pytest a moment ago
     return [
-        f"{case.get('classname')}::{case.get('name')}: {skip.get('message')}"
-        for case in cases
-        for skip in case.iter("skipped")
+        f"{case.get('classname')}::{case.get('name')}: {(end.get('message') or '')[:300]}"
+        for case in every
+        for kind in kinds
+        for end in case.iter(kind)
     ]
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
 
 
 if __name__ == "__main__":

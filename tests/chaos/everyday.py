@@ -2,11 +2,12 @@
 
 Every row marked `everyday`, on each of its stores, in at least three trials and as many more as fit; and the
 controls of a third of the rows, each on one of its stores: which, the seed says. A few run at once, because most of
-a trial is waiting. Prints each run's line of JSON when it ends. Timings may be three times their figure here, since
+a trial is waiting. Prints a line for each run when it ends, and all that is known of one that failed. Timings may be three times their figure here, since
 the machine is shared; counts are exact. Exits with 0 if all promises held and all planted bugs were found.
 """
 
 import argparse
+import json
 import random
 import subprocess
 import sys
@@ -37,6 +38,26 @@ class Job(NamedTuple):
     store: str
     control: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.row} {self.store}{' with its bug' if self.control else ''}"
+
+
+def in_short(said: str) -> str:
+    """A run's line of JSON, for a person who only wants to know that it was a run."""
+    line = json.loads(said.splitlines()[-1])
+    named = [
+        f"{name} {line[name]}"
+        for name in ("trials", "acked", "lost", "duplicated", "seconds")
+        if name in line
+    ]
+    return ", ".join([*named, *line["violations"]])
+
+
+def why(said: str) -> str:
+    """What was violated, if the run came that far."""
+    lines = said.splitlines()
+    return ", ".join(json.loads(lines[-1])["violations"]) if lines else ""
+
 
 def jobs(seed: int) -> Iterator[Job]:
     """All of this seed, those that take longest first."""
@@ -56,7 +77,7 @@ class Everyday:
         self._deadline = time.monotonic() + budget
         self._left = len(every)
         self._lock = threading.Lock()
-        self.failed: list[Job] = []
+        self.failed: list[str] = []
         self.skipped: list[str] = []
 
     def run(self, job: Job) -> None:
@@ -74,12 +95,14 @@ class Everyday:
         except subprocess.TimeoutExpired:
             status, said, complaint = -1, "", f"ended after {CEILING_S:g} s"
         with self._lock:
-            print(said, end="", flush=True)
             if status == WITHOUT_MEANS:
                 self.skipped.append(complaint.strip())
+                print(f"left out  {job}", flush=True)
             elif status != (BUG_FOUND if job.control else 0) or not said:  # a run that fell over says nothing
-                self.failed.append(job)
-                print(f"FAILED ({status}): {job}\n{complaint}", end="", flush=True)
+                self.failed.append(f"{job} ended with {status}: {why(said) or complaint.strip()[-300:]}")
+                print(f"FAILED    {job} ended with {status}\n{said}{complaint}", end="", flush=True)
+            else:
+                print(f"{'found' if job.control else 'held':9} {job}: {in_short(said)}", flush=True)
 
 
 def main() -> int:
@@ -87,6 +110,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, help="default: by chance; it is printed")
     options.add_argument("--seconds", type=float, default=BUDGET_S, help=f"default: {BUDGET_S:g}")
     options.add_argument("--skips", type=Path, help="write what was left out to this file")
+    options.add_argument("--failures", type=Path, help="write what failed to this file")
     given = options.parse_args()
     seed: int = random.SystemRandom().randrange(1 << 31) if given.seed is None else given.seed
     every = list(jobs(seed))
@@ -98,6 +122,8 @@ def main() -> int:
     print(f"{len(every)} runs in {time.monotonic() - began:.0f} s, {len(everyday.failed)} failed", flush=True)
     if given.skips is not None:
         given.skips.write_text("".join(f"{each}\n" for each in everyday.skipped))
+    if given.failures is not None:
+        given.failures.write_text("".join(f"{each}\n" for each in everyday.failed))
     return 1 if everyday.failed else 0
 
 
