@@ -46,9 +46,11 @@ class Process:
         """Wait for a line that matches; what its group caught."""
 
         def find() -> "re.Match[str] | None":
-            if not self.lives:
+            lives = self.lives  # looked at first: it may write the line and end
+            found = re.search(pattern, self.log)
+            if not lives and not found:
                 raise RuntimeError(f"hookline ended ({self.child.returncode}):\n{self.log[-2000:]}")
-            return re.search(pattern, self.log)
+            return found
 
         return wait_for(find, f"the line {pattern!r}").group(1)
 

@@ -128,11 +128,17 @@ class System:
 
     # --- processes ---
 
-    def serve(self) -> None:
-        """Start the API, on the port it had; on PostgreSQL it leaves delivering to the workers."""
+    def serve(self, *, waits: bool = True) -> None:
+        """Start the API, on the port it had; on PostgreSQL it leaves delivering to the workers.
+
+        Waits until it listens; if not `waits`, it may also have died on the way.
+        """
         flags = ["--no-worker"] if self.is_postgres else []
         began = time.monotonic()
         self.api = self.begin("serve", "serve", "--dev", "--port", str(self.port), *flags, url=self.url)
+        if not waits:
+            wait_for(lambda: not self.api.lives or "listening on" in self.api.log, "the API, or its death")
+            return
         self.port = int(self.api.wait_until(r"listening on http://[^ ]*:(\d+)"))
         self.starts.append(time.monotonic() - began)
 
@@ -165,7 +171,7 @@ class System:
     def replace(self, ended: Process, *, waits: bool = True) -> None:
         """Another one in the place of one that ended; `waits`: until it delivers."""
         if ended is self.api:
-            self.serve()
+            self.serve(waits=waits)
             if not self.is_postgres and self.faults:  # until now there was nobody
                 self.faults[-1] = self.faults[-1]._replace(owed_from=time.time())
         else:

@@ -49,6 +49,40 @@ async def test_a_delivery_under_which_five_workers_died_is_given_up(world: World
     assert (dead.reason, dead.attempts) == (Reason.CRASH_LIMIT, 0)
 
 
+async def test_it_is_also_given_up_when_there_is_no_room_to_read_all_suspects_at_once(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start(max_in_flight=8)
+    for name in "abcd":
+        await hooks.create_endpoint(
+            url=receiver.url(f"/{name}"), events=[f"order.{name}"], max_in_flight=8, circuit=None
+        )
+    # A lane that answers is trusted step by step, until all eight may be under way at once.
+    await hooks.accept([Draft(f"order.{name}", b'"first"') for name in "abcd" for _ in range(8)])
+    await _until_none_is_pending(world, hooks)
+    never = asyncio.Event()
+    receiver.answer = lambda body: Answer(hold=never)
+    await hooks.accept([Draft("order.a", b'"before"') for _ in range(7)] + [Draft("order.a", b'"poison"')])
+    await receiver.wait_for(lambda: b'"poison"' in receiver.bodies())  # no time passes, so none is overdue
+    await hooks.accept([Draft(f"order.{name}", b'"after"') for name in "bcd" for _ in range(8)])
+    receiver.answer = lambda body: Answer(hold=never) if body == b'"poison"' else Answer(200)
+    deaths = 0
+    while not (await hooks.store.counts()).get(State.DEAD, 0):
+        deaths += 1
+        await world.crash(hooks)
+        hooks = await world.start(max_in_flight=8)
+
+        async def is_poisoned_or_over(running=hooks, died=deaths) -> bool:
+            return (
+                receiver.bodies().count(b'"poison"') > died
+                or (await running.store.counts()).get(State.DEAD, 0) == 1
+            )
+
+        await world.until(is_poisoned_or_over)
+    assert deaths == 5
+    await _until_none_is_pending(world, hooks)
+
+
 async def test_a_death_with_an_innocent_lane_costs_nothing_but_a_repeat(world: World, receiver: Receiver):
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=3)
@@ -88,6 +122,13 @@ async def test_suspects_that_could_not_be_marked_are_read_again(world: World, re
 
     await world.until(is_over)
     assert failures
+
+
+async def _until_none_is_pending(world: World, hooks) -> None:
+    async def is_over() -> bool:
+        return not (await hooks.store.counts()).get(State.PENDING, 0)
+
+    await world.until(is_over)
 
 
 async def _all(hooks):

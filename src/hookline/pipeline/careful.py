@@ -70,9 +70,7 @@ class Careful:
         for each in cast("Sequence[Loaded]", plans.alone):
             async with self._one_alone:
                 await self._alone(lane, self._send(lane, [each]))
-        lane.is_suspect = False
-        lane.is_careful = False
-        lane.read_again()
+        lane.end_care()
         self._on_done(lane)
 
     async def _send(self, lane: Lane, group: Sequence[Loaded]) -> None:

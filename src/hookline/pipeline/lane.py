@@ -52,6 +52,7 @@ class Lane:
         "_seen_seq",
         "_settled_below",
         "_shared",
+        "_unseen",
         "active_at",
         "alarm_at",
         "aside",
@@ -137,6 +138,8 @@ class Lane:
         self.is_held = False  # may deliveries be handed to it? (The worker's pulse must be fresh too.)
         self.window = 1
         self.follow(outlet)
+        # Of each queue: how many rows, from the first on, a dead owner may have had under way and are not read yet.
+        self._unseen = (2 * self.cap, 2 * self.cap) if taken.suspect else (0, 0)
         if self.health is Health.PROVEN and not taken.suspect:
             self.window = self.cap
 
@@ -241,6 +244,20 @@ class Lane:
         self.ready.clear()
         self.timed.clear()
         return list(self.aside.values())
+
+    def saw_suspects(self, want: Want, *, ready: int, timed: int) -> None:
+        """So many were read of what a dead owner may have had under way."""
+        left_ready, left_timed = self._unseen
+        self._unseen = (
+            left_ready - ready if ready >= want.ready else 0,
+            left_timed - timed if timed >= want.timed else 0,
+        )
+
+    def end_care(self) -> None:
+        """The suspects that were read are settled; there may be more, for which there was no room at once."""
+        self.is_careful = False
+        self.is_suspect = not self.is_strict and any(self._unseen)  # in strict order only one was under way
+        self.read_again()
 
     def forget_aside(self, id: DeliveryId) -> None:
         """What was set aside will not be sent."""
@@ -393,13 +410,16 @@ class Lane:
             self._settled_below = self._recent[1:]
             self._recent = (at, self._seen_seq, self._seen_due)
         # Where fresh ones wait, retries are loaded in the share they are sent in: the buffer must not run out of
-        # fresh ones first. A dead owner's suspects are in both queues.
+        # fresh ones first.
         timed = (
             room if self.has_few_ready or self.is_suspect or self.is_strict else max(1, room // RETRY_SHARE)
         )
         if self.awaits_head:
             # From where it stands: what is due before it may not be sent before it, and would only take its room.
             return Want(self.endpoint_id, 0, 1, due_floor=self.gate.head_due or LONG_AGO)
+        if self.is_suspect and not self.is_strict:
+            ready, timed = self._unseen
+            return Want(self.endpoint_id, min(room, ready), min(room, timed))
         if at - self._full_look_at >= _FULL_LOOK:
             self._full_look_at = at
             return Want(self.endpoint_id, room, timed)

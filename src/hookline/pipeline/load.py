@@ -194,6 +194,8 @@ class Loader:
                 if row.id not in lane.known and row.id not in tombstones:
                     lane.add(row)
             timed = len(found) - ready
+            if lane.is_suspect:
+                lane.saw_suspects(want, ready=ready, timed=timed)
             lane.has_few_ready = ready < want.ready
             lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
             lane.loaded(all_of_them=not lane.behind)
