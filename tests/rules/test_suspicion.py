@@ -18,7 +18,8 @@ def test_the_more_marks_the_fewer_go_together():
     twice, thrice, done = Suspect("twice", 2), Suspect("thrice", 3), Suspect("done", 4)
     assert plan([*fresh, twice, *once, thrice, done]) == Plan(
         condemned=(done,),
-        groups=(tuple(fresh), tuple(once[:8]), tuple(once[8:])),
+        together=tuple(fresh),
+        groups=(tuple(once[:8]), tuple(once[8:])),
         alone=(twice, thrice),
     )
 
@@ -27,6 +28,11 @@ def test_the_more_marks_the_fewer_go_together():
 def test_every_suspect_has_exactly_one_place(marks):
     suspects = [Suspect(str(n), count) for n, count in enumerate(marks)]
     made = plan(suspects)
-    placed = [*made.condemned, *(each for group in made.groups for each in group), *made.alone]
+    placed = [
+        *made.condemned,
+        *made.together,
+        *(each for group in made.groups for each in group),
+        *made.alone,
+    ]
     assert sorted(placed, key=lambda s: int(s.name)) == suspects
     assert all(suspect.marks >= CRASH_LIMIT for suspect in made.condemned)

@@ -18,6 +18,10 @@ from hookline.pipeline.lane import Lane
 from hookline.rules.suspicion import plan
 from hookline.store.contract import Loaded, Store
 
+_GROUPS_AT_ONCE = (
+    4  # of all lanes: whoever is under way when the worker dies again goes alone after that, which takes long
+)
+
 log = structlog.get_logger()
 
 
@@ -42,6 +46,7 @@ class Careful:
         self._offer = offer
         self._alone = alone
         self._on_done = on_done
+        self._some_groups = asyncio.Semaphore(_GROUPS_AT_ONCE)
         self._one_alone = asyncio.Lock()
         self._open: dict[DeliveryId, asyncio.Event] = {}
 
@@ -65,8 +70,10 @@ class Careful:
             for each in condemned:
                 lane.forget_aside(each.id)
             log.warning("delivery.condemned", deliveries=[ids.show("delivery", id) for id in dead])
+        await self._send(lane, cast("Sequence[Loaded]", plans.together))
         for group in plans.groups:
-            await self._send(lane, cast("Sequence[Loaded]", group))
+            async with self._some_groups:
+                await self._send(lane, cast("Sequence[Loaded]", group))
         for each in cast("Sequence[Loaded]", plans.alone):
             async with self._one_alone:
                 await self._alone(lane, self._send(lane, [each]))

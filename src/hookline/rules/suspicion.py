@@ -26,17 +26,18 @@ class Plan(msgspec.Struct, frozen=True):
     """What to do with the suspects, group after group."""
 
     condemned: tuple[object, ...]
+    together: tuple[object, ...]
     groups: tuple[tuple[object, ...], ...]  # each only after the one before is settled
     alone: tuple[object, ...]  # each with nothing else under way in the whole worker
 
 
 def plan(suspects: Sequence[D]) -> Plan:
     """Unmarked ones together, those marked once in small groups, the others alone, the least suspect first."""
-    unmarked = tuple(each for each in suspects if each.marks == 0)
     once = [each for each in suspects if each.marks == 1]
     groups = [tuple(once[n : n + _GROUP]) for n in range(0, len(once), _GROUP)]
     return Plan(
         condemned=tuple(each for each in suspects if each.marks >= CRASH_LIMIT),
-        groups=((unmarked,) if unmarked else ()) + tuple(groups),
+        together=tuple(each for each in suspects if each.marks == 0),
+        groups=tuple(groups),
         alone=tuple(each for marks in range(2, CRASH_LIMIT) for each in suspects if each.marks == marks),
     )
