@@ -54,8 +54,9 @@ class Bench:
                 )
                 closed = Load(pace="closed", batch=batch, rate=0.0, connections=connections)
                 self._closed_and_open(closed, partial(self._run_hookline, store))
-            idle = Load(pace="idle", batch=1, rate=IDLE_RATE, connections=4)
-            self._run_hookline(store, idle)
+            if not self._options.closed:
+                idle = Load(pace="idle", batch=1, rate=IDLE_RATE, connections=4)
+                self._run_hookline(store, idle)
 
     def run_baseline(self) -> None:
         """The textbook worker as published, and without its sleep."""
@@ -65,7 +66,7 @@ class Bench:
 
     def _closed_and_open(self, closed: Load, run: Callable[[Load], Result]) -> None:
         reached = run(closed).speed.delivered_per_s
-        if reached:
+        if reached and not self._options.closed:
             rate = reached * OPEN_SHARE
             run(msgspec.structs.replace(closed, pace="open", rate=rate, connections=OPEN_CONNECTIONS))
 
@@ -186,6 +187,7 @@ def _options() -> argparse.Namespace:
     beside = Path(sys.executable).with_name("hookline")
     parser.add_argument("--stores", type=_some_of(STORES), default=STORES, help="sqlite,postgres")
     parser.add_argument("--modes", type=_some_of(MODES), default=MODES, help="single,batch")
+    parser.add_argument("--closed", action="store_true", help="only the closed loop: the most it takes")
     parser.add_argument("--seconds", type=float, default=30.0, help="measured (%(default)s)")
     parser.add_argument("--warmup", type=float, default=5.0, help="before that (%(default)s)")
     parser.add_argument("--drain", type=float, default=60.0, help="at most, for what is left (%(default)s)")

@@ -20,7 +20,9 @@ from hookline.pipeline.lane import Buffers, Lane
 from hookline.rules.slots import Health
 from hookline.store.contract import Loaded, Store, Want
 
-_TICK = 0.1  # seconds between looks at lanes that were active lately
+_TICK = (
+    0.1  # seconds between looks at lanes that were active lately, where nobody tells of what others commit
+)
 _SHORTEST = 0.01  # seconds between two loads at least, when nobody nudges
 _ACTIVE = 2.0  # seconds since its last delivery that a lane counts as active
 
@@ -41,6 +43,7 @@ class Loader:
         *,
         buffers: Buffers,
         poll: float,
+        is_told: Callable[[], bool],
         on_loaded: Callable[[Lane], None],
         on_headless: Callable[[Lane], None],
     ) -> None:
@@ -48,6 +51,7 @@ class Loader:
         self._clock = clock
         self._buffers = buffers
         self._poll = poll
+        self._is_told = is_told  # does what others commit become known sooner than by looking?
         self._on_loaded = on_loaded
         self._on_headless = on_headless  # a lane waits for a head that is not where it should be
         self._nudged = asyncio.Event()
@@ -215,7 +219,9 @@ class Loader:
 
     def _look_again(self, lane: Lane, at: float, now: float) -> None:
         """Look at the lane after a while, or when something of it comes due."""
-        pause = _TICK if at - lane.active_at < _ACTIVE else self._poll
+        pause = self._poll
+        if at - lane.active_at < _ACTIVE and not self._is_told():
+            pause = min(pause, _TICK)
         for due in (lane.next_due, lane.gate.hold_until if lane.awaits_head else FOREVER):
             if due > now:
                 pause = min(pause, due - now)
