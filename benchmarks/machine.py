@@ -4,6 +4,7 @@ import os
 import platform
 import sqlite3
 import subprocess
+import sysconfig
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
@@ -17,7 +18,7 @@ def describe_machine(directory: Path) -> dict[str, str]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "kernel": f"{platform.system()} {platform.release()}",
         "data on": filesystem_of(directory),
-        "Python": platform.python_version(),
+        "Python": f"{platform.python_version()}, {_build()}",
         "SQLite": sqlite3.sqlite_version,
         "commit": _commit(),
     }
@@ -44,6 +45,14 @@ def _cpu_model() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+def _build() -> str:
+    """How the interpreter was compiled, which makes a difference of a fifth."""
+    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    return (
+        "built with optimizations" if "--enable-optimizations" in arguments else "built without optimizations"
+    )
 
 
 def _commit() -> str:

@@ -16,6 +16,7 @@ import msgspec
 import ledger
 import loadgen
 import receiver
+import yardstick
 from children import Child
 from ledger import Speed, Window
 from systems import HERE, SECRET, Load, System, publish_command
@@ -60,6 +61,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed
     cpu_us: dict[str, float]  # by process: microseconds of CPU for each delivery
     peak_mb: dict[str, float]  # by process: the most any one of them had resident
+    step_ns: float  # the yardstick, mean of just before and just after
     check: Check
 
 
@@ -77,6 +79,7 @@ def measure(
     postmaster: int | None,
 ) -> Result:
     """Run it and add up."""
+    step_ns = yardstick.nanoseconds()
     accepted, arrivals = directory / "accepted.times", directory / "arrivals.times"
     receive = [sys.executable, str(HERE / "receiver.py"), SECRET, str(arrivals)]
     with Child("receiver", receive, directory=directory) as sink:
@@ -111,6 +114,7 @@ def measure(
         speed=ledger.speed(book, window),
         cpu_us={role: (after[role] - before[role]) * 1e6 / deliveries for role in after},
         peak_mb=peak_mb,
+        step_ns=(step_ns + yardstick.nanoseconds()) / 2,
         check=_check(book, sent, seen),
     )
 

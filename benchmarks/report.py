@@ -19,6 +19,7 @@ HEADINGS = (
     "CPU µs",
     "with database",
     "peak MB",
+    "step ns",
     "as sent",
 )
 DELIVERED_PER_S = {1: 5_000.0, 100: 10_000.0}  # by batch size, on two cores that also carry the load
@@ -100,6 +101,7 @@ def row(result: Result) -> tuple[str, ...]:
         f"{own:,.0f}",
         f"{own + result.cpu_us.get('postgres', 0.0):,.0f}",
         f"{result.peak_mb[result.system]:,.0f}",
+        f"{result.step_ns:,.0f}",
         "yes" if result.check.holds() else "NO",
     )
 
