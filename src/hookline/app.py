@@ -38,6 +38,7 @@ from hookline.pipeline.intake import Done, Draft, Intake, Published, Result
 from hookline.pipeline.jobs import Jobs
 from hookline.pipeline.pruning import Pruning
 from hookline.pipeline.sender.http import HttpSender
+from hookline.pipeline.snapshots import SnapshotWatch
 from hookline.pipeline.worker import Worker
 from hookline.reports import EndpointReport, Reports
 from hookline.rotation import Rotation
@@ -126,6 +127,7 @@ class Hookline:
         self._jobs = Jobs(self.store, self.clock, self.worker.announce)
         keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
         self._pruning = Pruning(self.store, self.clock, keep)
+        self._snapshots = SnapshotWatch(self.store, self.clock)
         self.desk = Desk(
             self.store,
             self._catalogue,
@@ -162,7 +164,9 @@ class Hookline:
             await self._check_key()
             self.secret = await self.store.installation_secret(self.secret)
             await self._catalogue.open()
-            await self.worker.start(self._jobs.run, self._pruning.run, always=[self.keyring.run])
+            await self.worker.start(
+                self._jobs.run, self._pruning.run, self._snapshots.run, always=[self.keyring.run]
+            )
         except BaseException:
             await self.store.close()
             raise

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from hookline.clock import Clock
-from hookline.store.figures import Conservation, FiguresStore
+from hookline.store.figures import Bloat, Conservation, FiguresStore
 
 GOOD_FOR = 5.0  # seconds
 GOOD_FOR_TIMES = 50.0  # as long as it took
@@ -35,6 +35,7 @@ class Figures:
         self._store = store
         self._clock = clock
         self._of_accounts: dict[str | None, Remembered[Conservation]] = {}
+        self._bloat = Remembered(clock, self._look_at_bloat)
         self._due = Remembered(clock, self._count_due)
 
     async def conservation(self, account: str | None = None) -> Counted[Conservation]:
@@ -47,10 +48,17 @@ class Figures:
         self._of_accounts[account] = found
         return await found.get()
 
+    async def bloat(self) -> Bloat:
+        """What the database keeps although nobody needs it."""
+        return (await self._bloat.get()).value
+
     async def oldest_due_age(self) -> float:
         """For how long the oldest delivery that is due and not held back has been waiting; 0: none is."""
         counted = await self._due.get()
         return 0.0 if counted.value is None else max(0.0, self._clock.now() - counted.value)
+
+    async def _look_at_bloat(self) -> Bloat:
+        return await self._store.bloat()
 
     async def _count_due(self) -> float | None:
         return await self._store.oldest_due(now=self._clock.now())

@@ -35,7 +35,7 @@ def metrics(service):
     figures = {}
     for line in lines:
         if not line.startswith("#"):
-            name, value = re.fullmatch(r'([a-z_]+(?:\{state="[a-z]+"\})?) (\S+)', line).groups()
+            name, value = re.fullmatch(r'([a-z_]+(?:\{(?:state|table)="[a-z]+"\})?) (\S+)', line).groups()
             figures[name] = float(value)
     assert {name.partition("{")[0] for name in figures} == helped == typed
     return figures
@@ -74,6 +74,19 @@ def test_where_an_accounts_deliveries_are_and_where_all_of_them_are(service):
         assert found["hookline_oldest_due_age_seconds"] == 0
         assert abs(found["hookline_deliveries_counted_at_seconds"] - time.time()) < 60
         assert "acme" not in service.call("GET", "/metrics").text
+
+
+def test_what_the_database_keeps_in_vain_is_among_the_metrics(service):
+    found = metrics(service)
+    if service.database.startswith("sqlite"):
+        assert found["hookline_store_log_bytes"] > 0
+        return
+    assert found["hookline_store_oldest_snapshot_age_seconds"] >= 0
+    assert found["hookline_store_oldest_snapshot_age_transactions"] >= 0
+    assert {name for name in found if "dead_rows" in name} == {
+        f'hookline_store_dead_rows{{table="{table}"}}'
+        for table in ("attempts", "deliveries", "events", "lanes", "workers")
+    }
 
 
 def test_a_key_of_one_account_sees_its_own_figures_alone(service):

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from hookline.api.table import Asked, Call, Nothing, Scope
 from hookline.app import Hookline
+from hookline.store.contract import Bloat
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -57,9 +58,34 @@ class MetricCalls:
                 "For how long the oldest delivery that is due and not held back has been waiting.",
                 {"": oldest},
             ),
+            *_of_the_store(await self._figures.bloat()),
         ]
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
         return Response("\n".join([*lines, ""]), headers=headers, media_type=MEDIA)
+
+
+def _of_the_store(bloat: Bloat) -> Iterator[str]:
+    """What should not grow; each store has its own."""
+    if bloat.log_bytes is not None:
+        yield from _gauge(
+            "hookline_store_log_bytes", "Length of SQLite's write-ahead log.", {"": bloat.log_bytes}
+        )
+        return
+    yield from _gauge(
+        "hookline_store_oldest_snapshot_age_seconds",
+        "For how long somebody has kept dead rows of the database from being cleaned up.",
+        {"": bloat.oldest_seconds},
+    )
+    yield from _gauge(
+        "hookline_store_oldest_snapshot_age_transactions",
+        "How many transactions began since; replication slots and standbys count here too.",
+        {"": bloat.oldest_transactions},
+    )
+    yield from _gauge(
+        "hookline_store_dead_rows",
+        "Rows that are dead and not cleaned up, as PostgreSQL estimates it.",
+        {f'table="{name}"': number for name, number in sorted(bloat.dead_rows.items())},
+    )
 
 
 def _gauge(name: str, help: str, values: Mapping[str, float]) -> Iterator[str]:

@@ -34,8 +34,10 @@ from hookline.model import (
 from hookline.store.described import NO_ENDPOINT as NO_ENDPOINT
 from hookline.store.described import Described
 from hookline.store.events import EventStore
+from hookline.store.figures import Bloat as Bloat
 from hookline.store.figures import Conservation as Conservation
 from hookline.store.figures import FiguresStore
+from hookline.store.figures import Snapshot as Snapshot
 from hookline.store.hints import MOST_LANES as MOST_LANES
 from hookline.store.hints import Hint as Hint
 from hookline.store.hints import HintStore

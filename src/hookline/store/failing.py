@@ -21,6 +21,7 @@ READS = frozenset(
     {
         "account",
         "attempts",
+        "bloat",
         "catalogue",
         "changed_keys",
         "conservation",

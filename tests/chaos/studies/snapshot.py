@@ -1,11 +1,18 @@
 """Does a transaction that somebody forgot slow down those who look for work?"""
 
+import contextlib
+import http.client
 import math
+import re
+import threading
 import time
+from datetime import datetime
+from typing import Self
 
 import psycopg
 
 from tests.chaos.figures import percentile
+from tests.chaos.process import CEILING_S, Process
 from tests.chaos.row import POSTGRES
 from tests.chaos.stage import Publishing, Stage
 from tests.chaos.study import Study
@@ -14,8 +21,11 @@ LANES = 20
 PER_S = 1_000.0
 CLAIM_MS = 50.0
 WARNED_S = 30.0
+OLD_S = 15.0  # of the metric: a snapshot that is this old is nothing of hookline's own
+METRIC = "hookline_store_oldest_snapshot_age_seconds"
 BASE_S = 15
 REMEMBERED_S = 30.0
+ASK_EVERY_S = 2.0
 MOST_GROWTH = 2.5  # of the rows read for one look, from the first third of the time to the last
 
 
@@ -33,15 +43,17 @@ def pin_a_snapshot(stage: Stage) -> None:
     load = Publishing(stage, types, per_second=PER_S, batch=100)
     time.sleep(BASE_S)
     began = time.time()
-    with psycopg.connect(stage.url) as connection:
+    pinning = "-c application_name=forgotten"
+    with _Watched(stage) as watched, psycopg.connect(stage.url, options=pinning) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute("SELECT count(*) FROM hookline.lanes")
         read = [_rows_read(stage)]
         for _ in range(3):
             time.sleep(pinned_s / 3)
             read.append(_rows_read(stage))
+        connection.rollback()
         released = time.time()
-    time.sleep(after_s)
+        time.sleep(after_s)
     ended = time.time()
     sent = load.stop()
     claims = stage.verb_times("load") + stage.verb_times("take")
@@ -60,14 +72,64 @@ def pin_a_snapshot(stage: Stage) -> None:
     stage.at_most("claim_p99_pinned_ms", _p99_ms(claims, began, released), CLAIM_MS, is_time=True)
     late = _p99_ms(claims, ended - after_s / 3, ended)
     stage.at_most("claim_p99_after_to_before", late / max(before, 1.0), 2.0, is_time=True)
-    warned = [each for each in (stage.api, *stage.workers) if "store.old_snapshot" in each.log]
-    stage.at_least("processes_that_warned", len(warned), 1 if pinned_s > WARNED_S else 0)
+    if pinned_s > WARNED_S:
+        said = [at for each in stage.workers for at in _warnings(each)]
+        stage.at_most("logged_after_s", min(said, default=math.inf) - began, WARNED_S, is_time=True)
+        stage.at_most("metric_raised_after_s", watched.raised - began, WARNED_S, is_time=True)
+        stage.at_most("metric_cleared_after_s", watched.cleared - released, WARNED_S, is_time=True)
     stage.figures["events"] = len(sent)
     stage.figures["per_s"] = len(sent) / (ended - began + BASE_S)
     if stage.bug:
         return  # what it shows is shown; it may take for ever to be drained
     stage.figures["drain_s"] = stage.drained(300)
     stage.at_most("lost", len(sent.keys() - {each.id for each in catcher.arrivals()}), 0)
+
+
+class _Watched:
+    """Asks for the metric, as monitoring does: when it was first seen raised, and then first seen low again."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.raised = self.cleared = math.inf
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join(CEILING_S)
+
+    def _run(self) -> None:
+        while not self._ending.wait(ASK_EVERY_S):
+            with contextlib.suppress(OSError, http.client.HTTPException):  # a busy server: the next time
+                age = self._age()
+                if age >= OLD_S:
+                    self.raised, self.cleared = min(self.raised, time.time()), math.inf
+                else:
+                    self.cleared = min(self.cleared, time.time())
+
+    def _age(self) -> float:
+        with contextlib.closing(
+            http.client.HTTPConnection("127.0.0.1", self._stage.port, timeout=CEILING_S)
+        ) as connection:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        return next(
+            (float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{METRIC} ")), 0.0
+        )
+
+
+def _warnings(process: Process) -> list[float]:
+    """When it warned of the transaction that is held."""
+    found = re.findall(r'"event": "store.old_snapshot".*', process.log)
+    return [
+        datetime.fromisoformat(at.group(1)).timestamp()
+        for line in found
+        if '"forgotten"' in line and (at := re.search(r'"timestamp": "([^"]+)"', line))
+    ]
 
 
 def _rows_read(stage: Stage) -> int:

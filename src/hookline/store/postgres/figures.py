@@ -3,7 +3,7 @@
 In a session of its own, which may take longer than any other: a count of many millions does.
 """
 
-from hookline.store.figures import Conservation
+from hookline.store.figures import Bloat, Conservation, Snapshot
 from hookline.store.postgres.links import Links
 
 # One reading of the table: an index for each state, one after the other, took twice as long.
@@ -44,11 +44,46 @@ JOIN lanes l USING (endpoint_id)
 WHERE w.due_at <= to_timestamp($1) AND NOT l.paused AND l.hold_until <= to_timestamp($1)
 """
 
+DEAD_ROWS = """
+SELECT relname::text AS name, pg_stat_get_dead_tuples(oid) AS n FROM pg_class
+WHERE relnamespace = 'hookline'::regnamespace AND relname IN ('attempts', 'deliveries', 'events', 'lanes', 'workers')
+"""
+# Whatever keeps a vacuum of this database from taking away what died since. A vacuum itself keeps nothing, and our own
+# statement is over in a moment. Since when somebody else's session is at it is NULL for a user who may not see that.
+SNAPSHOTS = """
+SELECT 'session' AS held_by, application_name::text AS name, pid,
+  extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
+  greatest(age(backend_xmin), age(backend_xid)) AS transactions
+FROM pg_stat_activity
+WHERE datid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()
+  AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND backend_type IS DISTINCT FROM 'autovacuum worker'
+  AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
+UNION ALL
+SELECT 'prepared transaction', gid, NULL, extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)
+FROM pg_prepared_xacts WHERE database = current_database()
+UNION ALL
+SELECT 'replication slot', slot_name::text, active_pid, NULL, age(xmin)
+FROM pg_replication_slots WHERE xmin IS NOT NULL
+UNION ALL
+SELECT 'standby', application_name, pid, NULL, age(backend_xmin)
+FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
+"""
+
 
 class PostgresFigures:
     """The contract's verbs that count."""
 
     _figures: Links
+    _desk: Links
+
+    async def bloat(self) -> Bloat:
+        """See the contract; not in the session for counts, behind which it could wait for a minute."""
+        dead = await self._desk.fetch(DEAD_ROWS)
+        held = await self._desk.fetch(SNAPSHOTS)
+        return Bloat(
+            dead_rows={row["name"]: row["n"] for row in dead},
+            snapshots=tuple(Snapshot(**{**row, "name": row["name"] or ""}) for row in held),
+        )
 
     async def conservation(self, *, account: str | None = None) -> Conservation:
         """See the contract."""

@@ -13,6 +13,7 @@ BUSY_TIMEOUT_S = 5.0  # others write one short transaction at a time
 CACHED_STATEMENTS = 256  # every statement in every bulk length, with room to spare
 OLDEST_SQLITE = (3, 35)  # RETURNING
 SWITCHES = 100  # more processes than start on one new file at once
+LOG_BYTES = 64 * 1024 * 1024  # a log that grew beyond is cut back when it begins anew; mostly it has 4 MiB
 _FULL = 2
 
 
@@ -62,6 +63,7 @@ def _make_durable(connection: sqlite3.Connection, path: str) -> None:
             f"Cannot use {path}: SQLite answers journal_mode={mode}, synchronous={synchronous}; "
             "WAL and FULL are needed to keep what was accepted."
         )
+    connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     connection.execute("PRAGMA temp_store = MEMORY")  # what savepoints undo stays off the disk
 
 

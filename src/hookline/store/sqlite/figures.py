@@ -3,11 +3,12 @@
 From the indexes alone, on a connection of its own: a count of many millions must not hold up the lists.
 """
 
+import os
 import sqlite3
 from functools import partial
 from typing import Protocol, TypeVar
 
-from hookline.store.figures import Conservation
+from hookline.store.figures import Bloat, Conservation
 from hookline.store.sqlite.reading import counts
 from hookline.store.sqlite.sql import EVENT_OF_DELIVERY
 from hookline.store.sqlite.writer import Work
@@ -45,11 +46,21 @@ WHERE w.due_at <= :now AND l.paused = 0 AND l.hold_until <= :now
 class Counting(Protocol):
     """A store that has a connection for what takes long."""
 
+    _path: str
+
     async def _count(self, work: Work[T]) -> T: ...
 
 
 class SqliteFigures:
     """The contract's verbs that count."""
+
+    async def bloat(self: Counting) -> Bloat:
+        """The length of the log: it begins anew when all of it is in the file, which a reader that stays prevents."""
+        try:
+            # Looked at from outside: a process that opens and closes the file loses SQLite's locks on it.
+            return Bloat(log_bytes=os.stat(f"{self._path}-wal").st_size)
+        except FileNotFoundError:
+            return Bloat(log_bytes=0)
 
     async def conservation(self: Counting, *, account: str | None = None) -> Conservation:
         """Where all deliveries are, of one account or of all, in one snapshot."""
