@@ -5,6 +5,8 @@ from typing import Annotated
 
 import msgspec
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from hookline import Hookline, Settings
 from hookline.api.bodies import converted
@@ -13,9 +15,12 @@ from hookline.api.endpoint_fields import ChangedEndpoint, NewEndpoint
 from hookline.api.parameters import kinds_of
 from hookline.api.reach import Reach
 from hookline.api.routes import table
-from hookline.api.table import Call, Scope
+from hookline.api.table import CALLER, Call, Scope
 from hookline.endpoints import EndpointInput, EndpointPatch
 from hookline.errors import Invalid
+from hookline.keyring import caller
+from hookline.model import Scope as KeyScope
+from hookline.store.visits import visitor
 
 
 @pytest.fixture
@@ -36,6 +41,22 @@ def test_what_may_be_said_about_an_endpoint_over_http_is_what_may_be_said_at_all
 def test_no_call_stands_twice_in_the_table(calls, hookline):
     with pytest.raises(ValueError, match="twice"):
         routes([*calls, calls[-1]], Reach(hookline.store))
+
+
+@pytest.mark.anyio
+async def test_who_calls_is_a_visitor_to_the_store_who_was_not_let_in_yet(calls, hookline):
+    seen = []
+
+    async def handler(asked):
+        seen.append(visitor())
+        return Response()
+
+    [call] = [each for each in calls if each.path == "/v1/endpoints" and each.method == "GET"]
+    [route] = routes([msgspec.structs.replace(call, handler=handler)], Reach(hookline.store))
+    scope = {"type": "http", "method": "GET", "path": call.path, "query_string": b"", "headers": []}
+    await route.endpoint(Request({**scope, "path_params": {}, CALLER: caller(frozenset(KeyScope))}))
+    assert [visit is not None and not visit.is_in for visit in seen] == [True]
+    assert visitor() is None
 
 
 def test_a_fixed_path_comes_before_one_that_would_take_it_for_an_id(calls):

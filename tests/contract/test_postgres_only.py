@@ -14,7 +14,9 @@ from hookline.errors import StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.contract import Release, Verdict
 from hookline.store.postgres import session
-from hookline.store.postgres.store import PostgresStore
+from hookline.store.postgres.links import Links
+from hookline.store.postgres.store import DESK_SESSIONS, PostgresStore
+from hookline.store.visits import visiting
 from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer, require_installations
 from scenes import (
     a_lane_in,
@@ -194,6 +196,108 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_next_one_works(
 
         await until(repeated)
         assert len(await loaded_ids(store, lane)) == 1
+
+
+async def test_a_reader_who_finds_all_sessions_taken_is_turned_away_before_the_first_of_them_is_done(
+    postgres_url: str, outsider: Any
+) -> None:
+    async with opened(postgres_url, patience=SOON) as store:  # less than the server waits for a lock
+        await asyncio.gather(*(store.endpoints_by_id([]) for _ in range(DESK_SESSIONS)))
+        async with outsider.transaction():
+            await outsider.execute("LOCK TABLE endpoints")
+            waiting = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(DESK_SESSIONS)]
+            await until_waiting(outsider, "desk")
+            with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+                await store.endpoints_by_id([])
+            assert not any(each.done() for each in waiting)
+        assert await asyncio.gather(*waiting) == [[]] * DESK_SESSIONS
+
+
+async def test_a_visitor_who_was_let_in_and_hookline_itself_wait_for_as_long_as_it_takes(
+    postgres_url: str, outsider: Any
+) -> None:
+    async with opened(
+        postgres_url, patience=0.0
+    ) as store:  # who is to be let in finds a session that is free
+
+        async def visit() -> list[Any]:
+            with visiting():
+                await store.count_by_state([])
+                return [await store.endpoints_by_id([]), await store.endpoints_by_id([])]
+
+        await store.count_by_state([])
+        async with outsider.transaction():
+            await outsider.execute("LOCK TABLE endpoints")
+            itself = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(DESK_SESSIONS)]
+            await until_waiting(outsider, "desk")
+            visitor = asyncio.create_task(visit())
+            with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+                await store.endpoints_by_id([])
+            assert not visitor.done()
+        assert await visitor == [[], []]
+        assert await asyncio.gather(*itself) == [[]] * DESK_SESSIONS
+
+
+async def test_a_session_that_takes_longer_to_make_than_anybody_waits_is_there_for_the_next_call(
+    postgres_url: str,
+) -> None:
+    is_near = asyncio.Event()
+    made = 0
+
+    async def connect() -> Any:
+        nonlocal made
+        made += 1
+        await is_near.wait()
+        return await session.connect(postgres_url, role="desk", settings={}, unsafe=False)
+
+    links = Links(connect, call_timeout=CEILING, patience=0.05)
+
+    async def served() -> bool:
+        try:
+            with visiting():
+                return bool(await links.fetch("SELECT 1"))
+        except StoreUnavailable:
+            return False
+
+    assert [await served(), await served()] == [False, False]
+    is_near.set()
+    await until(served)
+    assert made == 1
+    await links.close()
+
+
+async def test_a_session_that_could_not_be_made_leaves_its_place_to_the_next(postgres_url: str) -> None:
+    is_away = asyncio.Event()
+
+    async def connect() -> Any:
+        if not is_away.is_set():
+            await is_away.wait()
+            raise OSError("away")
+        return await session.connect(postgres_url, role="desk", settings={}, unsafe=False)
+
+    links = Links(connect, call_timeout=CEILING, patience=0.05)
+    with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+        await links.fetch("SELECT 1")
+    is_away.set()
+    assert len(await links.fetch("SELECT 1")) == 1
+    await links.close()
+
+
+async def test_what_is_still_being_connected_does_not_keep_a_store_from_closing() -> None:
+    ended = asyncio.Event()
+
+    async def connect() -> Any:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    links = Links(connect, call_timeout=CEILING, patience=0.01)
+    with visiting(), pytest.raises(StoreUnavailable):
+        await links.fetch("SELECT 1")
+    async with asyncio.timeout(SOON):
+        await links.close()
+    assert ended.is_set()
 
 
 async def test_a_cancelled_call_leaves_no_session_half_used(store: PostgresStore, outsider: Any) -> None:

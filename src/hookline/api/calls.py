@@ -18,6 +18,7 @@ from hookline.api.problem import Refused
 from hookline.api.reach import Reach, filled, narrowed
 from hookline.api.table import CALLER, Answered, Asked, Call, Page, Paged
 from hookline.keyring import Caller
+from hookline.store.visits import visiting
 
 _Row = TypeVar("_Row")
 _Shown = TypeVar("_Shown")
@@ -43,7 +44,8 @@ def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
             raise Refused(
                 "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode()),)
             )
-        return await _answer(call, request, reach)
+        with visiting():
+            return await _answer(call, request, reach)
 
     # A path's own route answers for every method, or GET /v1/events/batch would be that of an event.
     route = Route(path, choose)

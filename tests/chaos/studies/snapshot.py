@@ -2,8 +2,8 @@
 
 import contextlib
 import http.client
+import json
 import math
-import re
 import threading
 import time
 from datetime import datetime
@@ -124,12 +124,10 @@ class _Watched:
 
 def _warnings(process: Process) -> list[float]:
     """When it warned of the transaction that is held."""
-    found = re.findall(r'"event": "store.old_snapshot".*', process.log)
-    return [
-        datetime.fromisoformat(at.group(1)).timestamp()
-        for line in found
-        if '"forgotten"' in line and (at := re.search(r'"timestamp": "([^"]+)"', line))
+    lines = [
+        line for line in process.log.splitlines() if "store.old_snapshot" in line and '"forgotten"' in line
     ]
+    return [datetime.fromisoformat(json.loads(line)["timestamp"]).timestamp() for line in lines]
 
 
 def _rows_read(stage: Stage) -> int:

@@ -13,6 +13,7 @@ import asyncpg
 
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store.postgres.faults import REPEATABLE, keeps_session, translated
+from hookline.store.visits import visitor
 
 T = TypeVar("T")
 Connection = Any  # asyncpg ships no types
@@ -26,13 +27,22 @@ class Links:
     """The sessions of one role, at most `size`, made when they are needed."""
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Connection]], *, size: int = 1, call_timeout: float
+        self,
+        connect: Callable[[], Awaitable[Connection]],
+        *,
+        size: int = 1,
+        call_timeout: float,
+        patience: float | None = None,
     ) -> None:
         self._connect = connect
         self._size = size
         self._call_timeout = call_timeout
+        self._patience = (
+            patience  # seconds that a visitor waits to be let in; None: as long as a call may take
+        )
         self._room = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
+        self._making: set[asyncio.Task[Connection]] = set()  # that nobody waits for any more
         self._closed = False
 
     async def fetch(self, statement: str, *values: object) -> list[Any]:
@@ -71,6 +81,8 @@ class Links:
     async def close(self) -> None:
         """Wait for the calls under way, then let go of every session."""
         self._closed = True
+        for making in self._making:
+            making.cancel()
         for _ in range(self._size):
             await self._room.acquire()
         idle, self._idle = self._idle, []
@@ -83,10 +95,8 @@ class Links:
                 connection.terminate()
 
     async def _once(self, work: Work[T]) -> T:
-        async with self._room:
-            if self._closed:
-                raise StoreUnavailable("The store is closed.")
-            connection = await self._session()
+        connection = await self._session()
+        try:
             try:
                 result = await work(connection)
             except (asyncpg.PostgresError, HooklineError) as error:
@@ -97,13 +107,57 @@ class Links:
                 raise
             self._give_back(connection, keep=True)
             return result
+        finally:
+            self._room.release()
 
     async def _session(self) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.is_closed():
-                return connection
-        return await self._connect()
+        """A session and the room for it, which whoever has it gives back."""
+        visit = visitor()
+        patience = self._patience if visit is not None and not visit.is_in else None
+        try:
+            async with asyncio.timeout(patience) as limit:
+                await self._room.acquire()
+                connection = await self._enter(patience)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise StoreUnavailable("PostgreSQL is slow: no session was free in time.") from None
+        if visit is not None:
+            visit.is_in = True
+        return connection
+
+    async def _enter(self, patience: float | None) -> Connection:
+        making: asyncio.Task[Connection] | None = None
+        try:
+            if self._closed:
+                raise StoreUnavailable("The store is closed.")
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.is_closed():
+                    return connection
+            if patience is None:
+                return await self._connect()
+            making = asyncio.create_task(self._make())
+            await asyncio.wait({making})
+            return making.result()
+        except BaseException:
+            if making is None:
+                self._room.release()
+            else:
+                # On a slow line it takes longer than anybody waits: it is for the next call, and keeps the room.
+                self._making.add(making)
+                making.add_done_callback(self._made)
+            raise
+
+    async def _make(self) -> Connection:
+        async with asyncio.timeout(self._call_timeout):
+            return await self._connect()
+
+    def _made(self, making: "asyncio.Task[Connection]") -> None:
+        self._making.discard(making)
+        if not making.cancelled() and making.exception() is None:
+            self._give_back(making.result(), keep=not self._closed)
+        self._room.release()
 
     def _give_back(self, connection: Connection, *, keep: bool) -> None:
         if keep and not connection.is_closed() and not connection.is_in_transaction():

@@ -63,6 +63,7 @@ from hookline.store.postgres.schema import (
 )
 
 CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s nobody may hang
+PATIENCE = 1.5  # seconds that a visitor waits to be let in; 2 s with what it takes to say no
 LOAD_SESSIONS = 2  # large payloads are read beside the loader
 DESK_SESSIONS = 3  # for the API's reads and operators' writes
 LIST_SESSIONS = 2
@@ -88,16 +89,28 @@ class PostgresStore(
 
     exclusive = False  # any number of processes work on one database
 
-    def __init__(self, url: str, *, call_timeout: float = CALL_TIMEOUT, unsafe: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        call_timeout: float = CALL_TIMEOUT,
+        patience: float = PATIENCE,
+        unsafe: bool = False,
+    ) -> None:
         self._url = url
         self._unsafe = unsafe
         self._level = level(known())
 
         def links(
-            role: str, settings: dict[str, str], *, size: int = 1, timeout: float = call_timeout
+            role: str,
+            settings: dict[str, str],
+            *,
+            size: int = 1,
+            timeout: float = call_timeout,
+            patience: float | None = None,
         ) -> Links:
             connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe)
-            return Links(connect, size=size, call_timeout=timeout)
+            return Links(connect, size=size, call_timeout=timeout, patience=patience)
 
         self._listener = partial(session.connect, url, role="listen", settings=session.DESK, unsafe=unsafe)
         self._accept = links("accept", session.HOT)
@@ -105,8 +118,8 @@ class PostgresStore(
         self._lanes = links("lanes", session.HOT)
         self._loads = links("load", session.HOT, size=LOAD_SESSIONS)
         self._pulse = links("pulse", session.HOT)
-        self._desk = links("desk", session.DESK, size=DESK_SESSIONS)
-        self._lists = links("lists", session.LISTS, size=LIST_SESSIONS)
+        self._desk = links("desk", session.DESK, size=DESK_SESSIONS, patience=patience)
+        self._lists = links("lists", session.LISTS, size=LIST_SESSIONS, patience=patience)
         self._prune = links("prune", session.HOT)
         self._figures = links("figures", session.COUNTS, timeout=COUNT_TIMEOUT)
         self._links = (
