@@ -24,6 +24,7 @@ _TICK = (
     0.1  # seconds between looks at lanes that were active lately, where nobody tells of what others commit
 )
 _SHORTEST = 0.01  # seconds between two loads at least, when nobody nudges
+_AT_ONCE = 200  # deliveries handed on before others have their turn: about 20 ms
 _ACTIVE = 2.0  # seconds since its last delivery that a lane counts as active
 
 log = structlog.get_logger()
@@ -134,7 +135,7 @@ class Loader:
             else:
                 self._look_at(lane, LONG_AGO)  # nudged meanwhile
         failpoint("load.after")
-        self._spread(asked, rows, tombstones)
+        await self._offer(self._spread(asked, rows, tombstones))
         more = [lane for lane, _, _ in asked if lane.behind and lane.wants_more() and not lane.awaits_head]
         for lane in more:
             self.nudge(lane)
@@ -180,7 +181,9 @@ class Loader:
 
     def _spread(
         self, asked: list[tuple[Lane, Want, int]], rows: list[Loaded], tombstones: set[DeliveryId]
-    ) -> None:
+    ) -> list[Lane]:
+        """Put the rows into their lanes; those that have something to send."""
+        offered = []
         by_lane: dict[bytes, list[Loaded]] = {}
         for row in rows:
             by_lane.setdefault(row.endpoint_id, []).append(row)
@@ -206,7 +209,20 @@ class Loader:
             if lane.awaits_head and timed < want.timed:
                 self._on_headless(lane)
             if lane.has_unsent or lane.is_suspect:
-                self._on_loaded(lane)
+                offered.append(lane)
+        return offered
+
+    async def _offer(self, lanes: list[Lane]) -> None:
+        """Let them send, a few at a time: answers are read and settled between them, and make room for the next load."""
+        sent = 0
+        for lane in lanes:
+            if lane.lost:
+                continue  # meanwhile
+            sent += len(lane.ready) + len(lane.timed)
+            self._on_loaded(lane)
+            if sent >= _AT_ONCE:
+                sent = 0
+                await asyncio.sleep(0)
 
     def _is_turn(self, lane: Lane, now: float) -> bool:
         """May something be loaded for the lane, now that it is looked at?"""

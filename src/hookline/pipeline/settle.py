@@ -17,7 +17,7 @@ from hookline.model import State, WorkerId
 from hookline.pipeline.lane import Lane
 from hookline.store.contract import Settlement, Store, Verdict
 
-_BATCH = 500  # rows; chosen, not tuned
+_BATCH = 2_000  # rows; with 500 a backlog waits for commits more than for receivers
 _LINGER = 0.02  # seconds to gather before a small batch: a statement and a commit have a price of their own
 _BACKOFF = (0.05, 0.1, 0.2, 0.5, 1.0)
 
