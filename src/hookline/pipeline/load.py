@@ -222,7 +222,7 @@ class Loader:
             self._on_loaded(lane)
             if sent >= _AT_ONCE:
                 sent = 0
-                await asyncio.sleep(0)
+                await self._clock.sleep(0)
 
     def _is_turn(self, lane: Lane, now: float) -> bool:
         """May something be loaded for the lane, now that it is looked at?"""
