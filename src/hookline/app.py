@@ -32,9 +32,10 @@ from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.names import check_account, check_idempotency_key, check_type
 from hookline.net import Net, SystemNet, is_here
 from hookline.pipeline.catalogue import Catalogue
+from hookline.pipeline.drafts import Done, Draft, Published, Result
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.hosts import Hosts
-from hookline.pipeline.intake import Done, Draft, Intake, Published, Result
+from hookline.pipeline.intake import Intake
 from hookline.pipeline.jobs import Jobs
 from hookline.pipeline.pruning import Pruning
 from hookline.pipeline.sender.http import HttpSender

@@ -26,7 +26,7 @@ from hookline.errors import (
     Unreadable,
     WrongState,
 )
-from hookline.pipeline.intake import Done, Draft, Result
+from hookline.pipeline.drafts import Done, Draft, Result
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hookline.api.envelope import read_batch, read_object, read_publication
 from hookline.errors import HooklineError, Invalid, Unreadable
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 
 
 def read(body: bytes, **how: Any) -> Draft:

@@ -6,7 +6,7 @@ import pytest
 
 from hookline.ids import read
 from hookline.model import Circuit, CircuitState, EndpointId, State
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 from tests.receiver import Answer, Receiver
 from tests.world import World
 

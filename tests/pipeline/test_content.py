@@ -6,7 +6,7 @@ from hookline.errors import HooklineError, SchemaMismatch
 from hookline.event_types import EventTypeInput
 from hookline.ids import read
 from hookline.model import EndpointId, EventId
-from hookline.pipeline.intake import Draft, Published
+from hookline.pipeline.drafts import Draft, Published
 from tests.receiver import Receiver
 from tests.world import World
 

@@ -16,7 +16,7 @@ import pytest
 from hookline import Hookline, Settings
 from hookline.ids import read
 from hookline.model import EndpointId
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 from hookline.store.contract import DeliveryFilter
 from tests.receiver import Receiver
 

@@ -7,7 +7,7 @@ import pytest
 from hookline.errors import StoreUnavailable
 from hookline.ids import event_of, show
 from hookline.model import State
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 from tests.receiver import Answer, Receiver
 from tests.world import World
 

@@ -6,7 +6,7 @@ import pytest
 
 from hookline.errors import IdempotencyConflict, Invalid, TooLarge, Unreadable
 from hookline.model import State
-from hookline.pipeline.intake import Draft, Published
+from hookline.pipeline.drafts import Draft, Published
 from tests.receiver import Receiver
 from tests.world import World
 

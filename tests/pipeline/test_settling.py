@@ -3,7 +3,7 @@
 import pytest
 
 from hookline.model import State
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 from tests.receiver import Receiver
 from tests.world import World
 

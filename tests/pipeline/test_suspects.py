@@ -6,7 +6,7 @@ import pytest
 
 from hookline.errors import StoreUnavailable
 from hookline.model import Reason, State
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 from tests.receiver import Answer, Receiver
 from tests.world import World
 

@@ -8,7 +8,7 @@ its name in docs/simulation.md.
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from hookline.pipeline.intake import Draft, Published
+from hookline.pipeline.drafts import Draft, Published
 from tests.sim.commits import Commits
 from tests.sim.progress import Progress
 from tests.sim.starts import Starts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.ids import event_of, show
 from hookline.model import State
-from hookline.pipeline.intake import Draft, Published
+from hookline.pipeline.drafts import Draft, Published
 from hookline.rules.fanout import matches
 from hookline.rules.lifecycle import MOVES
 from hookline.rules.retry import MOST_ASKED, Policy, policy_of

@@ -27,7 +27,7 @@ from hookline.app import Hookline
 from hookline.errors import HooklineError, TooLarge
 from hookline.keyring import NOBODY, Caller
 from hookline.model import Scope as KeyScope
-from hookline.pipeline.intake import Done
+from hookline.pipeline.drafts import Done
 
 log = structlog.get_logger()
 

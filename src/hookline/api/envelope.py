@@ -15,7 +15,7 @@ from hookline.errors import AccountMismatch, Invalid, TooLarge, Unreadable
 from hookline.model import DEFAULT_ACCOUNT
 from hookline.names import check_account, check_idempotency_key, check_type, did_you_mean, pointer_step
 from hookline.payload import DEPTH_LIMIT, check_depth, check_text, not_json, too_deep
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 
 BATCH_LIMIT = 1_000
 MAX_AHEAD_S = 365 * 86_400.0

@@ -16,7 +16,7 @@ from hookline.api.problem import describe
 from hookline.app import Hookline
 from hookline.config import Settings
 from hookline.errors import HooklineError, Invalid, TooLarge
-from hookline.pipeline.intake import Draft, Published, Result
+from hookline.pipeline.drafts import Draft, Published, Result
 from hookline.rules.hops import HEADER, checked, read
 
 ENVELOPE_BYTES = 4_096  # room around a payload for the other fields

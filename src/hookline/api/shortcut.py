@@ -17,7 +17,7 @@ from hookline.api.problem import describe, headers_for
 from hookline.api.protocol import Protocol
 from hookline.api.publish import Asked, Head, Way
 from hookline.errors import HooklineError
-from hookline.pipeline.intake import Result
+from hookline.pipeline.drafts import Result
 
 REMEMBERED_HEADS = 1_000
 _END_OF_HEAD = b"\r\n\r\n"

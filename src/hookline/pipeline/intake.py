@@ -5,18 +5,15 @@ for all of them. Nobody is answered before the commit that holds the event, its 
 """
 
 import asyncio
-import hashlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
-import msgspec
 import structlog
 
 from hookline import ids as naming
 from hookline.clock import Clock
 from hookline.errors import (
     HooklineError,
-    IdempotencyConflict,
     Invalid,
     Overloaded,
     SchemaMismatch,
@@ -24,9 +21,10 @@ from hookline.errors import (
 )
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
-from hookline.model import DEFAULT_ACCOUNT, EndpointId, Event, EventId, Queue
+from hookline.model import Event, EventId, Queue
 from hookline.pipeline.catalogue import Catalogue
-from hookline.pipeline.lane import Lane
+from hookline.pipeline.drafts import Done, Draft, Entry, Published, Result, Submission
+from hookline.pipeline.repeats import answer_by, answer_repeat, digest, split
 from hookline.pipeline.worker import Worker
 from hookline.store.contract import INLINE_PAYLOAD_BYTES, Acceptance, Loaded, Prior, Publication, Store
 
@@ -38,62 +36,6 @@ _WAITING_BYTES = 128 * 1024 * 1024
 _TRIES = 2  # the second meets a connection that was lost unnoticed
 
 log = structlog.get_logger()
-
-
-class Draft(msgspec.Struct, frozen=True, gc=False):
-    """An event as a producer hands it in, its payload checked."""
-
-    type: str
-    payload: bytes
-    account: str = DEFAULT_ACCOUNT
-    idempotency_key: str | None = None
-    deliver_at: float | None = None
-    hops: int = 0  # as it came with the webhook that it is published because of
-
-
-class Published(msgspec.Struct, frozen=True, gc=False):
-    """The event an accepted draft became, or was before."""
-
-    id: EventId
-    type: str
-    account: str
-    created_at: float
-    deliveries: int
-    duplicate: bool = False
-
-
-Result = Published | HooklineError
-Done = Callable[[list[Result] | HooklineError], None]
-
-
-class _Submission:
-    """Drafts handed in together, answered together."""
-
-    __slots__ = ("bytes", "done", "drafts", "results")
-
-    def __init__(self, drafts: list[Draft], done: Done) -> None:
-        self.drafts = drafts
-        self.done = done
-        self.results: list[Result | None] = [None] * len(drafts)
-        self.bytes = sum([len(draft.payload) for draft in drafts])
-
-
-class _Entry:
-    """One event on its way through a commit."""
-
-    __slots__ = ("endpoints", "event", "index", "lanes", "submission")
-
-    def __init__(
-        self, submission: _Submission, index: int, event: Event, endpoints: tuple[EndpointId, ...]
-    ) -> None:
-        self.submission = submission
-        self.index = index
-        self.event = event
-        self.endpoints = endpoints
-        self.lanes: Sequence[Lane | None] = ()  # per endpoint: where the delivery is reserved
-
-    def answer(self, result: Result) -> None:
-        self.submission.results[self.index] = result
 
 
 class Intake:
@@ -115,7 +57,7 @@ class Intake:
         self._clock = clock
         self._ids = ids
         self._most_deliveries = most_deliveries
-        self._waiting: deque[_Submission] = deque()
+        self._waiting: deque[Submission] = deque()
         self._waiting_events = 0
         self._waiting_bytes = 0
         self._flusher: asyncio.Task[None] | None = None
@@ -126,7 +68,7 @@ class Intake:
         `done` is called with the results after the commit, or with the error that all of them share. It must not
         raise.
         """
-        submission = _Submission(drafts, done)
+        submission = Submission(drafts, done)
         if (
             self._waiting_events + len(drafts) > _WAITING_EVENTS
             or self._waiting_bytes + submission.bytes > _WAITING_BYTES
@@ -184,9 +126,9 @@ class Intake:
         finally:
             self._flusher = None
 
-    def _gather(self, now: float) -> tuple[list[_Submission], list[_Entry]]:
-        submissions: list[_Submission] = []
-        entries: list[_Entry] = []
+    def _gather(self, now: float) -> tuple[list[Submission], list[Entry]]:
+        submissions: list[Submission] = []
+        entries: list[Entry] = []
         keys: set[tuple[str, str]] = set()
         size = deliveries = 0
         find, new_id = self._catalogue.find, self._ids.event
@@ -218,14 +160,14 @@ class Intake:
                 )
                 endpoints = find(draft.account, draft.type)
                 deliveries += len(endpoints)
-                entries.append(_Entry(submission, index, event, endpoints))
+                entries.append(Entry(submission, index, event, endpoints))
         return submissions, entries
 
-    async def _commit(self, entries: list[_Entry], now: float) -> None:
+    async def _commit(self, entries: list[Entry], now: float) -> None:
         seen = self._catalogue.n  # what the entries were fanned out by
         if self._catalogue.content.matters:
             entries = [entry for entry in entries if await self._looks_right(entry)]
-        firsts, repeats = self._split(entries)
+        firsts, repeats = split(entries)
         most = self._most_deliveries
         while True:
             written = [
@@ -254,28 +196,11 @@ class Intake:
                 event.id, event.type, event.account, now, len(entry.endpoints)
             )
         for entry, first in repeats:
-            self._answer_repeat(entry, first, acceptance)
+            answer_repeat(entry, first, acceptance.priors)
         # In the next loop step: the next batch is then already with the store while these are sent.
         asyncio.get_running_loop().call_soon(self._hand_over, accepted, acceptance.first_seq, now)
 
-    def _split(self, entries: list[_Entry]) -> tuple[list[_Entry], list[tuple[_Entry, _Entry]]]:
-        """Those to be written, and those whose key stands earlier in the same batch, with that earlier one."""
-        seen: dict[tuple[str, str], _Entry] = {}
-        firsts: list[_Entry] = []
-        repeats: list[tuple[_Entry, _Entry]] = []
-        for entry in entries:
-            key = entry.event.idempotency_key
-            if key is None:
-                firsts.append(entry)
-                continue
-            first = seen.setdefault((entry.event.account, key), entry)
-            if first is entry:
-                firsts.append(entry)
-            else:
-                repeats.append((entry, first))
-        return firsts, repeats
-
-    def _refuse_fan_out(self, entry: _Entry) -> bool:
+    def _refuse_fan_out(self, entry: Entry) -> bool:
         """Say that the event goes to too many; always False."""
         entry.answer(
             Invalid(
@@ -286,7 +211,7 @@ class Intake:
         )
         return False
 
-    async def _looks_right(self, entry: _Entry) -> bool:
+    async def _looks_right(self, entry: Entry) -> bool:
         """Let the payload say who wants the event; False when it was refused."""
         event = entry.event
         judged = await self._catalogue.content.judge(event.type, event.payload, entry.endpoints)
@@ -296,14 +221,14 @@ class Intake:
         entry.endpoints = judged
         return True
 
-    async def _store_batch(self, entries: list[_Entry], now: float, seen: int) -> Acceptance:
+    async def _store_batch(self, entries: list[Entry], now: float, seen: int) -> Acceptance:
         if not entries:
             return Acceptance(stale=False)
         batch = [
             Publication(
                 entry.event,
                 entry.endpoints,
-                _digest(entry.event) if entry.event.idempotency_key is not None else b"",
+                digest(entry.event) if entry.event.idempotency_key is not None else b"",
             )
             for entry in entries
         ]
@@ -315,7 +240,7 @@ class Intake:
                     raise
         raise AssertionError("unreachable")
 
-    def _reserve(self, entries: list[_Entry], now: float) -> None:
+    def _reserve(self, entries: list[Entry], now: float) -> None:
         if not self._worker.takes_over():
             for entry in entries:
                 entry.lanes = (None,) * len(entry.endpoints)
@@ -331,20 +256,20 @@ class Intake:
                     for ordinal, endpoint in enumerate(entry.endpoints)
                 ]
 
-    def _drop_reservations(self, entries: list[_Entry]) -> None:
+    def _drop_reservations(self, entries: list[Entry]) -> None:
         for entry in entries:
             for ordinal, lane in enumerate(entry.lanes):
                 if lane is not None:
                     self._worker.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
             entry.lanes = ()
 
-    def _in_doubt(self, entries: list[_Entry]) -> None:
+    def _in_doubt(self, entries: list[Entry]) -> None:
         """The batch may have been committed: whoever owns its lanes must look."""
         self._drop_reservations(entries)
         for endpoint in dict.fromkeys(endpoint for entry in entries for endpoint in entry.endpoints):
             self._worker.announce(endpoint)
 
-    def _answer_prior(self, entry: _Entry, priors: Mapping[EventId, Prior]) -> bool:
+    def _answer_prior(self, entry: Entry, priors: Mapping[EventId, Prior]) -> bool:
         """Say what an event whose key was used before became; False: its key is new, or it has none."""
         event = entry.event
         prior = priors.get(event.id)
@@ -353,33 +278,10 @@ class Intake:
         self._drop_reservations([entry])
         for endpoint in prior.endpoints:
             self._worker.announce(endpoint)
-        self._answer_by(prior, entry)
+        answer_by(prior, entry)
         return True
 
-    def _answer_by(self, prior: Prior, entry: _Entry) -> None:
-        """The key stands for this event already."""
-        event = entry.event
-        if prior.digest != _digest(event):
-            entry.answer(IdempotencyConflict(event.idempotency_key or ""))
-        else:
-            entry.answer(
-                Published(
-                    prior.event_id, prior.type, event.account, prior.created_at, len(prior.endpoints), True
-                )
-            )
-
-    def _answer_repeat(self, entry: _Entry, first: _Entry, acceptance: Acceptance) -> None:
-        prior = acceptance.priors.get(first.event.id)
-        if prior is not None:
-            self._answer_by(prior, entry)
-            return
-        result = first.submission.results[first.index]
-        if isinstance(result, Published):
-            same = _digest(entry.event) == _digest(first.event)
-            result = msgspec.structs.replace(result, duplicate=True) if same else None
-        entry.answer(result or IdempotencyConflict(entry.event.idempotency_key or ""))
-
-    def _hand_over(self, entries: list[_Entry], first_seq: int, now: float) -> None:
+    def _hand_over(self, entries: list[Entry], first_seq: int, now: float) -> None:
         """From memory to the lanes that are held here; the others are told."""
         worker = self._worker
         at = self._clock.monotonic()
@@ -411,9 +313,3 @@ class Intake:
                     worker.hand_over(lane, delivery, at=at)
                 else:
                     worker.announce(endpoint, delivery)
-
-
-def _digest(event: Event) -> bytes:
-    """What must be the same when a key is used again."""
-    head = f"{event.type}\n{event.deliver_at}\n".encode()
-    return hashlib.sha256(head + event.payload).digest()
