@@ -59,11 +59,18 @@ def publish_command(system: System, load: Load, *, start: int, stop: int, file: 
 
 @contextmanager
 def hookline(
-    receiver_port: int, *, command: Sequence[str], database: str, directory: Path, max_in_flight: int
+    receiver_port: int,
+    *,
+    command: Sequence[str],
+    database: str,
+    directory: Path,
+    max_in_flight: int,
+    processes: int = 1,
 ) -> Iterator[System]:
     """hookline with default settings and the benchmark's endpoints."""
     port = free_port()
     serve = [*command, "serve", "--dev", "--host", "127.0.0.1", "--port", str(port), "--database", database]
+    serve += ["--processes", str(processes)] if processes > 1 else []
     with Child("hookline", serve, directory=directory) as server:
         wait_until_ready(server, port)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)

@@ -78,6 +78,7 @@ class Bench:
                 database=url,
                 directory=directory,
                 max_in_flight=self._options.max_in_flight,
+                processes=self._options.processes if store == "postgres" else 1,
             )
             return self._measure("hookline", store, load, start, directory)
 
@@ -176,7 +177,8 @@ def _describe_load(options: argparse.Namespace) -> str:
     return (
         f"{SIZE_BYTES}-byte payloads, {ENDPOINTS} endpoints on one receiver, default settings but "
         f"max_in_flight {options.max_in_flight}, {options.warmup:g} s warm-up, {options.seconds:g} s measured, "
-        f"fsync on; {options.connections} connections (single) and {BATCH_CONNECTIONS} (batches) in the closed loop"
+        f"fsync on; hookline in {options.processes} process{'es' if options.processes > 1 else ''} on PostgreSQL; "
+        f"{options.connections} connections (single) and {BATCH_CONNECTIONS} (batches) in the closed loop"
     )
 
 
@@ -193,6 +195,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--drain", type=float, default=60.0, help="at most, for what is left (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="2 s measured after 0.5 s: to see that it works")
     parser.add_argument("--connections", type=int, default=128, help="single, closed loop (%(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="of hookline, on PostgreSQL (%(default)s)")
     parser.add_argument("--max-in-flight", type=int, default=50, help="of each endpoint (%(default)s)")
     parser.add_argument(
         "--baseline", action=argparse.BooleanOptionalAction, default=True, help="the textbook worker"

@@ -202,33 +202,3 @@ async def test_the_owner_is_told_of_a_change(shared_world: World, receiver: Rece
         await shared_world.until(lambda seen=seen: owner._catalogue.n > seen)
         assert shared_world.clock.now() - began < A_MOMENT
         shared_world.step = 0.05
-
-
-async def looks_of_a_busy_lane(world: World, receiver: Receiver, *, notify: bool) -> int:
-    """How often a worker asks the store, in a second, for a lane that it brought something to just now."""
-    owner = await world.start(poll_s=0.5, notify=notify)
-    await world.pass_until(owner.create_endpoint(url=receiver.url(), events=["*"]))
-    if notify:
-        await world.until(lambda: hears(world.database))
-    await world.pass_until(owner.publish("a", "first"))
-    await world.until(lambda: owner.worker.settler.delivered == 1)
-    load, looks = owner.store.load, []
-
-    async def counted(wants, **more):
-        looks.append(wants)
-        return await load(wants, **more)
-
-    owner.store.load = counted  # type: ignore[method-assign]
-    world.step = SLOWLY
-    await advance(world, 1.0)
-    return len(looks)
-
-
-async def test_a_busy_lane_is_seldom_looked_at_where_others_tell_of_their_commits(
-    shared_world: World, receiver: Receiver
-):
-    assert await looks_of_a_busy_lane(shared_world, receiver, notify=True) <= 3
-
-
-async def test_a_busy_lane_is_looked_at_often_where_nobody_tells(shared_world: World, receiver: Receiver):
-    assert await looks_of_a_busy_lane(shared_world, receiver, notify=False) >= 6

@@ -45,7 +45,6 @@ class Hints:
         self._is_change = False
         self._some = asyncio.Event()
         self._is_quiet = False  # it was said that nothing is heard
-        self.are_heard = False  # is somebody listening here now?
 
     def woken(self, lanes: Iterable[EndpointId]) -> None:
         """These lanes were woken here, and are not held here."""
@@ -86,10 +85,7 @@ class Hints:
         """Listen until cancelled, or until there is nobody to listen to."""
         while True:
             try:
-                try:
-                    await self._store.listen(self._heard, on_ready=self._ready)
-                finally:
-                    self.are_heard = False
+                await self._store.listen(self._heard, on_ready=self._ready)
                 return
             except StoreRefused as error:
                 self._say(error)
@@ -104,7 +100,6 @@ class Hints:
             log.warning("hints.unheard", error=str(error))
 
     def _ready(self) -> None:
-        self.are_heard = True
         if self._is_quiet:
             self._is_quiet = False
             log.info("hints.heard")

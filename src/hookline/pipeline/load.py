@@ -44,7 +44,7 @@ class Loader:
         *,
         buffers: Buffers,
         poll: float,
-        is_told: Callable[[], bool],
+        is_alone: Callable[[], bool],
         on_loaded: Callable[[Lane], None],
         on_headless: Callable[[Lane], None],
     ) -> None:
@@ -52,7 +52,7 @@ class Loader:
         self._clock = clock
         self._buffers = buffers
         self._poll = poll
-        self._is_told = is_told  # does what others commit become known sooner than by looking?
+        self._is_alone = is_alone  # is there no other process that could publish?
         self._on_loaded = on_loaded
         self._on_headless = on_headless  # a lane waits for a head that is not where it should be
         self._nudged = asyncio.Event()
@@ -236,7 +236,7 @@ class Loader:
     def _look_again(self, lane: Lane, at: float, now: float) -> None:
         """Look at the lane after a while, or when something of it comes due."""
         pause = self._poll
-        if at - lane.active_at < _ACTIVE and not self._is_told():
+        if at - lane.active_at < _ACTIVE and not self._is_alone():
             pause = min(pause, _TICK)
         for due in (lane.next_due, lane.gate.hold_until if lane.awaits_head else FOREVER):
             if due > now:

@@ -119,7 +119,7 @@ class Worker:
             clock,
             buffers=self.holdings.buffers,
             poll=poll,
-            is_told=lambda: store.exclusive or self._hints.are_heard,
+            is_alone=lambda: store.exclusive or not any(not peer.buried for peer in heart.peers),
             on_loaded=self._loaded,
             on_headless=lambda lane: self._run_errand(lane, self._look_at_head(lane)),
         )
