@@ -30,13 +30,13 @@ class Disk:
         place.mkdir()
         _run("mount", "-t", "tmpfs", "-o", f"size={ROOM_KIB}k,mode=0755", "tmpfs", place)
 
-    def fill(self) -> None:
-        """Leave no room."""
+    def fill(self, *, leaving_kib: int = 0) -> None:
+        """Leave no room, or so little."""
         # What is written while this runs may need a little more: then there is a little more to be filled up.
         for spare in (0, 4, 64, 512):
             found = os.statvfs(self.place)
             used = (found.f_blocks - found.f_bfree) * found.f_frsize // 1024
-            if _tries("mount", "-o", f"remount,size={used + spare}k", self.place):
+            if _tries("mount", "-o", f"remount,size={used + leaving_kib + spare}k", self.place):
                 return
         raise RuntimeError("the disk could not be filled")
 

@@ -8,6 +8,7 @@ import pytest
 
 from factories import a_publication, a_settlement
 from hookline import Hookline, Settings
+from hookline.errors import StorageFull
 from hookline.ids import Ids, delivery_of
 from hookline.model import State
 from hookline.pipeline.pruning import STEP, walk
@@ -110,3 +111,33 @@ async def test_beside_a_walk_everything_is_delivered_once_and_at_once(database, 
         assert max(deliveries for deliveries, _ in steps) <= STEP
         assert max(seconds for _, seconds in steps) < LONGEST_S, steps
         assert max(waits) < LONGEST_S, waits
+
+
+async def test_where_there_is_room_for_small_steps_only_they_are_made_small(world):
+    hooks = await world.start(keep_delivered_days=30)
+    await delivered_long_ago(hooks, BATCH)
+    now, prune, asked = world.clock.now(), hooks.store.prune, []
+
+    async def prune_a_little(*, limit, **named):
+        """As on a disk that is all but full."""
+        asked.append(limit)
+        if limit > 20:
+            raise StorageFull("no room")
+        return await prune(limit=limit, **named)
+
+    hooks.store.prune = prune_a_little
+    steps = [pruned async for pruned, _ in walk(hooks.store, world.clock, CutOffs(now, now), most=STEP)]
+    assert sum(pruned.events for pruned in steps) == BATCH
+    assert asked[:4] == [100, 50, 25, 12]
+    assert max(asked[3:]) == 12
+
+
+async def test_where_there_is_no_room_at_all_pruning_says_so(world):
+    hooks = await world.start(keep_delivered_days=30)
+
+    async def cannot(**named):
+        raise StorageFull("no room")
+
+    hooks.store.prune = cannot
+    with pytest.raises(StorageFull):
+        [_ async for _ in walk(hooks.store, world.clock, CutOffs(0.0, 0.0), most=STEP)]

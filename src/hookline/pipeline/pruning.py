@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import StoreUnavailable
-from hookline.rules.retention import FIRST_STEP, TOLD_S, CutOffs, Keep, cut_offs, next_step
+from hookline.errors import StorageFull, StoreUnavailable
+from hookline.rules.retention import FIRST_STEP, TOLD_S, CutOffs, Keep, cut_offs, next_step, smaller_step
 from hookline.store.contract import Pruned, Store
 
 STEP = 250  # deliveries in one transaction at most: on SQLite they keep the event loop for some milliseconds
@@ -32,14 +32,19 @@ class Pruning:
         self._clock = clock
         self._keep = keep
         self._step = step
+        self._owes_a_pass = False  # one that was interrupted is made up for at the next look, not in an hour
 
     async def run(self) -> None:
         """Prune when it is this process's turn, until cancelled."""
         while True:
             await self._clock.sleep(_LOOK_EVERY)
             try:
-                if await self._store.take_prune_turn(every=_PASS_EVERY, now=self._clock.now()):
+                self._owes_a_pass = self._owes_a_pass or await self._store.take_prune_turn(
+                    every=_PASS_EVERY, now=self._clock.now()
+                )
+                if self._owes_a_pass:
                     await self._pass()
+                    self._owes_a_pass = False
             except StoreUnavailable as error:
                 log.debug("prune.interrupted", error=str(error))
 
@@ -69,9 +74,20 @@ async def walk(
     step = min(most, FIRST_STEP)
     while not pruned.is_last:
         started = clock.monotonic()
-        pruned = await store.prune(
-            done_before=before.done, dead_before=before.dead, after=pruned.after, limit=step, is_dry=is_dry
-        )
+        try:
+            pruned = await store.prune(
+                done_before=before.done,
+                dead_before=before.dead,
+                after=pruned.after,
+                limit=step,
+                is_dry=is_dry,
+            )
+        except StorageFull:
+            smaller = smaller_step(step)
+            if smaller is None:
+                raise
+            step = most = smaller  # a full disk stays full for a while: no larger steps in this walk
+            continue
         took = clock.monotonic() - started
         yield pruned, took
         step = next_step(step, took=took, most=most)

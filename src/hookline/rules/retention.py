@@ -48,3 +48,11 @@ def next_step(step: int, *, took: float, most: int) -> int:
     if took > STEP_S:
         return max(LEAST_STEP, step // 2)
     return min(most, step + step // 4) if took < STEP_S / 2 else step
+
+
+def smaller_step(step: int) -> int | None:
+    """How many to try after there was no room to take away so many; None: not even for one.
+
+    Writing down that something goes takes room too, for as long as it takes.
+    """
+    return step // 2 or None

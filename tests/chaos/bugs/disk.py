@@ -6,6 +6,7 @@ from typing import Any
 from hookline.errors import StorageFull
 from hookline.pipeline import intake
 from hookline.store.contract import Acceptance
+from hookline.store.sqlite.store import SqliteStore
 
 
 def accept_when_full() -> None:
@@ -24,6 +25,20 @@ def accept_when_full() -> None:
     intake.Intake._store_batch = blind
 
 
+def prune_by_copying() -> None:
+    """Whoever prunes begins with a smaller copy of everything, for which there must be room."""
+    prune = SqliteStore.prune
+
+    async def copied(self: Any, **named: Any) -> Any:
+        await self._write(
+            lambda connection: connection.execute("CREATE TABLE IF NOT EXISTS kept AS SELECT * FROM events")
+        )
+        return await prune(self, **named)
+
+    SqliteStore.prune = copied
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "accept-when-full": accept_when_full,
+    "prune-by-copying": prune_by_copying,
 }

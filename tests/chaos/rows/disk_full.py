@@ -7,16 +7,22 @@ from typing import Any
 
 import psutil
 
-from tests.chaos import disk
+from hookline import ids
+from tests.chaos import disk, seeds
 from tests.chaos.checker import Limits
-from tests.chaos.process import wait_for
-from tests.chaos.row import BOTH, Row
+from tests.chaos.process import CEILING_S, wait_for
+from tests.chaos.row import BOTH, SQLITE, Row
 from tests.chaos.scene import Scene
 from tests.chaos.system import System
 from tests.postgres_server import PostgresServer, installations
 
 BEFORE, WHILE = 100, 600  # events
+MOST_OF_THEM = WHILE * 3 // 4  # every eighth is not offered again once it was refused
 FULL_S = 3.0
+LEFT_KIB = (
+    8 * 1024
+)  # half of what the store keeps for settling and pruning; with nothing at all SQLite can do nothing
+OLD, OLD_BYTES, OLD_S = 10_000, 4_000, 3 * 86_400.0
 BUSY = 0.3  # of a processor
 RESUMES_S = 10.0
 
@@ -79,6 +85,46 @@ def fill_the_disk(system: System) -> list[str]:
     return wrong
 
 
+def prune_on_a_full_disk(system: System) -> list[str]:
+    """F16, its last figure: what is old is taken away with the little room that is left, and its room is used again."""
+    assert isinstance(system, SmallDisk)
+    system.publish(BEFORE)
+    system.published()
+    lanes = [ids.read("endpoint", each) for each in system.endpoints]
+    payload = b'"' + b"x" * OLD_BYTES + b'"'
+    seeds.write(system.url, lanes, OLD, rng=system.rng, payload=payload, state="delivered", age_s=OLD_S)
+    began = len(system.promises())
+    system.disk.fill(leaving_kib=LEFT_KIB)
+    full_at = time.time()
+    system.publish(WHILE)
+    wait_for(lambda: _refusals(system, began) or _acked(system, began) == WHILE, "a refusal")
+    wrong = [] if _refusals(system, began) else ["nothing was refused"]
+    pruning = system.begin("prune", "prune", "--older-than", "1d", "--yes", url=system.url)
+    pruning.child.wait(CEILING_S)
+    system.worst("pruned_s", time.time() - full_at)
+    if f"{OLD:,} events" not in pruning.log:
+        wrong.append(
+            f"prune on a full disk ended with {pruning.child.returncode}: {pruning.log.strip()[-300:]}"
+        )
+    else:
+        pruned_at = time.time()
+        try:
+            wait_for(
+                lambda: _acked(system, began) >= MOST_OF_THEM,
+                "publishes",
+                min(RESUMES_S * system.leeway, 60.0),
+            )
+        except TimeoutError:
+            wrong.append(f"{_acked(system, began)} of {WHILE} were accepted after the pruning")
+        system.worst("resumed_s", time.time() - pruned_at)
+    system.note("disk full", lasted=time.time() - full_at)
+    system.faults[-1] = system.faults[-1]._replace(at=full_at)
+    system.disk.free()
+    if not system.database.is_whole():
+        wrong.append("the file is broken")
+    return wrong
+
+
 def _refusals(system: System, began: int) -> Counter[str]:
     """What publishes were refused with since then."""
     return Counter(str(line["code"]) for line in system.promises()[began:] if line["did"] == "doubt")
@@ -117,6 +163,18 @@ ROWS = {
         Limits(),
         Scene(),
         everyday=True,
+        system=SmallDisk,
+        needs=(disk.missing,),
+    ),
+    "F16R": Row(
+        "old events are pruned while the disk is full",
+        SQLITE,
+        1,
+        "prune-by-copying",
+        "prune on a full disk",
+        prune_on_a_full_disk,
+        Limits(),
+        Scene(),
         system=SmallDisk,
         needs=(disk.missing,),
     ),

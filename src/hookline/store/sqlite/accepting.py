@@ -8,13 +8,20 @@ from hookline.model import EventId, Queue
 from hookline.store.contract import Acceptance, Prior, Publication
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.bulk import Row, returned_rows, write_rows
+from hookline.store.sqlite.room import refuse_if_low
 from hookline.store.sqlite.rows import delivery_range, event_row, packed
 
 
 def accept(
-    connection: sqlite3.Connection, batch: Sequence[Publication], *, catalogue: int, now: float
+    connection: sqlite3.Connection,
+    batch: Sequence[Publication],
+    *,
+    catalogue: int,
+    now: float,
+    folder: str,
 ) -> Acceptance:
     """Write what is new of the batch, unless it was fanned out over endpoints that have changed since."""
+    refuse_if_low(connection, folder=folder)
     priors = _priors(connection, batch)
     new = [publication for publication in batch if publication.event.id not in priors]
     last_event, last_seq = connection.execute(sql.ACCEPT_LAST).fetchone()

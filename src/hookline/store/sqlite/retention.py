@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from functools import partial
 
+from hookline.errors import StorageFull
 from hookline.ids import event_of
 from hookline.model import EventId
 from hookline.store.retention import (
@@ -106,7 +107,11 @@ class SqliteRetention:
         batch = batch_of(looked, after=after, limit=limit)
         if is_dry or not batch.events:
             return batch.as_found()
-        events, deliveries = await self._write(partial(_delete, batch=batch, ages=ages, limit=limit))
+        try:
+            events, deliveries = await self._write(partial(_delete, batch=batch, ages=ages, limit=limit))
+        except StorageFull:
+            await self._read(_fold)
+            raise
         return batch.as_deleted(events=events, deliveries=deliveries, limit=limit, after=after)
 
     async def prune_records(self: Connected, *, done_before: float, told_before: float, limit: int) -> int:
@@ -146,6 +151,11 @@ def _delete(
         counted = {"account": account, "deliveries": deliveries[account], "events": events[account]}
         connection.execute(COUNT_PRUNED, counted)
     return events.total(), len(gone)
+
+
+def _fold(connection: sqlite3.Connection) -> None:
+    """Bring what the log holds into the file, so that the log begins anew: its room is all there may be."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
 
 def _delete_records(connection: sqlite3.Connection, *, values: dict[str, object]) -> int:

@@ -5,6 +5,7 @@ through one connection, which commits what waits together; loads have one of the
 that people ask for, which may take long.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -80,6 +81,7 @@ class SqliteStore(
         executor: Callable[..., Executor] | None = None,
     ) -> None:
         self._path = path
+        self._folder = os.path.dirname(path) or "."
         self._clock = clock or SystemClock()
         self._time = FileTime(self._clock)
         self._executor = executor
@@ -163,7 +165,8 @@ class SqliteStore(
 
     async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
-        return await self._write(partial(accepting.accept, batch=batch, catalogue=catalogue, now=now))
+        work = partial(accepting.accept, batch=batch, catalogue=catalogue, now=now, folder=self._folder)
+        return await self._write(work)
 
     # lanes
 
