@@ -92,7 +92,8 @@ def states(database):
 
 
 def pruned(database):
-    return database.ask("SELECT account, deliveries, events FROM pruned")
+    """Of accounts of which something was; the default one has its row from the beginning."""
+    return database.ask("SELECT account, deliveries, events FROM pruned WHERE deliveries + events > 0")
 
 
 def test_what_the_settings_say_is_old_goes_and_nothing_else(database, tmp_path):
