@@ -12,6 +12,8 @@ from tests.world import World
 
 pytestmark = pytest.mark.anyio
 
+SOON = {"heartbeat_s": 0.4, "takeover_s": 1.5}  # a death is noticed after this
+
 
 async def test_a_delivery_under_which_five_workers_died_is_given_up(world: World, receiver: Receiver):
     hooks = await world.start()
@@ -122,6 +124,80 @@ async def test_suspects_that_could_not_be_marked_are_read_again(world: World, re
 
     await world.until(is_over)
     assert failures
+
+
+async def test_what_is_suspected_most_waits_for_the_less_suspect_of_other_lanes(
+    world: World, receiver: Receiver
+):
+    world.step = 0.002  # a turn ends by the clock, however long the database takes
+    hooks = await world.start(**SOON)
+    for name in "ab":
+        await hooks.create_endpoint(url=receiver.url(f"/{name}"), events=[f"order.{name}"], circuit=None)
+    receiver.answer = lambda body: Answer(hold=asyncio.Event())
+    await hooks.accept([Draft("order.a", b'"often"')])
+    for deaths in range(3):
+        await world.until(lambda deaths=deaths: len(receiver.bodies("/a")) > deaths)
+        if deaths == 2:
+            await hooks.accept([Draft("order.b", b"%d" % n) for n in range(6)])
+            await world.until(lambda: receiver.bodies("/b"))
+        await world.crash(hooks)
+        hooks = await world.start(**SOON)
+    before = len(receiver.requests)
+    receiver.answer = None
+    await _until_none_is_pending(world, hooks)
+    assert [each.path for each in receiver.requests[before:]] == ["/b"] * 6 + ["/a"]
+
+
+async def test_an_endpoint_that_hangs_keeps_the_suspects_of_others_waiting_for_a_moment_only(
+    world: World, receiver: Receiver
+):
+    world.step = 0.01
+    hooks = await world.start(**SOON)
+    for name in "ab":
+        await hooks.create_endpoint(
+            url=receiver.url(f"/{name}"), events=[f"order.{name}"], circuit=None, timeout_ms=30_000
+        )
+    receiver.answer = lambda body: Answer(hold=asyncio.Event())
+    await hooks.accept([Draft("order.b", b'"once"')])
+    for deaths in range(2):
+        await world.until(lambda deaths=deaths: len(receiver.bodies("/b")) > deaths)
+        if deaths == 1:
+            await hooks.accept([Draft("order.a", b'"hangs"')])
+            await world.until(lambda: receiver.bodies("/a"))
+        await world.crash(hooks)
+        hooks = await world.start(**SOON)
+    await world.until(lambda: len(receiver.bodies("/a")) == 2)
+    since = world.clock.monotonic()
+    await world.until(lambda: len(receiver.bodies("/b")) == 3)
+    assert world.clock.monotonic() - since < 15, "it does not wait for the end of the other's request"
+
+
+async def test_lanes_of_the_dead_are_left_to_others_too(shared_world: World, receiver: Receiver):
+    world = shared_world
+    receiver.answer = lambda body: Answer(hold=asyncio.Event())
+    world.step = 0.01  # three beat, and none may pass for dead because the database is busy
+    # One that lives and has no room: whether it takes what is left to it is not a matter of timing.
+    peer = await world.start(max_in_flight=1)
+    await peer.create_endpoint(url=receiver.url("/peer"), events=["peer"], circuit=None, timeout_ms=30_000)
+    await peer.accept([Draft("peer", b"%d" % n) for n in range(20)])
+    await world.until(lambda: receiver.bodies("/peer"))
+    dying = await world.start()
+    for n in range(8):
+        await dying.create_endpoint(url=receiver.url(f"/{n}"), events=[f"order.{n}"], timeout_ms=30_000)
+    await dying.accept([Draft(f"order.{n}", b'"suspect"') for n in range(8)])
+    await world.until(lambda: receiver.bodies().count(b'"suspect"') == 8)
+    survivor = await world.start()
+    take, suspects = survivor.store.take, []
+
+    async def counted(worker, *, limit, now):
+        taken = await take(worker, limit=limit, now=now)
+        suspects.append(sum(lane.suspect for lane in taken))
+        return taken
+
+    survivor.store.take = counted
+    await world.crash(dying)
+    await world.until(lambda: receiver.bodies().count(b'"suspect"') == 16)
+    assert [number for number in suspects if number] == [1, 3, 4]
 
 
 async def _until_none_is_pending(world: World, hooks) -> None:

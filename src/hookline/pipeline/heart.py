@@ -149,6 +149,9 @@ class Heart:
             lease=self._lease,
             gap=self._lease / 2,
         )
+        if dead:
+            gone = {id for id, _ in dead}
+            self.peers = tuple(worker for worker in self.peers if worker.id not in gone)
         unfinished = [(worker.id, worker.beat) for worker in self.peers if worker.buried]
         if dead or unfinished:
             await self.on_dead([*dead, *unfinished])

@@ -12,6 +12,7 @@ from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.lane import Buffers, Lane
 from hookline.rules.slots import Health
+from hookline.rules.suspicion import few_of_the_dead
 from hookline.store.contract import Release, Store, Taken
 
 _TAKE = 200  # lanes taken in one statement: 2.3 ms on PostgreSQL
@@ -46,17 +47,36 @@ class Holdings:
         self._on_adopted = on_adopted
         self._on_dropped = on_dropped
         self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
+        self._shared_out = 0  # takes in a row that left lanes of the dead to others
+        self._is_past_suspects = False  # the last take was full, and there was none among them
         self.lanes: dict[EndpointId, Lane] = {}
         self.buffers = Buffers(slots)
 
     async def take(self) -> bool:
-        """Take free lanes that are awake; says whether there may be more."""
-        limit = min(_TAKE, _MOST - _FOR_PROVEN - len(self.lanes))
+        """Take free lanes that are awake; says whether more are to be taken now.
+
+        Lanes of the dead are shared out: one of them may kill its next owner too, and all others with it. So where
+        there are others, only a few are taken before it is known whether they are suspect.
+        """
+        few = None if self._is_past_suspects else few_of_the_dead(self._shared_out, peers=self._peers())
+        limit = min(_TAKE if few is None else few, _MOST - _FOR_PROVEN - len(self.lanes))
         if limit <= 0:
             return False
         taken = await self._guarded_take(None, limit)
         await self._adopt(taken)
-        return len(taken) == limit
+        is_full = len(taken) == limit
+        if few is not None and any(lane.suspect for lane in taken):
+            self._shared_out += 1
+            return False
+        self._is_past_suspects = is_full
+        if not is_full:
+            self._shared_out = 0
+        return is_full
+
+    def _peers(self) -> int:
+        return sum(
+            peer.kind != "api" and not peer.buried and not peer.load.draining for peer in self._heart.peers
+        )
 
     async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
         """Take those of the lanes that are free and that there is room for."""

@@ -221,6 +221,20 @@ class Lane:
             return False
         return gate.opens_at() <= gate.now()
 
+    def free_window(self) -> int:
+        """How many more it could send at once now, if it were given them."""
+        if not self.is_held or self.parked_at is not None:
+            return 0
+        gate = self.gate
+        free = self.window - self.in_flight - len(self.ready) - len(self.timed)
+        if gate.is_plain and not self.is_strict:
+            return max(0, free)
+        if gate.wants_probe():
+            return 0 if self.in_flight or self.has_unsent else 1
+        if gate.opens_at() > gate.now() or (self.is_strict and self.unsettled):
+            return 0
+        return min(1, max(0, free))  # a probe, a rate or an order: one after the other
+
     def _is_heads_turn(self) -> bool:
         head = self.gate.head
         return head is None or any(delivery.id == head for delivery in self.timed)

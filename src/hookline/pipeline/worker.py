@@ -134,6 +134,7 @@ class Worker:
         self._careful = Careful(
             store,
             clock,
+            slots=slots,
             worker=lambda: heart.id,
             probe=self._prepare_probe,
             offer=self.dispatcher.offer,
@@ -163,6 +164,7 @@ class Worker:
                 self.dispatcher.run_alarms,
                 self._run_take,
                 self._upkeep.run,
+                self._careful.run,
                 *also,
             ]
         self._tasks = [asyncio.create_task(self._survive(loop), name=loop.__qualname__) for loop in loops]
@@ -348,7 +350,7 @@ class Worker:
         async def run() -> None:
             try:
                 await errand
-            except StoreUnavailable as error:
+            except (StoreUnavailable, StoreRefused) as error:
                 log.debug("errand.failed", error=str(error))
                 lane.is_careful = False
                 lane.forget_unsent()

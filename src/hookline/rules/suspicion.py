@@ -1,16 +1,30 @@
 """How are deliveries sent whose lane's last owner died?
 
-One of them may be what killed it. All are marked before they are sent; the more marks one carries, the fewer
-go with it, until it goes alone and it is certain. Four marks are the end.
+One of them may be what killed it. Each is marked before it is sent; the more marks one carries, the fewer go with
+it, until it goes alone and it is certain. Those with fewer marks go first, whatever lane they are of: whoever is
+under way at the next death is one of the suspects. Four marks are the end.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 import msgspec
 
 CRASH_LIMIT = 4
+TURN = (
+    1.0  # seconds: one that is still under way then keeps nobody waiting; what kills its worker kills it soon
+)
 _GROUP = 8
+_FEW_LANES = (
+    1,
+    3,
+    9,
+    27,
+    81,
+)  # then all: others have had their share by then, also where thousands are freed
+_SHARE = (
+    4  # unmarked ones may use a quarter of the slots: their number is what has to be told apart after a death
+)
 
 
 class Marked(Protocol):
@@ -19,25 +33,36 @@ class Marked(Protocol):
     marks: int
 
 
-D = TypeVar("D", bound=Marked)
-
-
 class Plan(msgspec.Struct, frozen=True):
-    """What to do with the suspects, group after group."""
+    """What to do with the suspects of a lane."""
 
     condemned: tuple[object, ...]
-    together: tuple[object, ...]
-    groups: tuple[tuple[object, ...], ...]  # each only after the one before is settled
-    alone: tuple[object, ...]  # each with nothing else under way in the whole worker
+    sent: tuple[object, ...]  # in this order, each when there is room for it
 
 
-def plan(suspects: Sequence[D]) -> Plan:
-    """Unmarked ones together, those marked once in small groups, the others alone, the least suspect first."""
-    once = [each for each in suspects if each.marks == 1]
-    groups = [tuple(once[n : n + _GROUP]) for n in range(0, len(once), _GROUP)]
+def plan(suspects: Sequence[Marked]) -> Plan:
+    """Those with too many marks are given up, the others sent, the least suspect first."""
     return Plan(
         condemned=tuple(each for each in suspects if each.marks >= CRASH_LIMIT),
-        together=tuple(each for each in suspects if each.marks == 0),
-        groups=tuple(groups),
-        alone=tuple(each for marks in range(2, CRASH_LIMIT) for each in suspects if each.marks == marks),
+        sent=tuple(
+            sorted((each for each in suspects if each.marks < CRASH_LIMIT), key=lambda each: each.marks)
+        ),
     )
+
+
+def goes_alone(marks: int) -> bool:
+    """Must nothing else be under way in the whole worker beside one with so many marks?"""
+    return marks > 1
+
+
+def room_for(marks: int, *, beside: Collection[int], slots: int) -> int:
+    """How many more with so many marks may be sent by a worker, beside suspects with these, whose turn is not over."""
+    if any(each != marks for each in beside):
+        return 0  # the less suspect would be marked for what the others did
+    at_once = max(_GROUP, slots // _SHARE) if marks == 0 else 1 if goes_alone(marks) else _GROUP
+    return max(0, at_once - len(beside))
+
+
+def few_of_the_dead(takes: int, *, peers: int) -> int | None:
+    """How many lanes of dead workers are taken at once, after so many takes in a row; None: all there are."""
+    return _FEW_LANES[takes] if peers and takes < len(_FEW_LANES) else None
