@@ -30,7 +30,7 @@ class Clients:
         self._serial = 0
         self._used: list[Draft] = []  # with keys
         self._open = 0
-        self._every = rng.choice((0.15, 0.4, 1.0))
+        self.every = rng.choice((0.15, 0.4, 1.0))
         self.is_over = False
         self.has_ended = False
 
@@ -42,7 +42,7 @@ class Clients:
         """Publish until it is over, sometimes in bursts."""
         rng = self._rng
         while not self.is_over:
-            await asyncio.sleep(rng.expovariate(1 / self._every))
+            await asyncio.sleep(rng.expovariate(1 / self.every))
             for _ in range(rng.choice((1, 1, 1, 1, 1, 1, 1, 8))):
                 if not self.is_over and self._serial < MOST:
                     self._begin([self._draft() for _ in range(rng.choice((1, 1, 1, 1, 3)))])

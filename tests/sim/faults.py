@@ -5,6 +5,7 @@ switches some kinds on and leaves others off (many faults at once hide what few 
 """
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ KINDS = (
     "dns", "refused", "answer_lost", "config",
 )  # fmt: skip
 BY_NEMESIS = ("crash", "pause", "clock_step", "drain", "swizzle", "partition")
+LAME = 0.3  # of the calls of a verb that is lame
 REMEMBERED = 3.0  # seconds that a fault counts as the background of what happens
 
 
@@ -35,12 +37,20 @@ class Faults:
         self._deadly_rate = rng.choice((0.0003, 0.001, 0.003))
         self._net_rate = rng.choice((0.01, 0.05))
         self._every = rng.choice((4.0, 8.0))  # seconds between the nemesis's deeds
+        self.lame: dict[str, float] = {}  # verbs that take up to so long on their way there, and back
+        self.on_lame: Callable[[Process], None] = lambda _: None
+        self.deadly: frozenset[tuple[Process, str]] = frozenset()  # who dies of calling what
         self._names_fail: dict[str, float] = {}
         self.is_over = False
         self.last_at = float("-inf")  # of any fault
         self.recent: dict[str, float] = {}
         self.counts: dict[str, int] = {}
         self.partitioned: dict[Process, float] = {}
+
+    def only(self, *kinds: str, every: float = 4.0) -> None:
+        """Nothing else goes wrong, and the nemesis comes so often."""
+        self.on = frozenset(kinds)
+        self._every = every
 
     def coin(self, chance: float) -> bool:
         return self._rng.random() < chance
@@ -69,6 +79,14 @@ class Faults:
         there, back = rng.uniform(0.0005, 0.004), rng.uniform(0.0005, 0.004)
         if self.is_over:
             return None, there, back
+        if (call.process, call.name) in self.deadly:
+            self.happened("crash")
+            return "crash_before", there, back
+        if call.name in self.lame and rng.random() < LAME:
+            longest = self.lame[call.name]
+            self.happened("slow_store")
+            self.on_lame(call.process)
+            return None, there + rng.uniform(0.0, longest), back + rng.uniform(0.0, longest)
         until = self.partitioned.get(call.process)
         if until is not None:
             if self._world.loop.time() < until:

@@ -55,6 +55,8 @@ class Operators:
         self.strains = rng.random() < 0.7  # do endpoints have limits and orders?
         self.is_done = False
         self._every = rng.choice((0.5, 1.5, 4.0))
+        self.always: dict[str, Any] = {}  # what every endpoint has
+        self.mood: str | None = None  # of every endpoint, at all times
 
     # --- life ---
 
@@ -69,7 +71,7 @@ class Operators:
             await asyncio.sleep(self._rng.expovariate(1 / self._every))
             if self._world.faults.is_over:
                 return
-            if self._rng.random() < 0.25:
+            if self._rng.random() < 0.25 and self.mood is None:
                 self._change_mood()
             work = self._choose()
             if work is not None:
@@ -145,6 +147,9 @@ class Operators:
             fields["ordering"] = "strict"
         if self.strains and rng.random() < 0.3:
             fields["rate_limit"] = {"per_second": rng.choice((2, 5)), "burst": rng.choice((1, 3))}
+        fields |= self.always
+        if self.mood is not None:
+            self._world.receivers.moods[place] = self.mood
         return lambda hooks: hooks.desk.create_endpoint(fields)
 
     def _change_mood(self) -> None:

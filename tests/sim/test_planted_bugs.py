@@ -1,7 +1,7 @@
 """Does the simulation notice the bugs it is there for?
 
 Five of them each day, in rotation; all with HOOKLINE_SIM_BUGS=all. A bug is looked for first where it was found
-before, then from seed 0 on.
+before, then from seed 0 on; some in a scene that is about their situation.
 """
 
 import os
@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.sim.planted import BUGS, RARE, SEEN_AT, planted
+from tests.sim.planted import BUGS, RARE, SCENE_OF, SEEN_AT, planted
+from tests.sim.scenes import SCENES
 from tests.sim.world import Result, Worlds
 
 SEEDS = 500
 CPU_SECONDS = 60.0  # for one bug, where five are planted
 EACH_TIME = 5
+WITHOUT_A_BUG = 3, 40  # seeds of each scene; with all bugs
 
 
 def chosen() -> list[str]:
@@ -31,7 +33,7 @@ def first_violation(worlds: Worlds, name: str, *, within: float) -> tuple[int, R
     until = time.process_time() + within
     seeds = [SEEN_AT[name], *range(SEEDS)]
     for tried, seed in enumerate(seeds, 1):
-        result = worlds.run(seed)
+        result = worlds.run(seed, SCENES[SCENE_OF[name]] if name in SCENE_OF else None)
         if result.violation is not None:
             return tried, result
         if time.process_time() > until:
@@ -49,6 +51,13 @@ def test_it_is_noticed_when(worlds: Worlds, name: str, capsys: pytest.CaptureFix
             f"\nplanted: {name}: {'not noticed' if found is None else found.violation} (seed {tried} of those tried)"
         )
     assert found is not None
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_no_promise_is_broken_without_a_bug_in_the_scene_of(worlds: Worlds, scene: str):
+    for seed in range(WITHOUT_A_BUG["HOOKLINE_SIM_BUGS" in os.environ]):
+        result = worlds.run(seed, SCENES[scene])
+        assert result.violation is None, f"\n{result}"
 
 
 def test_a_bug_is_taken_back_after_its_test(worlds: Worlds):

@@ -29,6 +29,7 @@ from tests.sim.loop import Livelock, Owner, SimLoop
 from tests.sim.operators import Operators
 from tests.sim.process import Died, Process
 from tests.sim.receivers import Receivers
+from tests.sim.scenes import Scene
 from tests.sim.store import Database, at_once
 
 TAIL = 80  # lines of the log that are shown with a violation
@@ -62,7 +63,7 @@ class Result(msgspec.Struct, frozen=True):
 class World:
     """One run."""
 
-    def __init__(self, seed: int, folder: Path, template: Path) -> None:
+    def __init__(self, seed: int, folder: Path, template: Path, scene: Scene | None = None) -> None:
         self.seed = seed
         rng = Random(seed)
         self.rng = rng
@@ -99,6 +100,10 @@ class World:
         self.is_stopping = False
         self.left: set[bytes] = set()  # workers that say that they left nothing behind
         self.is_draining = False  # the faults are over, everything has to end
+        self.replaces_the_dead = True
+        self.scene = scene
+        if scene is not None:
+            scene.prepare(self)
 
     # --- the log ---
 
@@ -199,7 +204,7 @@ class World:
         self._replace(process)
 
     def _replace(self, process: Process) -> None:
-        if self.is_draining and self.is_stopping:
+        if (self.is_draining and self.is_stopping) or not self.replaces_the_dead:
             return
         # Mostly soon; but where others are there, one may stay away until nobody expects it any more.
         stays_away = len(self.processes) > 1 and not self.is_draining and self.rng.random() < 0.3
@@ -252,15 +257,17 @@ class World:
             self.launch(delivers=True)
         if self.has_api:
             self.launch(delivers=False)
-        await self._until(lambda: any(process.is_up for process in self.processes), within=60.0)
+        await self.until(lambda: any(process.is_up for process in self.processes), within=60.0)
         await self.operators.furnish()
         tasks = [
             self.loop.create_task(loop(), context=self.owner.context)
             for loop in (self.faults.run, self.checks.run, self.operators.run, self.clients.run)
         ]
+        if self.scene is not None and self.scene.play is not None:
+            tasks.append(self.loop.create_task(self.scene.play(self), context=self.owner.context))
         await asyncio.sleep(self.rng.uniform(12.0, 30.0))
         await self._calm_down()
-        await self._until(self._is_at_rest, within=LONGEST_DRAIN)
+        await self.until(self._is_at_rest, within=LONGEST_DRAIN)
         if not self._is_at_rest():
             self.checks.unfinished()
             return
@@ -293,13 +300,14 @@ class World:
         self.is_stopping = True
         for process in self.processes:
             self.let_go(process)
-        await self._until(lambda: all(process.is_started for process in self.processes), within=30.0)
+        await self.until(lambda: all(process.is_started for process in self.processes), within=30.0)
         for process in list(self.processes):
             self.drain(process)
-        await self._until(lambda: not self.processes, within=30.0)
+        await self.until(lambda: not self.processes, within=30.0)
         self.checks.left()
 
-    async def _until(self, condition: Any, *, within: float) -> None:
+    async def until(self, condition: Any, *, within: float) -> None:
+        """Wait for this, so many simulated seconds at most."""
         ends = self.loop.time() + within
         while not condition() and self.loop.time() < ends:
             await self.moment(0.1)
@@ -320,8 +328,8 @@ class Worlds:
         at_once(SqliteStore(str(self._template)).migrate())
         self._runs = 0
 
-    def run(self, seed: int) -> Result:
-        world = World(seed, self._path, self._template)
+    def run(self, seed: int, scene: Scene | None = None) -> Result:
+        world = World(seed, self._path, self._template, scene)
         try:
             return world.run()
         finally:

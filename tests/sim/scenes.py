@@ -1,0 +1,122 @@
+"""Which situations are too rare to wait for?
+
+A scene is a simulated world like any other, over the same product and with the same checks, in which a seed still decides
+who does what when; only the situation that it is named after is made likely. Bugs that a few hundred ordinary worlds do
+not show are looked for here.
+"""
+
+import json
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hookline.errors import HooklineError
+from hookline.pipeline.intake import Draft
+from tests.sim.process import Died
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+    from tests.sim.world import World
+
+
+class Scene(NamedTuple):
+    """What is otherwise in it."""
+
+    prepare: Callable[["World"], None]  # before the first process starts
+    play: Callable[["World"], Coroutine[Any, Any, None]] | None = (
+        None  # beside clients, operators and nemesis
+    )
+
+
+def _several(world: "World") -> None:
+    world.workers = world.rng.choice((2, 3))
+    world.has_api = False
+
+
+def _lanes_that_move(world: "World") -> None:
+    """Lanes with a limit go from one worker to the next sooner than a bucket fills."""
+    _several(world)
+    world.faults.only("crash", "drain", every=2.0)
+    world.clients.every = 0.1
+    world.operators.always = {
+        "events": ["*"],
+        "rate_limit": {"per_second": 1, "burst": world.rng.choice((4, 8))},
+        "ordering": "parallel",
+        "circuit": None,
+    }
+    world.operators.mood = "ok"
+
+
+def _throttled(world: "World") -> None:
+    """Whoever is asked to come back sooner than its policy says does not."""
+    _several(world)
+    world.faults.only()
+    world.operators.always = {
+        "events": ["*"],
+        "retry": {"schedule": [0, 2, 3, 5], "jitter": world.rng.choice(("none", "equal"))},
+        "circuit": None,
+    }
+    world.operators.mood = "throttling"
+
+
+def _late_settlements(world: "World") -> None:
+    """Settlements are on their way while their sender is stopped for longer than it is waited for."""
+    _several(world)
+    world.faults.only()
+    world.faults.lame = {"settle": 10.0}
+
+    def stop(process: "Process") -> None:
+        others = [each for each in world.processes if each.is_up and not each.owner.is_held]
+        if process in others and len(others) > 1:
+            world.hold(process)
+            world.loop.call_later(
+                world.rng.uniform(4.0, 9.0), world.let_go, process, context=world.owner.context
+            )
+
+    world.faults.on_lame = stop
+    world.clients.every = 0.1
+    world.operators.always = {"events": ["*"], "circuit": None, "max_in_flight": 5}
+    world.operators.mood = "ok"
+
+
+def _slow_loads(world: "World") -> None:
+    """Loads take so long that what they read is sent and settled before they are back."""
+    world.workers, world.has_api = 1, False
+    world.faults.only()
+    world.faults.lame = {"load": 0.5}
+    world.clients.every = 0.1
+    world.operators.always = {"events": ["*"], "ordering": "parallel", "circuit": None, "max_in_flight": 5}
+    world.operators.mood = "ok"
+
+
+def _death_before_the_wake(world: "World") -> None:
+    """Who only publishes dies between commit and wake, and nobody comes in its place."""
+    _several(world)
+    world.has_api = True
+    world.faults.only()
+    world.replaces_the_dead = False
+    world.clients.is_over = True
+    world.operators.always = {"events": ["*"], "ordering": "parallel", "circuit": None}
+    world.operators.mood = "ok"
+
+
+async def _publish_and_die(world: "World") -> None:
+    api: Process = next(process for process in world.processes if not process.delivers)
+    await world.until(lambda: api.is_up, within=30.0)
+    world.faults.deadly = frozenset({(api, "wake")})
+    for n, account in enumerate(world.operators.accounts):
+        with suppress(HooklineError, Died):
+            await api.ask(
+                lambda hooks, n=n, account=account: hooks.accept(
+                    [Draft("a.b", json.dumps({"n": n}).encode(), account)]
+                )
+            )
+
+
+SCENES = {
+    "lanes that move": Scene(_lanes_that_move),
+    "throttled": Scene(_throttled),
+    "late settlements": Scene(_late_settlements),
+    "slow loads": Scene(_slow_loads),
+    "death before the wake": Scene(_death_before_the_wake, _publish_and_die),
+}
