@@ -45,9 +45,10 @@ class World:
     async def crash(self, hooks: Hookline) -> None:
         """The process is gone: its tasks end where they are, nothing is settled, released or retired."""
         self._running.remove(hooks)
-        for task in hooks.worker._tasks:
+        tasks = [*hooks.worker._tasks, *hooks.worker._errands.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*hooks.worker._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await hooks._sender.close()
         await hooks.store.close()
 

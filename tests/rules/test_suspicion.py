@@ -48,11 +48,17 @@ def test_every_suspect_has_exactly_one_place(marks):
     ],
 )
 def test_the_more_marks_the_fewer_go_together_and_only_with_their_like(marks, beside, room):
-    assert room_for(marks, beside=beside, slots=100) == room
+    assert room_for(marks, beside=beside, slots=100, others_are_marked=False) == room
 
 
 def test_a_small_worker_sends_some_unmarked_ones_at_once_too():
-    assert room_for(0, beside=[], slots=4) == 8
+    assert room_for(0, beside=[], slots=4, others_are_marked=False) == 8
+
+
+def test_where_others_are_marked_the_unmarked_go_as_fast_as_they_can():
+    assert room_for(0, beside=[0] * 30, slots=100, others_are_marked=True) == 70
+    assert room_for(0, beside=[1], slots=100, others_are_marked=True) == 0
+    assert room_for(1, beside=[], slots=100, others_are_marked=True) == 8
 
 
 def test_two_marks_are_enough_to_go_alone():

@@ -50,9 +50,7 @@ class Careful:
         self._offer = offer
         self._alone = alone
         self._on_done = on_done
-        self._waiting: dict[
-            int, dict[Lane, _Line]
-        ] = {}  # by the marks of the first that waits, then by turns
+        self._waiting: dict[int, dict[Lane, _Line]] = {}  # by the marks of the first that waits
         self._turns: dict[DeliveryId, _Turn] = {}
         self._changed = asyncio.Event()
 
@@ -111,8 +109,10 @@ class Careful:
         """Its suspects are settled, or its lane does not send them any more."""
         self._step_out(line)
         line.waiting.clear()
-        for id in tuple(line.under_way):
-            self.settled(id)
+        for id, turn in line.under_way.items():
+            self._turns.pop(id, None)
+            turn.over.set()
+        line.under_way.clear()
         self._changed.set()
 
     def _next(self) -> "list[tuple[_Line, list[Loaded]]]":
@@ -129,7 +129,9 @@ class Careful:
             first = next(able, None)
             if first is None:
                 continue
-            room = room_for(marks, beside=beside, slots=self._slots)
+            room = room_for(
+                marks, beside=beside, slots=self._slots, others_are_marked=self._are_some_marked(lines)
+            )
             turns = []
             for line in chain((first,), able):
                 if room <= 0:
@@ -141,6 +143,10 @@ class Careful:
                 turns.append((line, group))
             return turns
         return []
+
+    def _are_some_marked(self, least: "Sequence[_Line]") -> bool:
+        """Do some wait that are marked, in lines of their own or at the end of these?"""
+        return len(self._waiting) > 1 or any(line.waiting[-1].marks for line in least)
 
     async def _give(self, turns: "Sequence[tuple[_Line, Sequence[Loaded]]]") -> None:
         ends_at = self._clock.monotonic() + TURN

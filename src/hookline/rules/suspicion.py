@@ -42,12 +42,13 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(suspects: Sequence[Marked]) -> Plan:
     """Those with too many marks are given up, the others sent, the least suspect first."""
-    return Plan(
-        condemned=tuple(each for each in suspects if each.marks >= CRASH_LIMIT),
-        sent=tuple(
-            sorted((each for each in suspects if each.marks < CRASH_LIMIT), key=lambda each: each.marks)
-        ),
-    )
+    sent = [each for each in suspects if each.marks < CRASH_LIMIT]
+    sent.sort(key=_marks)
+    return Plan(condemned=tuple(each for each in suspects if each.marks >= CRASH_LIMIT), sent=tuple(sent))
+
+
+def _marks(suspect: Marked) -> int:
+    return suspect.marks
 
 
 def goes_alone(marks: int) -> bool:
@@ -55,11 +56,19 @@ def goes_alone(marks: int) -> bool:
     return marks > 1
 
 
-def room_for(marks: int, *, beside: Collection[int], slots: int) -> int:
-    """How many more with so many marks may be sent by a worker, beside suspects with these, whose turn is not over."""
+def room_for(marks: int, *, beside: Collection[int], slots: int, others_are_marked: bool) -> int:
+    """How many more with so many marks may be sent by a worker, beside suspects with these, whose turn is not over.
+
+    `others_are_marked`: more suspect ones wait in the same worker. What kills is among them rather than here.
+    """
     if any(each != marks for each in beside):
         return 0  # the less suspect would be marked for what the others did
-    at_once = max(_GROUP, slots // _SHARE) if marks == 0 else 1 if goes_alone(marks) else _GROUP
+    if goes_alone(marks):
+        at_once = 1
+    elif marks:
+        at_once = _GROUP
+    else:
+        at_once = slots if others_are_marked else max(_GROUP, slots // _SHARE)
     return max(0, at_once - len(beside))
 
 
