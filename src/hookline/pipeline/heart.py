@@ -47,7 +47,7 @@ class Heart:
         self._clock = clock
         self._ids = ids
         self._kind = kind
-        self._heartbeat = heartbeat
+        self.heartbeat = heartbeat
         self._lease = lease
         self._watch = Watch()
         self._good = float("-inf")
@@ -117,7 +117,7 @@ class Heart:
     async def run_beat(self) -> None:
         """Beat until cancelled."""
         while True:
-            await self._clock.sleep(self._heartbeat)
+            await self._clock.sleep(self.heartbeat)
             id = self.id
             try:
                 alive = await self._store.beat(id, self.load(), now=self._clock.now())

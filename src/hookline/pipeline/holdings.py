@@ -11,6 +11,7 @@ from hookline.model import EndpointId
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.lane import Buffers, Lane
+from hookline.rules.sharing import surplus
 from hookline.rules.slots import Health
 from hookline.rules.suspicion import few_of_the_dead
 from hookline.store.contract import Release, Store, Taken
@@ -22,6 +23,7 @@ _FOR_PROVEN = (
 )
 _SHED = 500  # lanes of a crowd that are let go in one round, so that others have their turn
 _QUIET = 15.0  # seconds without work after which a lane is released
+_LEFT = 1.0  # seconds that a free lane is left to those who hold fewer
 
 log = structlog.get_logger()
 
@@ -79,7 +81,9 @@ class Holdings:
         )
 
     async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
-        """Take those of the lanes that are free and that there is room for."""
+        """Take those of the lanes that are free and that there is room for, unless others hold fewer."""
+        if self.surplus():
+            return {}
         if len(self.lanes) + len(lanes) > _MOST - _FOR_PROVEN:
             lanes = self._let_in(lanes)
         if not lanes:
@@ -87,6 +91,18 @@ class Holdings:
         taken = await self._guarded_take(lanes, len(lanes))
         await self._adopt(taken)
         return {lane.endpoint_id: lane for lane in taken}
+
+    def elsewhere(self) -> list[int]:
+        """How many lanes those hold who could take more."""
+        return [
+            peer.load.lanes
+            for peer in self._heart.peers
+            if peer.load.free_slots > 0 and not (peer.buried or peer.load.draining)
+        ]
+
+    def surplus(self) -> int:
+        """How many lanes are held here that should be elsewhere."""
+        return surplus(len(self.lanes), self.elsewhere())
 
     async def release_quiet(self) -> None:
         """Let go of the lanes that have had nothing to do for a while, or whose endpoint may not be sent to."""
@@ -213,7 +229,8 @@ class Holdings:
         worker = self._heart.id
         try:
             if these is None:
-                taken = await self._store.take(worker, limit=limit, now=self._clock.now())
+                awake_by = self._clock.now() - (_LEFT if self.surplus() else 0.0)
+                taken = await self._store.take(worker, limit=limit, now=awake_by)
             else:
                 taken = await self._store.take_these(worker, these, now=self._clock.now())
         except StoreUnavailable:

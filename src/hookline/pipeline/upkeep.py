@@ -20,6 +20,7 @@ from hookline.store.contract import Store
 _LOOK_EVERY = 0.5
 _RELEASE_EVERY = 1.0
 _SHED_EVERY = 1.0
+_SHARE_EVERY = 0.5
 _CANCEL_EVERY = 5.0
 _RECONCILE_EVERY = 10.0
 _SWEEP_EVERY = 300.0
@@ -39,6 +40,7 @@ class Upkeep:
         clock: Clock,
         *,
         shed: Callable[[], Awaitable[None]],
+        share: Callable[[], Awaitable[None]],
         is_draining: Callable[[], bool],
     ) -> None:
         self._store = store
@@ -46,6 +48,7 @@ class Upkeep:
         self._holdings = holdings
         self._clock = clock
         self._shed = shed
+        self._share = share
         self._is_draining = is_draining
         self._gone: dict[EndpointId, None] = {}
 
@@ -58,6 +61,7 @@ class Upkeep:
         turns = {
             self._holdings.release_quiet: _RELEASE_EVERY,
             self._shed: _SHED_EVERY,
+            self._share: _SHARE_EVERY,
             self._cancel_deleted: _CANCEL_EVERY,
             self._holdings.reconcile: _RECONCILE_EVERY,
             self._sweep: _SWEEP_EVERY,

@@ -27,6 +27,7 @@ from hookline.pipeline.load import Loader
 from hookline.pipeline.pace import Pace
 from hookline.pipeline.sender.contract import Sender
 from hookline.pipeline.settle import Settler
+from hookline.pipeline.share import Sharing
 from hookline.pipeline.shed import Shedding
 from hookline.pipeline.upkeep import Upkeep
 from hookline.pipeline.wake import Waiting, Wakes
@@ -129,6 +130,7 @@ class Worker:
             self.holdings,
             clock,
             shed=Shedding(self.holdings, self.dispatcher, peers=lambda: heart.peers).look,
+            share=Sharing(self.holdings, clock, every=2 * heart.heartbeat, on_kept=self._loader.nudge).look,
             is_draining=lambda: self._is_draining,
         )
         self._careful = Careful(
