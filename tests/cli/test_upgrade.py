@@ -147,7 +147,10 @@ def test_both_versions_deliver_while_one_takes_over_from_the_other(tmp_path, pos
             ServerProcess(*flags, cwd=tmp_path, env=later.env(QUICK)) as new,
             WorkerProcess(*flags, cwd=tmp_path, env=later.env(QUICK)) as new_worker,
         ):
-            # In the overlap: lanes the old processes have stay there, the others are anybody's.
+            # In the overlap: lanes the old processes have stay there, the others are anybody's. Whoever accepts the
+            # first event for such a lane takes it: here the new one does.
+            load.go_to(new)
+            load.more(2)
             seen = len(receiver.requests)
             for n in range(4, 8):
                 endpoint = {"url": f"{receiver.url}/200/{n}", "events": [f"t{n - 4}"]}
@@ -157,8 +160,6 @@ def test_both_versions_deliver_while_one_takes_over_from_the_other(tmp_path, pos
             def agents() -> set[str]:
                 return {each.user_agent.split(" ")[0] for each in receiver.requests[seen:]}
 
-            # Whoever accepts the first event for a lane that is nobody's takes it: here the new one does.
-            load.go_to(new)
             eventually(lambda: USER_AGENT in agents() or None)
             load.go_to(old, new)
             eventually(lambda: agents() == {"hookline/0.1", USER_AGENT} or None)
