@@ -140,7 +140,7 @@ def run(store: str, url: str, directory: Path, options: argparse.Namespace) -> R
         publish = publish_command(system, load, start=began, stop=stop, file=accepted)
         generator = stack.enter_context(Child("generator", publish, directory=directory))
         generator.last_line(within=options.begins + options.seconds + loadgen.LAST_ANSWERS + 10.0)
-        watch.is_over.wait(max(1.0, PATIENCE - options.seconds))
+        watch.is_over.wait(max(1.0, options.patience - options.seconds))
         watch.is_over.set()
         watch.join()
         time.sleep(1.0)
@@ -220,6 +220,8 @@ def main() -> int:
                     place.mkdir()
                     row = run(store, url, place, options)
                     print(show(row), flush=True)
+                    if options.report is not None:
+                        options.report.write_bytes(msgspec.json.encode(row))
                     missed += [f"{store}: {text}" for text in row.missed()]
         except (ChildFailed, NoPostgres) as failure:
             print(failure, file=sys.stderr)
@@ -239,6 +241,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="of load from the first minute on (%(default)s)"
     )
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE, help="seconds until all has to be gone (%(default)s)"
+    )
     parser.add_argument("--begins", type=float, default=BEGINS, help=argparse.SUPPRESS)
     parser.add_argument("--stores", type=lambda text: text.split(","), default=["sqlite", "postgres"])
     parser.add_argument(
@@ -250,6 +255,7 @@ def _options() -> argparse.Namespace:
         default=Path("/var/tmp"),  # noqa: S108 - mkdtemp makes our own directory in it
         help="on a real disk (%(default)s)",
     )
+    parser.add_argument("--report", type=Path, help="a file for the figures of the last store, as JSON")
     parser.add_argument("--enforce", action="store_true", help="fail when a bound is missed")
     return parser.parse_args()
 

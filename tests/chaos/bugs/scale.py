@@ -6,6 +6,8 @@ from typing import Any
 from hookline.pipeline import lane, load
 from hookline.store.contract import Want
 from hookline.store.postgres import store as postgres_store
+from hookline.store.postgres.store import PostgresStore
+from hookline.store.sqlite.store import SqliteStore
 
 BACKLOG = 200  # deliveries of a lane, and still more to come
 
@@ -58,9 +60,25 @@ def keep_all_payloads() -> None:
     lane.Buffers.room = lambda self, health: 1 << 30
 
 
+def prune_all_at_once() -> None:
+    """Everything that is old goes in one transaction, however much it is."""
+    for store in (PostgresStore, SqliteStore):
+        _prune_all(store)
+
+
+def _prune_all(store: Any) -> None:
+    prune = store.prune
+
+    async def all_of_it(self: Any, *, limit: int, **named: Any) -> Any:
+        return await prune(self, limit=1 << 30, **named)
+
+    store.prune = all_of_it
+
+
 BUGS: dict[str, Callable[[], None]] = {
     "read-from-the-beginning": read_from_the_beginning,
     "no-ramp": let_all_out_at_once,
     "keep-all-payloads": keep_all_payloads,
     "first-come-first": serve_first_come_first,
+    "prune-all-at-once": prune_all_at_once,
 }
