@@ -72,6 +72,9 @@ class Shadow:
             f"CREATE TEMP TABLE feed (n INTEGER PRIMARY KEY, what TEXT, gone INTEGER, {fields})"
         )
         for table, columns in _COLUMNS.items():
+            # What the migrations wrote was there before anybody watched.
+            for values in connection.execute(f"SELECT {', '.join(columns)} FROM main.{table}").fetchall():
+                self._carry(table, 0, values)
             into = ", ".join(f"c{n}" for n in range(len(columns)))
             for verb, side in (("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")):
                 values = ", ".join(f"{side}.{column}" for column in columns)
