@@ -200,6 +200,28 @@ async def test_lanes_of_the_dead_are_left_to_others_too(shared_world: World, rec
     assert [number for number in suspects if number] == [1, 3, 4]
 
 
+async def test_an_errand_that_is_called_off_before_its_first_step_keeps_no_other_from_being_run(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    await hooks.accept([Draft("order.paid", b"1")])
+    await world.until(lambda: hooks.worker.holdings.lanes)
+    (lane,) = hooks.worker.holdings.lanes.values()
+    hooks.worker._run_errand(lane, asyncio.sleep(0))
+    hooks.worker._dropped(lane)
+    ran = asyncio.Event()
+
+    async def run() -> None:
+        ran.set()
+
+    def is_run() -> bool:
+        hooks.worker._run_errand(lane, run())
+        return ran.is_set()
+
+    await world.until(is_run, seconds=5)
+
+
 async def _until_none_is_pending(world: World, hooks) -> None:
     async def is_over() -> bool:
         return not (await hooks.store.counts()).get(State.PENDING, 0)

@@ -359,7 +359,14 @@ class Worker:
             finally:
                 del self._errands[lane]
 
-        self._errands[lane] = asyncio.get_running_loop().create_task(run())
+        def forget(task: asyncio.Task[None]) -> None:
+            """Also one that was cancelled before its first step."""
+            if self._errands.get(lane) is task:
+                errand.close()
+                del self._errands[lane]
+
+        task = self._errands[lane] = asyncio.get_running_loop().create_task(run())
+        task.add_done_callback(forget)
 
     def _landed(self, lane: Lane, health: Health, host: Host | None, settlement: Settlement) -> None:
         self.dispatcher.finish(lane, health, host)
