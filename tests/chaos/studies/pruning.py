@@ -17,7 +17,7 @@ from tests.chaos.study import Study
 PER_S = 1_000
 SLOWER, LOCK_MS, STEP_MS = 2.0, 100.0, 1_000.0
 LOAD_S = 45
-SECONDS = 600.0
+SECONDS = 900.0
 
 
 def prune_under_load(stage: Stage) -> None:
@@ -26,7 +26,7 @@ def prune_under_load(stage: Stage) -> None:
     report = stage.folder / "pruning.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "pruning.py"), "--stores", stage.store]
     command += ["--rows", str(rows), "--rate", str(PER_S), "--seconds", str(LOAD_S), "--report", str(report)]
-    command += ["--patience", str(LOAD_S + (20 if stage.bug else stage.size(120, 1_200)))]
+    command += ["--patience", str(LOAD_S + (20 if stage.bug else stage.size(480, 2_400)))]
     command += ["--hookline", f"{sys.executable} -m tests.chaos.planted"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CHAOS_BUG": stage.bug}
     done = subprocess.run(
