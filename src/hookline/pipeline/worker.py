@@ -120,7 +120,7 @@ class Worker:
             clock,
             buffers=self.holdings.buffers,
             poll=poll,
-            is_alone=lambda: store.exclusive or not any(not peer.buried for peer in heart.peers),
+            is_alone=lambda: store.exclusive or all(peer.buried for peer in heart.peers),
             on_loaded=self._loaded,
             on_headless=lambda lane: self._run_errand(lane, self._look_at_head(lane)),
         )
