@@ -76,6 +76,7 @@ class Holdings:
         return is_full
 
     def _peers(self) -> int:
+        """Also those that have not said yet how many slots they have."""
         return sum(
             peer.kind != "api" and not peer.buried and not peer.load.draining for peer in self._heart.peers
         )
