@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hookline.errors import StoreUnavailable
-from hookline.ids import event_of, show
+from hookline.ids import delivery_of, event_of, show
 from hookline.model import State
 from hookline.pipeline.drafts import Draft
 from tests.receiver import Answer, Receiver
@@ -129,6 +129,72 @@ async def test_the_next_owner_finds_the_head_behind_replays_as_well(world: World
     hooks = await world.start(max_in_flight=4)
     await world.until(lambda: settled(hooks))
     assert receiver.bodies() == [b"%d" % n for n in (0, 1, 2, 3, 4, 5, 5, 0, 1, 2, 3, 4)]
+
+
+async def test_a_head_that_fails_while_it_is_looked_up_is_found_where_it_waits_now(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start(max_in_flight=4)
+    endpoint = await hooks.create_endpoint(
+        url=receiver.url(),
+        events=["*"],
+        ordering="strict",
+        circuit=None,
+        retry={"schedule": [0, 5, 20], "jitter": "none"},
+    )
+    held, asked, read_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    receiver.answers["/"] = [Answer(500), Answer(500, hold=held), Answer(200)]
+    (first,) = await publish(hooks, 1)
+    read = hooks.store.delivery
+
+    async def has_failed(times: int) -> bool:
+        found = await read(delivery_of(first.id, 0))
+        return found is not None and found.attempts == times
+
+    async def slowly(id):
+        found = await read(id)
+        asked.set()
+        await read_on.wait()
+        return found
+
+    await world.until(lambda: has_failed(1))
+    hooks.store.delivery = slowly
+    await world.pass_until(hooks.update_endpoint(endpoint.id, description="any change"))
+    await world.until(asked.is_set)
+    await world.until(lambda: len(receiver.requests) == 2)
+    due_at = world.clock.now() + 1  # while the first is under way: after it was due, before it is due again
+    await hooks.accept([Draft("order.paid", b"%d" % n, deliver_at=due_at) for n in range(1, 6)])
+    await world.until(lambda: world.clock.now() > due_at)
+    held.set()
+    await world.until(lambda: has_failed(2))
+    read_on.set()
+    await world.until(lambda: settled(hooks))
+    assert receiver.bodies()[:3] == [b"0", b"0", b"0"]
+    assert sorted(receiver.bodies()[3:]) == [b"%d" % n for n in range(1, 6)]
+
+
+async def test_a_head_that_is_cancelled_and_replayed_with_others_is_one_of_them(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start(max_in_flight=4)
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], ordering="strict", retry={"schedule": [0, 600], "jitter": "none"}
+    )
+    receiver.answers["/"] = [*[Answer(200)] * 3, Answer(500), Answer(200)]
+    published = await publish(hooks, 4)
+    deliveries = [delivery_of(each.id, 0) for each in published]
+
+    async def has_failed() -> bool:
+        return (await world.delivery(hooks, show("event", published[3].id))).attempts == 1
+
+    await world.until(has_failed)
+    now = world.clock.now()
+    await hooks.store.cancel(deliveries[3], now=now)
+    for id in deliveries:
+        await hooks.store.redrive(id, now=now)
+    await world.until(lambda: settled(hooks))
+    assert sorted(receiver.bodies()[4:]) == [b"0", b"1", b"2", b"3"]
+    assert world.clock.now() < now + 60
 
 
 async def test_a_strict_lane_goes_on_when_the_first_it_sends_with_care_fails(

@@ -192,9 +192,13 @@ class Loader:
             if lane.lost or lane.generation != generation:
                 lane.loaded(all_of_them=False)
                 continue  # lost, or what was read is older than an operator's change: it is read again
-            if lane.awaits_head and want.ready:
+            if lane.awaits_head and all(row.id != lane.gate.head for row in found):
+                # It goes first, and needs the room. Either this was read before it went back to wait, or it is due at
+                # another time than is believed here.
                 lane.loaded(all_of_them=False)
-                continue  # read before the head went back to wait: it goes first, and needs the room
+                if not want.ready:
+                    self._on_headless(lane)
+                continue
             ready = 0
             for row in found:
                 ready += row.queue == "ready"
@@ -206,8 +210,6 @@ class Loader:
             lane.has_few_ready = ready < want.ready
             lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
             lane.loaded(all_of_them=not lane.behind)
-            if lane.awaits_head and timed < want.timed:
-                self._on_headless(lane)
             if lane.has_unsent or lane.is_suspect:
                 offered.append(lane)
         return offered

@@ -319,13 +319,14 @@ class Worker:
 
     async def _look_at_head(self, lane: Lane) -> None:
         """An operator may have moved the delivery that a strict lane waits for, or given up the order."""
-        head = lane.gate.head
-        if head is None:
-            return
+        head, believed = lane.gate.head, lane.gate.head_due
+        if head is None or (lane.is_strict and head in lane.known):
+            return  # under way: its settlement says what becomes of it
         found = await self._store.delivery(head) if lane.is_strict else None
-        if lane.lost or lane.gate.head != head:
-            return
-        if found is not None and found.state is State.PENDING:
+        if lane.lost or (lane.gate.head, lane.gate.head_due) != (head, believed):
+            return  # it was sent meanwhile, and what was read is older than what is known here
+        # One that starts over is no head: it takes its turn with all others.
+        if found is not None and found.state is State.PENDING and found.attempts:
             lane.gate.look_again(head, until=found.due_at)
         else:
             lane.gate.look_again(None)
