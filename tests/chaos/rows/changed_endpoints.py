@@ -64,7 +64,11 @@ def change_endpoints(system: System) -> list[str]:
     wrong = _look(system, every, new_path, changed=changed, released=released)
     _do(system, "POST", f"/v1/endpoints/{disabled.id}/enable", {})
     _do(system, "PATCH", f"/v1/endpoints/{moved.id}", {"url": system.address(moved.path)})
-    system.endpoints[deleted.n] = system.create(deleted.n)
+    _do(
+        system, "DELETE", f"/v1/endpoints/{rotated.id}"
+    )  # another trial may want to rotate it, in its overlap
+    for each in (deleted, rotated):
+        system.endpoints[each.n] = system.create(each.n)
     return wrong
 
 
