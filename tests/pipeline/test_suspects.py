@@ -172,6 +172,33 @@ async def test_an_endpoint_that_hangs_keeps_the_suspects_of_others_waiting_for_a
     assert world.clock.monotonic() - since < 15, "it does not wait for the end of the other's request"
 
 
+async def test_one_that_goes_alone_and_endpoints_that_hang_do_not_stop_the_worker_for_longer_than_a_moment(
+    world: World, receiver: Receiver
+):
+    world.step = 0.01
+    hooks = await world.start(**SOON)
+    for name in "abc":
+        await hooks.create_endpoint(
+            url=receiver.url(f"/{name}"), events=[f"order.{name}"], circuit=None, timeout_ms=60_000
+        )
+    receiver.answer = lambda body: Answer(hold=asyncio.Event())
+    await hooks.accept([Draft("order.a", b'"alone"')])
+    for deaths in range(3):
+        await world.until(lambda deaths=deaths: len(receiver.bodies("/a")) > deaths)
+        if deaths == 2:
+            await hooks.accept([Draft("order.b", b'"hangs"')])
+            await world.until(lambda: receiver.bodies("/b"))
+        await world.crash(hooks)
+        hooks = await world.start(**SOON)
+    await world.until(lambda: len(receiver.bodies("/b")) == 2)
+    since = world.clock.monotonic()
+    await world.until(lambda: len(receiver.bodies("/a")) == 4)
+    receiver.answer = None
+    await hooks.accept([Draft("order.c", b'"other"')])
+    await world.until(lambda: receiver.bodies("/c"))
+    assert world.clock.monotonic() - since < 20, "neither waits for the end of another's request"
+
+
 async def test_lanes_of_the_dead_are_left_to_others_too(shared_world: World, receiver: Receiver):
     world = shared_world
     receiver.answer = lambda body: Answer(hold=asyncio.Event())

@@ -39,7 +39,7 @@ class Careful:
         worker: Callable[[], WorkerId],
         probe: Callable[[Lane], Awaitable[None]],
         offer: Callable[[Lane], None],
-        alone: Callable[[Lane, Awaitable[None]], Awaitable[None]],
+        alone: Callable[[Lane, Callable[[], Awaitable[None]], asyncio.Event], Awaitable[None]],
         on_done: Callable[[Lane], None],
     ) -> None:
         self._store = store
@@ -156,18 +156,13 @@ class Careful:
         try:
             (line, group) = turns[0]
             if goes_alone(group[0].marks):
-                await self._alone(line.lane, self._send_alone(line, group))
+                over = line.under_way[group[0].id].over
+                await self._alone(line.lane, lambda: self._send(turns), over)
             else:
                 await self._send(turns)
         except (StoreUnavailable, StoreRefused) as error:
             for line, _ in turns:
                 line.fail(error)
-
-    async def _send_alone(self, line: "_Line", group: "Sequence[Loaded]") -> None:
-        over = [line.under_way[each.id].over for each in group]
-        await self._send([(line, group)])
-        for event in over:
-            await event.wait()
 
     async def _send(self, turns: "Sequence[tuple[_Line, Sequence[Loaded]]]") -> None:
         """Mark these, then let their lanes send them.

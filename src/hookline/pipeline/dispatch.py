@@ -15,9 +15,11 @@ from hookline.model import FOREVER
 from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
 from hookline.rules.slots import Health, share_of_unproven, shares
+from hookline.rules.suspicion import TURN
 from hookline.store.contract import Loaded
 
 _CLASSES = tuple(Health)
+_DRAINING = 0.02  # seconds between looks whether anything is still under way
 _NO_ALARM = 60.0  # seconds to wait when no lane is held back by time
 
 
@@ -51,7 +53,7 @@ class Dispatcher:
         self._alarm_set = asyncio.Event()
         self._order = count()
         self._crowded: set[Host] = set()  # hosts that lanes wait for
-        self._alone: Lane | None = None  # the only lane that may send, with nothing else under way
+        self._alone: Lane | None = None  # the only lane that may send
 
     @property
     def is_saturated(self) -> bool:
@@ -150,13 +152,18 @@ class Dispatcher:
             pause = self._alarms[0][0] - now if self._alarms else _NO_ALARM
             await self._clock.wait(self._alarm_set, max(pause, 0.0))
 
-    async def alone(self, lane: Lane, settled: Awaitable[None]) -> None:
-        """Let only this lane send, with nothing else under way, until `settled` is."""
+    async def alone(self, lane: Lane, send: Callable[[], Awaitable[None]], over: asyncio.Event) -> None:
+        """Let nobody else send, and when nothing is under way any more this lane, until it is over.
+
+        Neither is waited for longer than a turn takes: an endpoint that hangs must not stop the whole worker.
+        """
         self._alone = lane
         try:
-            self.offer(lane)
-            self.pump()
-            await settled
+            until = self._clock.monotonic() + TURN
+            while self.in_flight and self._clock.monotonic() < until:
+                await self._clock.sleep(_DRAINING)
+            await send()
+            await self._clock.wait(over, TURN)
         finally:
             self._alone = None
             self.pump()
@@ -219,7 +226,7 @@ class Dispatcher:
         return None
 
     def _next_alone(self, lane: Lane) -> Lane | None:
-        if self.in_flight or not lane.queued:
+        if not lane.queued:
             return None
         for line in self._lines:
             if lane in line:
