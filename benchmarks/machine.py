@@ -48,11 +48,9 @@ def _cpu_model() -> str:
 
 
 def _build() -> str:
-    """How the interpreter was compiled, which makes a difference of a fifth."""
-    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    return (
-        "built with optimizations" if "--enable-optimizations" in arguments else "built without optimizations"
-    )
+    """How the interpreter was configured. Some distributions optimize by other means, so this is no more than a hint."""
+    is_optimized = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    return f"configured with{'' if is_optimized else 'out'} --enable-optimizations"
 
 
 def _commit() -> str:
