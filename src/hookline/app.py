@@ -120,19 +120,19 @@ class Hookline:
         self._intake = Intake(
             self.store,
             self._catalogue,
-            self.worker,
+            self.worker.handover,
             self.clock,
             self.ids,
             most_deliveries=settings.deliveries_per_event,
         )
-        self._jobs = Jobs(self.store, self.clock, self.worker.announce)
+        self._jobs = Jobs(self.store, self.clock, self.worker.handover.announce)
         keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
         self._pruning = Pruning(self.store, self.clock, keep)
         self._snapshots = SnapshotWatch(self.store, self.clock)
         self.desk = Desk(
             self.store,
             self._catalogue,
-            self.worker,
+            self.worker.handover,
             self.clock,
             self.ids,
             settings,
@@ -141,14 +141,14 @@ class Hookline:
             sealer=self.sealer,
         )
         self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
-        self.trial = Trial(self.store, self._catalogue, self.worker, self.clock, self.ids)
+        self.trial = Trial(self.store, self._catalogue, self.worker.handover, self.clock, self.ids)
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
         self.accounts = Accounts(self.store, self._catalogue, self.clock, canonical=self.bounds.canonical)
         self.secret = secrets.token_bytes(32)  # until the start: then the one that all processes share
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
         self.figures = Figures(self.store, self.clock)
-        self.reports = Reports(self.store, self.worker, default_retry=settings.retry)
+        self.reports = Reports(self.store, self.worker.standing, default_retry=settings.retry)
         # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
@@ -263,7 +263,7 @@ class Hookline:
                 checked(hops, most=self.settings.max_hops),
             )
         )
-        await self.worker.wakes.flush()
+        await self.worker.handover.wakes.flush()
         return PublishedEvent(
             id=show("event", published.id),
             type=published.type,
@@ -292,7 +292,7 @@ class Hookline:
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
         """Is the delivery being sent by this process now?"""
-        return self.worker.is_under_way(delivery)
+        return self.worker.standing.is_under_way(delivery)
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from hookline.errors import Invalid, NotFound, Overloaded, WrongState
 from hookline.ids import Ids, event_of, show
 from hookline.model import Delivery, DeliveryId, Endpoint, EndpointId, EventId, State
 from hookline.pipeline.catalogue import Catalogue
-from hookline.pipeline.worker import Worker
+from hookline.pipeline.handover import Handover
 from hookline.sealing import Sealer
 from hookline.store.contract import Job, JobKind, JobState, Store
 
@@ -34,7 +34,7 @@ class Desk:
         self,
         store: Store,
         catalogue: Catalogue,
-        worker: Worker,
+        handover: Handover,
         clock: Clock,
         ids: Ids,
         settings: Settings,
@@ -45,7 +45,7 @@ class Desk:
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._worker = worker
+        self._handover = handover
         self._clock = clock
         self._ids = ids
         self._settings = settings
@@ -212,4 +212,4 @@ class Desk:
         """Rows of these lanes were made due, or may be sent again."""
         await self._catalogue.include_own()
         for lane in lanes:
-            self._worker.announce(lane)
+            self._handover.announce(lane)

@@ -12,7 +12,7 @@ from hookline.errors import NotFound, NotSending, Overloaded
 from hookline.ids import Ids
 from hookline.model import Endpoint, EndpointId, Event
 from hookline.pipeline.catalogue import Catalogue
-from hookline.pipeline.worker import Worker
+from hookline.pipeline.handover import Handover
 from hookline.store.contract import Publication, Store
 
 EVENT_TYPE = "hookline.test"
@@ -32,10 +32,12 @@ class TestReport(msgspec.Struct, kw_only=True):
 class Trial:
     """Sends test events."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, worker: Worker, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, handover: Handover, clock: Clock, ids: Ids
+    ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._worker = worker
+        self._handover = handover
         self._clock = clock
         self._ids = ids
 
@@ -57,7 +59,7 @@ class Trial:
             event = event or self._event(endpoint)
             publication = Publication(event, (id,))
             if not (await self._store.accept([publication], catalogue=seen, now=event.created_at)).stale:
-                self._worker.announce(id)
+                self._handover.announce(id)
                 return TestReport(
                     id=ids.show("delivery", ids.delivery_of(event.id, 0)),
                     event_id=ids.show("event", event.id),

@@ -37,7 +37,7 @@ async def test_a_lane_that_fell_behind_catches_up_although_events_keep_coming(
         return rows
 
     hooks.store.load = load_and_publish
-    hooks.worker._miss(only_lane(hooks))
+    hooks.worker.handover._miss(only_lane(hooks))
     await world.until(lambda: len(receiver.requests) == 2)
     gate.set()
     assert [request.body for request in receiver.requests] == [b'{"n":1}', b'{"n":2}']

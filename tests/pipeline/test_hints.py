@@ -110,7 +110,7 @@ async def test_a_hint_that_is_lost_costs_a_poll_and_nothing_else(shared_world: W
     shared_world.step = 0.0  # nobody listens again before time moves
     await shared_world.until(lambda: hears(shared_world.database, 0))
     await shared_world.pass_until(publisher.publish("a", "second"))
-    await shared_world.until(lambda: not publisher.worker.wakes._waiting)
+    await shared_world.until(lambda: not publisher.worker.handover.wakes._waiting)
     shared_world.step = 0.05
     assert await seconds_until_received(shared_world, receiver, 2) > 0.2
     assert receiver.bodies() == [b'"first"', b'"second"']

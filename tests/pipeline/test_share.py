@@ -78,7 +78,7 @@ async def test_a_lane_with_something_under_way_is_not_moved_and_goes_on(
 async def test_what_nobody_takes_comes_back(shared_world: World, receiver: Receiver):
     first = await holder_of_all(shared_world, receiver)
     second = await shared_world.start()
-    second.worker._can_take = lambda: False  # type: ignore[method-assign]  # it says that it has room, and has not
+    second.worker._taking.can_take = lambda: False  # type: ignore[method-assign]  # it says that it has room, and has not
     fewest = LANES
     for number in range(2, 60):
         await publish(shared_world, first, number)

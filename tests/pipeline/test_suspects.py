@@ -235,15 +235,15 @@ async def test_an_errand_that_is_called_off_before_its_first_step_keeps_no_other
     await hooks.accept([Draft("order.paid", b"1")])
     await world.until(lambda: hooks.worker.holdings.lanes)
     (lane,) = hooks.worker.holdings.lanes.values()
-    hooks.worker._run_errand(lane, asyncio.sleep(0))
-    hooks.worker._dropped(lane)
+    hooks.worker._errands.run(lane, asyncio.sleep(0))
+    hooks.worker._errands.call_off(lane)
     ran = asyncio.Event()
 
     async def run() -> None:
         ran.set()
 
     def is_run() -> bool:
-        hooks.worker._run_errand(lane, run())
+        hooks.worker._errands.run(lane, run())
         return ran.is_set()
 
     await world.until(is_run, seconds=5)

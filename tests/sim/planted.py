@@ -15,7 +15,9 @@ import hookline.pipeline.worker
 import hookline.rules.settlement
 from hookline.clock import SystemClock
 from hookline.model import LONG_AGO
+from hookline.pipeline.errands import Errands
 from hookline.pipeline.gate import Gate
+from hookline.pipeline.handover import Handover
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.holdings import Holdings
 from hookline.pipeline.intake import Intake
@@ -109,12 +111,12 @@ def _m3(garden: Garden) -> None:
 
 @bug("M4 a circuit's probe is sent before it is written down")
 def _m4(garden: Garden) -> None:
-    async def hasty(self: Worker, lane: Lane) -> None:
+    async def hasty(self: Errands, lane: Lane) -> None:
         lane.gate.begin_probe()
         lane.gate.grant_probe()
-        self.dispatcher.offer(lane)
+        self._offer(lane)
 
-    garden.put(Worker, "_prepare_probe", hasty)
+    garden.put(Errands, "prepare_probe", hasty)
 
 
 @bug("M5 a bucket for each worker")
@@ -263,22 +265,22 @@ def _m16(garden: Garden) -> None:
 def _m17(garden: Garden) -> None:
     """Of lanes that are not held here."""
     store_batch = garden.put(Intake, "_store_batch", None)
-    announce = Worker.announce
+    announce = Handover.announce
 
     async def early(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
         for entry in entries:
             for endpoint in entry.endpoints:
-                announce(self._worker, endpoint)
-        await self._worker.wakes.flush()
+                announce(self._handover, endpoint)
+        await self._handover.wakes.flush()
         return await store_batch(self, entries, now, seen)  # type: ignore[no-any-return]
 
-    def silent(self: Worker, endpoint: Any, delivery: Any = None, *, due_at: float | None = None) -> None:
-        lane = self.holdings.lanes.get(endpoint)
+    def silent(self: Handover, endpoint: Any, delivery: Any = None, *, due_at: float | None = None) -> None:
+        lane = self._lanes.get(endpoint)
         if lane is not None and lane.is_held:
             announce(self, endpoint, delivery, due_at=due_at)
 
     Intake._store_batch = early
-    garden.put(Worker, "announce", silent)
+    garden.put(Handover, "announce", silent)
 
 
 @bug("M18 the fence is looked at in an earlier snapshot")
@@ -311,14 +313,14 @@ def _m19(garden: Garden) -> None:
 def _m20(garden: Garden) -> None:
     garden.put(Lane, "reserve", lambda self, id: None)
 
-    def hand_over(self: Worker, lane: Lane, delivery: Loaded, *, at: float) -> None:
+    def hand_over(self: Handover, lane: Lane, delivery: Loaded, *, at: float) -> None:
         if not lane.is_held:
             self.wakes.add(delivery.endpoint_id)
             return
         lane.add(delivery)
-        self.dispatcher.offer(lane)
+        self._offer(lane)
 
-    garden.put(Worker, "hand_over", hand_over)
+    garden.put(Handover, "hand_over", hand_over)
 
 
 @bug("M21 handed over on a stale pulse")
@@ -359,10 +361,10 @@ def _m24(garden: Garden) -> None:
 
 @bug("M25 handed over to a strict lane")
 def _m25(garden: Garden) -> None:
-    right = garden.put(Worker, "reserve", None)
+    right = garden.put(Handover, "reserve", None)
 
-    def reserve(self: Worker, endpoint: Any, delivery: Any) -> Lane | None:
-        lane = self.holdings.lanes.get(endpoint)
+    def reserve(self: Handover, endpoint: Any, delivery: Any) -> Lane | None:
+        lane = self._lanes.get(endpoint)
         if lane is None or not lane.is_strict:
             return right(self, endpoint, delivery)  # type: ignore[no-any-return]
         lane.is_strict = False
@@ -371,7 +373,7 @@ def _m25(garden: Garden) -> None:
         finally:
             lane.is_strict = True
 
-    Worker.reserve = reserve
+    Handover.reserve = reserve
 
 
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.

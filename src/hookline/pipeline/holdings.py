@@ -8,9 +8,10 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.model import EndpointId
+from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
-from hookline.pipeline.lane import Buffers, Lane
+from hookline.pipeline.lane import Lane
 from hookline.rules.sharing import surplus
 from hookline.rules.slots import Health
 from hookline.rules.suspicion import few_of_the_dead

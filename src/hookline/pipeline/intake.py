@@ -24,8 +24,8 @@ from hookline.ids import Ids
 from hookline.model import Event, EventId, Queue
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.drafts import Done, Draft, Entry, Published, Result, Submission
+from hookline.pipeline.handover import Handover
 from hookline.pipeline.repeats import answer_by, answer_repeat, digest, split
-from hookline.pipeline.worker import Worker
 from hookline.store.contract import INLINE_PAYLOAD_BYTES, Acceptance, Loaded, Prior, Publication, Store
 
 _BATCH = 500  # events in one commit; a submission is never split
@@ -45,7 +45,7 @@ class Intake:
         self,
         store: Store,
         catalogue: Catalogue,
-        worker: Worker,
+        handover: Handover,
         clock: Clock,
         ids: Ids,
         *,
@@ -53,7 +53,7 @@ class Intake:
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._worker = worker
+        self._handover = handover
         self._clock = clock
         self._ids = ids
         self._most_deliveries = most_deliveries
@@ -241,11 +241,11 @@ class Intake:
         raise AssertionError("unreachable")
 
     def _reserve(self, entries: list[Entry], now: float) -> None:
-        if not self._worker.takes_over():
+        if not self._handover.takes_over():
             for entry in entries:
                 entry.lanes = (None,) * len(entry.endpoints)
             return
-        reserve = self._worker.reserve
+        reserve = self._handover.reserve
         for entry in entries:
             event = entry.event
             if event.deliver_at is not None and event.deliver_at > now:
@@ -260,14 +260,14 @@ class Intake:
         for entry in entries:
             for ordinal, lane in enumerate(entry.lanes):
                 if lane is not None:
-                    self._worker.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
+                    self._handover.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
             entry.lanes = ()
 
     def _in_doubt(self, entries: list[Entry]) -> None:
         """The batch may have been committed: whoever owns its lanes must look."""
         self._drop_reservations(entries)
         for endpoint in dict.fromkeys(endpoint for entry in entries for endpoint in entry.endpoints):
-            self._worker.announce(endpoint)
+            self._handover.announce(endpoint)
 
     def _answer_prior(self, entry: Entry, priors: Mapping[EventId, Prior]) -> bool:
         """Say what an event whose key was used before became; False: its key is new, or it has none."""
@@ -277,20 +277,20 @@ class Intake:
             return False
         self._drop_reservations([entry])
         for endpoint in prior.endpoints:
-            self._worker.announce(endpoint)
+            self._handover.announce(endpoint)
         answer_by(prior, entry)
         return True
 
     def _hand_over(self, entries: list[Entry], first_seq: int, now: float) -> None:
         """From memory to the lanes that are held here; the others are told."""
-        worker = self._worker
+        hand_over, announce = self._handover.hand_over, self._handover.announce
         at = self._clock.monotonic()
         failpoint("handover.before")
         for entry in entries:
             event = entry.event
             if event.deliver_at is not None and event.deliver_at > now:
                 for endpoint in entry.endpoints:
-                    worker.announce(endpoint, due_at=event.deliver_at)
+                    announce(endpoint, due_at=event.deliver_at)
                 continue
             payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
             for ordinal, (endpoint, lane) in enumerate(zip(entry.endpoints, entry.lanes, strict=True)):
@@ -310,6 +310,6 @@ class Intake:
                     event.hops,
                 )
                 if lane is not None:
-                    worker.hand_over(lane, delivery, at=at)
+                    hand_over(lane, delivery, at=at)
                 else:
-                    worker.announce(endpoint, delivery)
+                    announce(endpoint, delivery)

@@ -8,35 +8,15 @@ from collections import deque
 from collections.abc import Callable
 
 from hookline.model import FOREVER, LONG_AGO, DeliveryId, Ordering, Outcome, Queue
+from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.gate import Gate
 from hookline.pipeline.hosts import Host
 from hookline.pipeline.outlet import Outlet
-from hookline.rules.slots import RETRY_SHARE, SLOW, Health, health_after, is_retrys_turn, shares, window_after
+from hookline.rules.slots import RETRY_SHARE, SLOW, Health, health_after, is_retrys_turn, window_after
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 _MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and still be seen by a floored load
 _FULL_LOOK = 30.0  # seconds between loads without a floor
-_BUFFERED = 2  # deliveries in memory for each slot of a class
-_BUFFERED_PROVEN = 4  # with fewer, a busy worker reads most of what it accepts back from the store
-
-
-class Buffers:
-    """How many deliveries the lanes of a worker hold in memory, by the lanes' health.
-
-    Each class has its own share, as with slots: what hanging endpoints leave lying here must not keep a
-    healthy lane from reading its rows.
-    """
-
-    __slots__ = ("_limits", "counts")
-
-    def __init__(self, slots: int) -> None:
-        self.counts = [0] * len(Health)
-        proven, *others = shares(slots)
-        self._limits = (_BUFFERED_PROVEN * proven, *(_BUFFERED * share for share in others))
-
-    def room(self, health: Health) -> int:
-        """How many more deliveries lanes of this health may hold."""
-        return self._limits[health] - self.counts[health]
 
 
 class Lane:

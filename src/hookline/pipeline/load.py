@@ -16,7 +16,8 @@ from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.model import FOREVER, LONG_AGO, DeliveryId
-from hookline.pipeline.lane import Buffers, Lane
+from hookline.pipeline.buffers import Buffers
+from hookline.pipeline.lane import Lane
 from hookline.rules.slots import Health
 from hookline.store.contract import Loaded, Store, Want
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hookline import failpoints
-from hookline.pipeline import worker
+from hookline.pipeline import errands, worker
 from hookline.store.postgres import sql as postgres_sql
 
 
@@ -45,9 +45,9 @@ def probe_unwritten() -> None:
         lane.gate.begin_probe()
         lane.gate.written = lane.gate.version
         lane.gate.grant_probe()
-        self.dispatcher.offer(lane)
+        self._offer(lane)
 
-    worker.Worker._prepare_probe = at_once
+    errands.Errands.prepare_probe = at_once
 
 
 BUGS: dict[str, Callable[[], None]] = {

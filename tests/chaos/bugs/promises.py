@@ -43,7 +43,7 @@ def answer_before_commit() -> None:
             await asyncio.sleep(AHEAD_S)
             await store(self, batch, now, seen)
             for endpoint in {each for entry in batch for each in entry.endpoints}:
-                self._worker.announce(endpoint)
+                self._handover.announce(endpoint)
 
         task = asyncio.create_task(late())
         kept.add(task)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hookline.pipeline import lane, load
+from hookline.pipeline import buffers, lane, load
 from hookline.store.contract import Want
 from hookline.store.postgres import store as postgres_store
 from hookline.store.postgres.store import PostgresStore
@@ -57,7 +57,7 @@ def serve_first_come_first() -> None:
 def keep_all_payloads() -> None:
     """Whatever a lane has room for is read with its payload, however large, and there is room for everything."""
     postgres_store.INLINE_PAYLOAD_BYTES = 1 << 30
-    lane.Buffers.room = lambda self, health: 1 << 30
+    buffers.Buffers.room = lambda self, health: 1 << 30
 
 
 def prune_all_at_once() -> None:

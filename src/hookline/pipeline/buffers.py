@@ -1,0 +1,25 @@
+"""How many deliveries may a worker's lanes hold in memory?"""
+
+from hookline.rules.slots import Health, shares
+
+_BUFFERED = 2  # deliveries in memory for each slot of a class
+_BUFFERED_PROVEN = 4  # with fewer, a busy worker reads most of what it accepts back from the store
+
+
+class Buffers:
+    """How many deliveries the lanes of a worker hold in memory, by the lanes' health.
+
+    Each class has its own share, as with slots: what hanging endpoints leave lying here must not keep a
+    healthy lane from reading its rows.
+    """
+
+    __slots__ = ("_limits", "counts")
+
+    def __init__(self, slots: int) -> None:
+        self.counts = [0] * len(Health)
+        proven, *others = shares(slots)
+        self._limits = (_BUFFERED_PROVEN * proven, *(_BUFFERED * share for share in others))
+
+    def room(self, health: Health) -> int:
+        """How many more deliveries lanes of this health may hold."""
+        return self._limits[health] - self.counts[health]
