@@ -1,6 +1,6 @@
 """What does a worker know of a lane it owns?
 
-The lane's unsent deliveries in their two queues, the ids it must not load again, and how far it has read.
+The lane's unsent deliveries in their two queues, the ids it must not load again, what it may have under way.
 Everything here is memory: losing it loses nothing, the rows are still pending.
 """
 
@@ -12,11 +12,9 @@ from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.gate import Gate
 from hookline.pipeline.hosts import Host
 from hookline.pipeline.outlet import Outlet
+from hookline.pipeline.reading import Reading
 from hookline.rules.slots import RETRY_SHARE, SLOW, Health, health_after, is_retrys_turn, window_after
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
-
-_MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and still be seen by a floored load
-_FULL_LOOK = 30.0  # seconds between loads without a floor
 
 
 class Lane:
@@ -24,15 +22,9 @@ class Lane:
 
     __slots__ = (
         "_buffers",
-        "_full_look_at",
         "_held_up",
         "_is_gone",
-        "_recent",
-        "_seen_due",
-        "_seen_seq",
-        "_settled_below",
         "_shared",
-        "_unseen",
         "active_at",
         "alarm_at",
         "aside",
@@ -60,6 +52,7 @@ class Lane:
         "parked_at",
         "polled_at",
         "queued",
+        "reading",
         "ready",
         "releasing",
         "sends",
@@ -110,16 +103,10 @@ class Lane:
         self.look_at = FOREVER  # when the loader looks at it next, by the monotonic clock
         self.next_due = FOREVER  # store time of the earliest retry this owner knows of
         self._buffers = self._shared = buffers
-        self._seen_seq = 0
-        self._seen_due = LONG_AGO
-        self._recent = (at, 0, LONG_AGO)
-        self._settled_below = (0, LONG_AGO)  # seq and due seen at least _MEMORY ago
-        self._full_look_at = LONG_AGO
         self.is_held = False  # may deliveries be handed to it? (The worker's pulse must be fresh too.)
         self.window = 1
         self.follow(outlet)
-        # Of each queue: how many rows, from the first on, a dead owner may have had under way and are not read yet.
-        self._unseen = (2 * self.cap, 2 * self.cap) if taken.suspect else (0, 0)
+        self.reading = Reading(at=at, unseen=2 * self.cap if taken.suspect else 0)
         if self.health is Health.PROVEN and not taken.suspect:
             self.window = self.cap
 
@@ -239,18 +226,11 @@ class Lane:
         self.timed.clear()
         return list(self.aside.values())
 
-    def saw_suspects(self, want: Want, *, ready: int, timed: int) -> None:
-        """So many were read of what a dead owner may have had under way."""
-        left_ready, left_timed = self._unseen
-        self._unseen = (
-            left_ready - ready if ready >= want.ready else 0,
-            left_timed - timed if timed >= want.timed else 0,
-        )
-
     def end_care(self) -> None:
         """The suspects that were read are settled; there may be more, for which there was no room at once."""
         self.is_careful = False
-        self.is_suspect = not self.is_strict and any(self._unseen)  # in strict order only one was under way
+        # In strict order only one was under way.
+        self.is_suspect = not self.is_strict and self.reading.has_unseen_suspects
         self.read_again()
 
     def forget_aside(self, id: DeliveryId) -> None:
@@ -331,12 +311,15 @@ class Lane:
         if delivery.id not in self.known:
             self._buffers.counts[self.health] += 1
         self.known[delivery.id] = delivery
+        reading = self.reading
         if delivery.queue is Queue.READY:
             self.ready.append(delivery)
-            self._seen_seq = max(self._seen_seq, delivery.seq)
+            if delivery.seq > reading.seen_seq:
+                reading.seen_seq = delivery.seq
         else:
             self.timed.append(delivery)
-            self._seen_due = max(self._seen_due, delivery.due_at)
+            if delivery.due_at > reading.seen_due:
+                reading.seen_due = delivery.due_at
 
     def forget(self, id: DeliveryId) -> None:
         """The settle is acknowledged, or the reservation dropped."""
@@ -394,15 +377,13 @@ class Lane:
 
     def read_again(self) -> None:
         """The next load looks at everything."""
-        self._full_look_at = LONG_AGO
+        self.reading.begin_again()
         self.polled_at = LONG_AGO
         self.behind = True
 
     def want(self, room: int, *, at: float) -> Want:
         """What to ask the store for, with room for this many."""
-        if at - self._recent[0] >= _MEMORY:
-            self._settled_below = self._recent[1:]
-            self._recent = (at, self._seen_seq, self._seen_due)
+        self.reading.remember(at)
         # Where fresh ones wait, retries are loaded in the share they are sent in: the buffer must not run out of
         # fresh ones first.
         timed = (
@@ -412,17 +393,5 @@ class Lane:
             # From where it stands: what is due before it may not be sent before it, and would only take its room.
             return Want(self.endpoint_id, 0, 1, due_floor=self.gate.head_due or LONG_AGO)
         if self.is_suspect and not self.is_strict:
-            ready, timed = self._unseen
-            return Want(self.endpoint_id, min(room, ready), min(room, timed))
-        if at - self._full_look_at >= _FULL_LOOK:
-            self._full_look_at = at
-            return Want(self.endpoint_id, room, timed)
-        floor, due_floor = self._settled_below
-        for delivery in self.known.values():
-            if delivery is None:
-                continue
-            if delivery.queue is Queue.READY:
-                floor = min(floor, delivery.seq)
-            else:
-                due_floor = min(due_floor, delivery.due_at)
-        return Want(self.endpoint_id, room, timed, floor, due_floor)
+            return self.reading.want_suspects(self.endpoint_id, room)
+        return self.reading.want(self.endpoint_id, room, timed, known=self.known.values(), at=at)

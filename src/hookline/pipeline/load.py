@@ -207,7 +207,7 @@ class Loader:
                     lane.add(row)
             timed = len(found) - ready
             if lane.is_suspect:
-                lane.saw_suspects(want, ready=ready, timed=timed)
+                lane.reading.saw_suspects(want, ready=ready, timed=timed)
             lane.has_few_ready = ready < want.ready
             lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
             lane.loaded(all_of_them=not lane.behind)
