@@ -199,6 +199,53 @@ async def test_one_that_goes_alone_and_endpoints_that_hang_do_not_stop_the_worke
     assert world.clock.monotonic() - since < 20, "neither waits for the end of another's request"
 
 
+async def test_a_suspect_that_is_being_marked_when_its_circuit_opens_is_sent_once_when_it_closes(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(),
+        events=["*"],
+        max_in_flight=4,
+        timeout_ms=60_000,
+        circuit={"consecutive_failures": 1, "cooldown_s": 0.5},
+        retry={"schedule": [0, 1, 1, 1], "jitter": "none"},
+    )
+    # A lane that answers is trusted step by step, until four may be under way at once.
+    await hooks.accept([Draft("order.paid", b'"first"') for _ in range(8)])
+    await _until_none_is_pending(world, hooks)
+    receiver.answer = lambda body: Answer(hold=asyncio.Event())
+    await hooks.accept([Draft("order.paid", b"%d" % n) for n in range(4)])
+    await receiver.wait_for(lambda: len(receiver.requests) == 12)
+    await world.crash(hooks)
+    fails = asyncio.Event()
+    receiver.answer = lambda body: Answer(500, hold=fails) if body == b"2" else Answer(200)
+    hooks = await world.start()
+    mark, marked, go_on = hooks.store.mark, asyncio.Event(), asyncio.Event()
+
+    async def slowly(worker, suspects, *, now):
+        found = await mark(worker, suspects, now=now)
+        if b"2" in receiver.bodies()[12:]:  # it is the last one's turn
+            marked.set()
+            await go_on.wait()
+        return found
+
+    hooks.store.mark = slowly
+    await world.until(marked.is_set)
+    finish = hooks.worker.dispatcher.finish
+
+    def at_the_same_time(lane, health, host):
+        go_on.set()
+        finish(lane, health, host)
+
+    hooks.worker.dispatcher.finish = at_the_same_time
+    fails.set()
+    await world.until(go_on.is_set)
+    receiver.answer = None
+    await _until_none_is_pending(world, hooks)
+    assert sorted(receiver.bodies()[12:]) == [b"0", b"1", b"2", b"2", b"3"]
+
+
 async def test_lanes_of_the_dead_are_left_to_others_too(shared_world: World, receiver: Receiver):
     world = shared_world
     receiver.answer = lambda body: Answer(hold=asyncio.Event())

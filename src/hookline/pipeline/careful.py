@@ -174,8 +174,8 @@ class Careful:
         for line, group in turns:
             lane = line.lane
             for each in reversed(group):
-                if each.id not in line.under_way:
-                    continue  # the lane went away meanwhile
+                if each.id not in line.under_way or each.id not in lane.known:
+                    continue  # the lane went away meanwhile, or forgot it and reads it again
                 if each.id in marked:
                     lane.push_back(each)
                 else:
