@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
@@ -12,6 +13,8 @@ import psutil
 import pytest
 
 from answering import eventually, receiving
+from hookline.cli.processes import Parent
+from hookline.clock import SystemClock
 from server_process import CEILING_S, ServerProcess, run
 from slow_receiver import Slow, serving
 
@@ -186,6 +189,23 @@ def test_a_signal_that_comes_after_the_parent_let_go_is_no_second_one(tmp_path, 
     with several(postgres_url, tmp_path) as process:
         for event in events:
             assert ask(process, "GET", f"/v1/events/{event}").json()["deliveries"]["delivered"] == 1
+
+
+def test_one_that_answers_after_the_signal_is_not_greeted():
+    greeted: list[bool] = []
+    parent = Parent(
+        1,
+        SystemClock(),
+        prepare=lambda: None,
+        serve=lambda child: True,
+        on_up=lambda: greeted.append(True),
+        on_leave=lambda: None,
+        within=CEILING_S,
+    )
+    parent._signals = 1  # the child was under way when it came
+    parent._places[0].pid = os.getpid()
+    parent._hear(os.getpid().to_bytes(4))
+    assert greeted == []
 
 
 def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):

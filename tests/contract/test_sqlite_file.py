@@ -61,6 +61,39 @@ async def test_a_second_serving_process_is_told_who_serves_the_file(sqlite_path)
         process.communicate()
 
 
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
+async def test_it_is_one_file_under_whatever_name(sqlite_path, link):
+    other_name = sqlite_path.with_name("other.db")
+    link(sqlite_path, other_name)
+    process = a_serving_process(sqlite_path)
+    try:
+        with pytest.raises(StoreRefused, match=r"serves .*other\.db.*one process serves an SQLite file"):
+            await SqliteStore(str(other_name)).open()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def moved_away(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def replaced(path: Path) -> None:
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    copy.rename(path)
+
+
+@pytest.mark.parametrize("change", [moved_away, replaced])
+async def test_nothing_is_accepted_into_a_file_that_nobody_will_read(file_store, sqlite_path, change):
+    await a_lane_in(file_store)
+    change(sqlite_path)
+    with pytest.raises(StoreRefused, match="removed or replaced while it was open"):
+        await file_store.accept([a_publication()], catalogue=1, now=NOW)
+    with pytest.raises(StoreRefused, match="removed or replaced"):
+        await file_store.pulse(seen=0)
+
+
 async def test_a_killed_process_leaves_the_file_to_the_next(sqlite_path):
     process = a_serving_process(sqlite_path)
     process.send_signal(signal.SIGKILL)

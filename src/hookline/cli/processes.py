@@ -240,7 +240,7 @@ class Parent:
         for place in self._places:
             place.is_up = place.is_up or place.pid in pids
         self._is_answering = self._is_answering or bool(pids)
-        if not self._has_greeted and all(place.is_up for place in self._places):
+        if not (self._has_greeted or self._signals) and all(place.is_up for place in self._places):
             self._has_greeted = True
             self._on_up()
 

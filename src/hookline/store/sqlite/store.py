@@ -48,7 +48,7 @@ from hookline.store.contract import (
 )
 from hookline.store.failing import failing
 from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
-from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite.connection import connect, refuse_unwritable
 from hookline.store.sqlite.described import SqliteDescribed
 from hookline.store.sqlite.events import SqliteEvents
 from hookline.store.sqlite.faults import translated
@@ -58,6 +58,7 @@ from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lock import ServingLock
 from hookline.store.sqlite.paired import Paired
+from hookline.store.sqlite.presence import Presence
 from hookline.store.sqlite.retention import SqliteRetention
 from hookline.store.sqlite.timekeeping import FileTime
 from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_together, run_each
@@ -86,6 +87,7 @@ class SqliteStore(
         self._time = FileTime(self._clock)
         self._executor = executor
         self._lock = ServingLock(path)
+        self._presence: Presence | None = None
         self._writer: Executor | None = None
         self._loader: Executor | None = None
         self._lister: Executor | None = None
@@ -115,9 +117,11 @@ class SqliteStore(
         """Connect; refuse an unsafe or foreign file, and one that another process serves."""
         connections: list[sqlite3.Connection] = []
         try:
-            connections.append(connect(self._path))
+            refuse_unwritable(self._path, create=False)
             if serve:
                 self._lock.acquire()  # first: whoever serves it decides when it is brought up to date
+            connections.append(connect(self._path))
+            self._presence = Presence(self._path)
             migrating.refuse_unless_usable(connections[0])
             connections += [connect(self._path), connect(self._path)]
         except BaseException as error:
@@ -165,6 +169,8 @@ class SqliteStore(
 
     async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
+        if self._presence is not None:
+            self._presence.refuse_if_gone()
         work = partial(accepting.accept, batch=batch, catalogue=catalogue, now=now, folder=self._folder)
         return await self._write(work)
 
@@ -232,8 +238,9 @@ class SqliteStore(
 
         Looked at on the writer's connection: only there is a write of our own not somebody else's.
         """
-        if self._writer is None:
+        if self._writer is None or self._presence is None:
             raise StoreUnavailable("The store is not open.")
+        self._presence.refuse_if_gone()
         look = await self._writer.run(partial(workers.Look, seen=seen), transacts=False)
         foreign, self._version = look.version != self._version, look.version
         now = self._time.now(written=look.written)

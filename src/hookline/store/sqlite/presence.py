@@ -1,0 +1,31 @@
+"""Is the file that is open still the one that its name leads to?
+
+A file that is removed or replaced can still be written to by whoever has it open. Nobody will ever read that again.
+"""
+
+import os
+
+from hookline.errors import StoreRefused
+
+
+class Presence:
+    """The file, as it was when it was opened."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._was = _identity(path)
+
+    def refuse_if_gone(self) -> None:
+        """Raise when what is written now would be lost."""
+        if _identity(self._path) != self._was:
+            raise StoreRefused(
+                f"The database {self._path} was removed or replaced while it was open: put it back, or restart hookline."
+            )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
