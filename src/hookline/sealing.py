@@ -109,6 +109,14 @@ class Sealer:
                 "To change keys, set the new one and the old one, separated by a comma."
             ) from None
 
+    def opens_mark(self, mark: str) -> bool:
+        """Is one of the keys the one that the mark is sealed with? Without a mark any will do."""
+        try:
+            self.open(mark, of=_MARK)
+        except SealBroken:
+            return False
+        return True
+
     def _is_current(self, text: str, *, of: bytes) -> bool:
         return text.startswith(PREFIX) and _opened(self._ciphers[0], text, of=of) is not None
 

@@ -4,20 +4,27 @@ import json
 import os
 import resource
 import socket
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+import httpx
+import msgspec
 import psycopg
 import pytest
 
 from answering import receiving
 from hookline.cli.checks.database import judge
+from hookline.cli.checks.delivering import check_delivering
 from hookline.cli.checks.findings import Finding, Level
 from hookline.cli.checks.machine import check_open_files
 from hookline.cli.checks.settings import check_networks
-from hookline.store.checkup import Examined
+from hookline.model import WorkerId
+from hookline.store.checkup import Examined, Waiting
+from hookline.store.contract import Worker
 from server_process import ServerProcess, run
 from terminal import Terminal
 
@@ -33,6 +40,29 @@ def nobody() -> str:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request) -> str:
+    """A database that a server may be started on."""
+    return "sqlite:///x.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+def create_endpoint(server: ServerProcess, url: str) -> None:
+    answer = httpx.post(
+        f"{server.url}/v1/endpoints", json={"url": url, "events": ["*"]}, trust_env=False, timeout=30
+    )
+    assert answer.is_success, answer.text
+
+
+def make_due_earlier(database: str, folder: Path) -> None:
+    """Let all deliveries be due for two minutes longer."""
+    if database.startswith("postgresql"):
+        with psycopg.connect(database, autocommit=True) as session:
+            session.execute("UPDATE hookline.deliveries SET due_at = due_at - interval '120 s'")
+        return
+    with closing(sqlite3.connect(folder / "x.db", timeout=30)) as connection, connection:
+        connection.execute("UPDATE deliveries SET due_at = due_at - 120")
 
 
 def examined(
@@ -189,6 +219,29 @@ def test_secrets_that_are_not_sealed_are_named(tmp_path):
     assert examined(tmp_path, env={"HOOKLINE_SECRET_KEY": "k" * 32})[1]["secret_key"][0] == "ok"
 
 
+def test_sealed_secrets_without_their_key_are_bad(tmp_path, database):
+    right, other = "r" * 32, "o" * 32
+    on = ("--database", database)
+    with ServerProcess("--dev", *on, cwd=tmp_path) as server:
+        create_endpoint(server, "https://hooks.example.com/")
+        assert server.stop() == 0
+    sealed = run("secrets", "seal", *on, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": right})
+    assert sealed.returncode == 0, sealed.stderr
+
+    code, found = examined(tmp_path, *on)
+    level, detail, step = found["secret_key"]
+    assert (code, level, "HOOKLINE_SECRET_KEY is not set" in detail) == (1, "bad", True)
+    assert "the key they were sealed with" in (step or "")
+    code, found = examined(tmp_path, *on, env={"HOOKLINE_SECRET_KEY": other})
+    level, detail, step = found["secret_key"]
+    assert (code, level, "is not the key" in detail) == (1, "bad", True)
+    assert "separated by a comma" in (step or "")
+    assert other not in str(found)
+    for keys in (right, f"{other},{right}"):
+        code, found = examined(tmp_path, *on, env={"HOOKLINE_SECRET_KEY": keys})
+        assert (code, found["secret_key"][0]) == (0, "ok")
+
+
 def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path):
     file = tmp_path / "hookline.toml"
     file.write_text(f'api_key = "{KEY}"\n')
@@ -218,6 +271,53 @@ def test_a_running_server_and_its_key_are_checked(tmp_path):
             assert (code, found["key"][0]) == (1, "bad")
             assert "HOOKLINE_API_KEY" in (found["key"][2] or "")
         assert server.stop() == 0
+
+
+def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
+    on = ("--database", database)
+    with ServerProcess("--dev", "--no-worker", *on, cwd=tmp_path) as server:
+        create_endpoint(server, f"{nobody()}/")
+        for n in (1, 2):
+            body = {"type": "a", "payload": n}
+            assert httpx.post(f"{server.url}/v1/events", json=body, trust_env=False, timeout=30).is_success
+        assert examined(tmp_path, *on)[1]["deliveries"][0] == "ok"  # not for long yet
+        make_due_earlier(database, tmp_path)
+        code, found = examined(tmp_path, *on)
+        level, detail, step = found["deliveries"]
+        assert (code, level) == (0, "warn")
+        assert detail.startswith("2 deliveries are due, the first since 20")
+        assert detail.endswith("and no live process delivers")
+        worker = "`hookline worker`" if database.startswith("postgresql") else "without --no-worker"
+        assert worker in (step or "")
+        assert server.stop() == 0
+    assert examined(tmp_path, *on)[1]["deliveries"][0] == "warn"  # with nobody there at all
+
+
+@pytest.mark.parametrize(
+    ("kind", "silent", "since", "level"),
+    [
+        ("worker", 1, 3_600, "ok"),
+        ("serve", 1, 3_600, "ok"),
+        ("api", 1, 3_600, "warn"),
+        ("api", 1, 30, "ok"),
+        ("worker", 60, 3_600, "warn"),
+    ],
+)
+def test_who_lives_and_delivers_is_told_by_kind_and_heartbeat(kind, silent, since, level):
+    worker = Worker(
+        id=WorkerId(bytes(16)),
+        kind=kind,
+        host="here",
+        pid=1,
+        version="1",
+        started_at=NOW - 7_200,
+        seen_at=NOW - silent,
+    )
+    facts = msgspec.structs.replace(
+        HEALTHY, workers=(worker,), waiting=Waiting(deliveries=1, since=NOW - since)
+    )
+    (finding,) = check_delivering(facts, wall=NOW + 500, heartbeat=2.0)
+    assert finding.level == level
 
 
 def test_a_stranger_on_the_port_is_told_apart(tmp_path):

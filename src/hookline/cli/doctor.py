@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import click
@@ -36,12 +36,14 @@ def doctor(as_json: bool, **flags: Any) -> None:
         sys.exit(FAILED if any(each.level == "bad" for each in found) else 0)
 
 
-def _examine(flags: dict[str, Any]) -> Iterator[Any]:
+def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     from hookline.cli.checks.database import check_database
+    from hookline.cli.checks.delivering import check_delivering
     from hookline.cli.checks.findings import bad
     from hookline.cli.checks.machine import check_open_files
+    from hookline.cli.checks.secrets import check_secret_key
     from hookline.cli.checks.server import check_server
-    from hookline.cli.checks.settings import check_file, check_secret_key, check_settings
+    from hookline.cli.checks.settings import check_file, check_settings
     from hookline.clock import SystemClock
     from hookline.errors import ConfigError
 
@@ -52,8 +54,11 @@ def _examine(flags: dict[str, Any]) -> Iterator[Any]:
         return
     yield from check_settings(settings, sources)
     yield from check_file(sources, settings.database)
-    yield from check_secret_key(settings)
-    yield from check_database(settings.database, wall=SystemClock().wall())
+    wall = SystemClock().wall()
+    found = yield from check_database(settings.database, wall=wall)
+    yield from check_secret_key(settings.secret_key, found)
+    if found is not None and found.schema is None and not found.missing_rights:
+        yield from check_delivering(found, wall=wall, heartbeat=settings.heartbeat_s)
     yield from check_open_files(settings.max_in_flight)
     yield from check_server(settings)
 

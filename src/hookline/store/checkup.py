@@ -2,6 +2,17 @@
 
 import msgspec
 
+from hookline.store.contract import Worker
+
+MOST_COUNTED = 10_000  # of a backlog: that it is large is all that need be known of a larger one
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """Deliveries that could be sent now, of lanes that nothing holds back."""
+
+    deliveries: int  # MOST_COUNTED at most
+    since: float  # when the first of them became due
+
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """Facts; whether they are good is not said here."""
@@ -12,3 +23,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     unsafe: str | None  # why it must not be used: too old, a standby, commits that can be lost
     schema: str | None  # what is wrong with the schema; None: it is the one this code knows
     missing_rights: tuple[str, ...] = ()  # "UPDATE on lanes"
+    seal: str = ""  # the mark beside the secrets that only their key opens; nothing: any key will do
+    sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' secrets that are sealed, and whose they are
+    workers: tuple[Worker, ...] = ()
+    waiting: Waiting | None = None

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from hookline.cli.checks.findings import Finding, bad, ok, warn
@@ -16,12 +16,11 @@ SKEW_S, LARGE_SKEW_S = 2.0, 60.0  # webhooks are signed with the time, and refus
 REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nfs4", "smb3", "smbfs"})
 
 
-def check_database(url: str, *, wall: float) -> Iterator[Finding]:
-    """Everything about the database behind the URL."""
+def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
+    """Everything about the database behind the URL; returns what was seen there, if anything."""
     shown = without_password(url)
     if url.startswith("sqlite:"):
-        yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall)
-        return
+        return (yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall))
     import asyncio
 
     from hookline.store.postgres.checkup import examine
@@ -30,12 +29,13 @@ def check_database(url: str, *, wall: float) -> Iterator[Finding]:
         found = asyncio.run(examine(url))
     except StoreUnavailable as error:
         yield bad("database", f"{shown}: {error}", "start PostgreSQL, or correct HOOKLINE_DATABASE")
-        return
+        return None
     except HooklineError as error:
         yield bad("database", f"{shown}: {error}", "do what it says, or correct HOOKLINE_DATABASE")
-        return
+        return None
     yield ok("database", f"{shown}: {found.server} answers")
     yield from judge(found, wall=wall)
+    return found
 
 
 def judge(found: Examined, *, wall: float) -> Iterator[Finding]:
@@ -72,17 +72,18 @@ def _check_clock(found: Examined, *, wall: float) -> Iterator[Finding]:
     yield make("clock", detail, "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time")
 
 
-def _check_file(path: Path, shown: str, *, wall: float) -> Iterator[Finding]:
+def _check_file(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
     folder = path.absolute().parent
     if not folder.is_dir():
         yield bad("database", f"{shown}: there is no directory {folder}", f"mkdir -p {folder}")
-        return
+        return None
     if not os.access(folder, os.W_OK | os.X_OK):
         yield bad("database", f"{shown}: the directory {folder} is not writable", f"chown or chmod {folder}")
-        return
+        return None
     if path.is_dir():
         yield bad("database", f"{shown}: it is a directory", "name a file")
-        return
+        return None
+    found = None
     if not path.exists():
         yield warn(
             "database",
@@ -90,21 +91,22 @@ def _check_file(path: Path, shown: str, *, wall: float) -> Iterator[Finding]:
             "`hookline serve` or `hookline migrate` makes it",
         )
     else:
-        yield from _check_present(path, shown, wall=wall)
+        found = yield from _check_present(path, shown, wall=wall)
     yield from _check_disk(folder)
+    return found
 
 
-def _check_present(path: Path, shown: str, *, wall: float) -> Iterator[Finding]:
+def _check_present(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
     from hookline.store.sqlite.checkup import examine
 
     if not os.access(path, os.R_OK | os.W_OK):
         yield bad("database", f"{shown}: the file is not writable", f"chown or chmod {path}")
-        return
+        return None
     try:
-        found = examine(str(path))
+        found = examine(str(path), wall=wall)
     except HooklineError as error:
         yield bad("database", f"{shown}: {error}", "restore it from a backup, or name another file")
-        return
+        return None
     server = _serving(path)
     yield ok("database", f"{shown}: {found.server}, {server}")
     yield from judge(found, wall=wall)
@@ -113,6 +115,7 @@ def _check_present(path: Path, shown: str, *, wall: float) -> Iterator[Finding]:
         yield warn(
             "permissions", f"everybody may read {path} ({mode:o})", f"chmod o= {path}*: it holds secrets"
         )
+    return found
 
 
 def _serving(path: Path) -> str:

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from hookline.cli.checks.findings import Finding, ok, warn
-from hookline.config import FILE, PREFIX, SECRET, Network, Settings, without_password
+from hookline.config import FILE, SECRET, Network, Settings, without_password
 
 # Where clouds hand out credentials to whoever asks from inside.
 _METADATA = (ip_network("169.254.169.254/32"), ip_network("fd00:ec2::254/128"))
@@ -44,18 +44,6 @@ def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
             )
             return
     yield ok("allow_networks", f"webhooks also go to {named}")
-
-
-def check_secret_key(settings: Settings) -> Iterator[Finding]:
-    """Are endpoints' secrets sealed at rest?"""
-    if not settings.secret_key:
-        yield warn(
-            "secret_key",
-            "endpoints' secrets are stored as they are",
-            f"set {PREFIX}SECRET_KEY, keep it apart from the database, and run `hookline secrets seal`",
-        )
-    else:
-        yield ok("secret_key", "endpoints' secrets are sealed")
 
 
 def check_file(sources: Mapping[str, str], database: str) -> Iterator[Finding]:

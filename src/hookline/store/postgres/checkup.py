@@ -5,9 +5,10 @@ from typing import Any
 import asyncpg
 
 from hookline.errors import HooklineError
-from hookline.store.checkup import Examined
-from hookline.store.postgres import schema, session
+from hookline.store.checkup import MOST_COUNTED, Examined, Waiting
+from hookline.store.postgres import rows, schema, session, sql
 from hookline.store.postgres.faults import translated
+from hookline.store.postgres.figures import OLDEST_DUE
 
 FACTS = """
 SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int / 10000 AS major,
@@ -24,6 +25,20 @@ WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND c.relname <> 'schema_migrat
   AND NOT has_table_privilege(c.oid, p.name)
 ORDER BY c.relname, p.name
 """
+SEAL = "SELECT mark FROM seal"
+SEALED = """
+SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
+UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
+"""
+COUNT_DUE = """
+SELECT count(*) FROM (
+  SELECT FROM lanes l CROSS JOIN LATERAL (
+    SELECT due_at FROM deliveries WHERE endpoint_id = l.endpoint_id AND state = 'pending' AND queue = 'ready'
+    UNION ALL
+    SELECT due_at FROM deliveries WHERE endpoint_id = l.endpoint_id AND state = 'pending' AND queue = 'timed'
+  ) d
+  WHERE NOT l.paused AND l.hold_until <= to_timestamp($1) AND d.due_at <= to_timestamp($1) LIMIT $2) due
+"""
 
 
 async def examine(url: str) -> Examined:
@@ -33,22 +48,44 @@ async def examine(url: str) -> Examined:
             url,
             timeout=session.CONNECT_TIMEOUT,
             command_timeout=session.CONNECT_TIMEOUT,
-            server_settings={"application_name": "hookline doctor", "search_path": session.SCHEMA},
+            server_settings={
+                "application_name": "hookline doctor",
+                "search_path": session.SCHEMA,
+                "enable_seqscan": "off",  # what is pending is found along its indexes, however old the statistics
+            },
         )
         try:
+            await session.use_plain_ids(connection)
             found = await connection.fetchrow(FACTS)
+            wrong = await _schema(connection)
+            missing = tuple(row[0] for row in await connection.fetch(MISSING_RIGHTS, session.SCHEMA))
+            is_readable = wrong is None and not missing
             return Examined(
                 server=f"PostgreSQL {found['version'].split()[0]}",
                 now=found["now"],
                 settings={name: found[name] for name in ("fsync", "synchronous_commit", "full_page_writes")},
                 unsafe=_refusal(found),
-                schema=await _schema(connection),
-                missing_rights=tuple(
-                    row[0] for row in await connection.fetch(MISSING_RIGHTS, session.SCHEMA)
-                ),
+                schema=wrong,
+                missing_rights=missing,
+                **(await _contents(connection, now=found["now"]) if is_readable else {}),
             )
         finally:
             await connection.close(timeout=session.CONNECT_TIMEOUT)
+
+
+async def _contents(connection: Any, *, now: float) -> dict[str, Any]:
+    since = await connection.fetchval(OLDEST_DUE, now)
+    waiting = None
+    if since is not None:
+        waiting = Waiting(deliveries=await connection.fetchval(COUNT_DUE, now, MOST_COUNTED), since=since)
+    return {
+        "seal": await connection.fetchval(SEAL) or "",
+        "sealed": tuple((row["id"], row["secret"]) for row in await connection.fetch(SEALED)),
+        "workers": tuple(
+            rows.worker(row) for row in await connection.fetch(sql.PULSE_WORKERS) if row["id"] is not None
+        ),
+        "waiting": waiting,
+    }
 
 
 def _refusal(found: Any) -> str | None:

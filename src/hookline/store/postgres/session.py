@@ -73,15 +73,19 @@ async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool
         raise StoreUnavailable(f"PostgreSQL at {_place(url)} cannot be reached: {why}") from error
     try:
         _keep_alive(connection)
-        # Ids are 16 bytes on both sides; `bytes` is the identity and costs no Python frame.
-        await connection.set_type_codec(
-            "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
-        )
+        await use_plain_ids(connection)
         judge(await connection.fetchrow(CHECK_SESSION), unsafe=unsafe)
     except BaseException:
         connection.terminate()
         raise
     return connection
+
+
+async def use_plain_ids(connection: Any) -> None:
+    """Ids are 16 bytes on both sides; `bytes` is the identity and costs no Python frame."""
+    await connection.set_type_codec(
+        "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
+    )
 
 
 def judge(found: Any, *, unsafe: bool) -> None:

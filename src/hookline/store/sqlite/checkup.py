@@ -1,23 +1,41 @@
 """What does a doctor see of an SQLite file, without changing it?"""
 
 import sqlite3
+from typing import Any
 from urllib.parse import quote
 
 from hookline.errors import HooklineError
-from hookline.store.checkup import Examined
+from hookline.store.checkup import MOST_COUNTED, Examined, Waiting
 from hookline.store.sqlite import migrating, sql
 from hookline.store.sqlite.connection import OLDEST_SQLITE
 from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.figures import OLDEST_DUE
+from hookline.store.sqlite.rows import read_worker
+
+SEAL = "SELECT mark FROM seal"
+SEALED = """
+SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
+UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
+"""
+COUNT_DUE = """
+SELECT count(*) FROM (
+  SELECT 1 FROM lanes l CROSS JOIN deliveries d ON d.endpoint_id = l.endpoint_id
+  WHERE l.paused = 0 AND l.hold_until <= :now AND d.due_at <= :now
+    AND d.state = 'pending' AND d.queue IN ('ready', 'timed') LIMIT :most)
+"""
 
 
-def examine(path: str) -> Examined:
+def examine(path: str, *, wall: float) -> Examined:
     """The facts of a file that is there; raises hookline's errors when it cannot be read."""
+    contents: dict[str, Any] = {}
     try:
         connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=1.0)
         try:
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
             schema = _schema(connection)
             written = 0.0 if schema else connection.execute(sql.PULSE_CLOCK).fetchone()[0]
+            if schema is None:
+                contents = _contents(connection, now=max(written, wall))
         finally:
             connection.close()
     except sqlite3.Error as error:
@@ -29,7 +47,24 @@ def examine(path: str) -> Examined:
         settings={"journal_mode": mode},
         unsafe=f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or later is needed." if too_old else None,
         schema=schema,
+        **contents,
     )
+
+
+def _contents(connection: sqlite3.Connection, *, now: float) -> dict[str, Any]:
+    mark = connection.execute(SEAL).fetchone()
+    values = {"now": now, "most": MOST_COUNTED}
+    (since,) = connection.execute(OLDEST_DUE, values).fetchone()
+    waiting = None
+    if since is not None:
+        (deliveries,) = connection.execute(COUNT_DUE, values).fetchone()
+        waiting = Waiting(deliveries=deliveries, since=since)
+    return {
+        "seal": mark[0] if mark else "",
+        "sealed": tuple(connection.execute(SEALED).fetchall()),
+        "workers": tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall())),
+        "waiting": waiting,
+    }
 
 
 def _schema(connection: sqlite3.Connection) -> str | None:

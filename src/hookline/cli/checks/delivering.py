@@ -1,0 +1,49 @@
+"""Is there somebody who delivers what is due?"""
+
+from collections.abc import Iterator
+
+from hookline import rfc3339
+from hookline.cli.checks.findings import Finding, ok, warn
+from hookline.rules.liveness import Condition, condition
+from hookline.store.checkup import MOST_COUNTED, Examined
+
+LONG_S = 60.0  # a worker that starts now takes up what waits within seconds
+
+
+def check_delivering(found: Examined, *, wall: float, heartbeat: float) -> Iterator[Finding]:
+    """`heartbeat` is how often a worker should be heard of, in seconds."""
+    is_file = found.server.startswith("SQLite")
+    now = max(found.now, wall) if is_file else found.now  # a file's time stands still when nobody serves it
+    alive = [
+        each
+        for each in found.workers
+        if condition(
+            silent=now - each.seen_at,
+            is_draining=each.load.draining,
+            is_buried=each.buried,
+            heartbeat=heartbeat,
+        )
+        is not Condition.STALE
+    ]
+    if delivering := sum(each.kind != "api" for each in alive):
+        yield ok("deliveries", "1 process delivers" if delivering == 1 else f"{delivering} processes deliver")
+        return
+    if found.waiting is None or now - found.waiting.since < LONG_S:
+        yield ok("deliveries", "none is due for long")
+        return
+    number = found.waiting.deliveries
+    many = f"{number:,} or more deliveries are" if number >= MOST_COUNTED else _counted(number)
+    step = "start `hookline worker`"
+    if is_file:  # which one process serves
+        step = "start `hookline serve` without --no-worker" + (
+            " in place of the one that runs" if alive else ""
+        )
+    yield warn(
+        "deliveries",
+        f"{many} due, the first since {rfc3339.show(found.waiting.since)}, and no live process delivers",
+        step,
+    )
+
+
+def _counted(number: int) -> str:
+    return "1 delivery is" if number == 1 else f"{number:,} deliveries are"
