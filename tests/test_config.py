@@ -4,6 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from hookline.app import Hookline
 from hookline.config import PRESETS, Settings, load, without_password
 from hookline.errors import ConfigError
 from hookline.rules.retry import DEFAULT_PRESET
@@ -172,3 +173,8 @@ def test_how_long_things_are_kept_is_in_days_and_never_is_none():
     for value in ("-1", "1.5", "soon", "40000", ""):
         with pytest.raises(ConfigError, match=r"HOOKLINE_KEEP_DEAD_DAYS.*days from 1 to 36,500"):
             load(environ={"HOOKLINE_KEEP_DEAD_DAYS": value})
+
+
+def test_a_database_in_memory_is_refused_also_in_the_library():
+    with pytest.raises(ConfigError, match="in memory"):
+        Hookline("sqlite:///:memory:")

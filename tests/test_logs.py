@@ -21,7 +21,7 @@ EMBEDDED = f"""
 import structlog
 from hookline import Hookline
 
-Hookline("sqlite:///:memory:")
+Hookline("sqlite:///x.db")
 {textwrap.dedent(FAIL)}
 """
 SERVING = f"""

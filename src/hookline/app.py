@@ -18,7 +18,7 @@ from hookline import rfc3339
 from hookline.accounts import Accounts
 from hookline.bounds import Bounds
 from hookline.clock import Clock, SystemClock
-from hookline.config import Settings
+from hookline.config import IN_MEMORY, Settings, is_in_memory
 from hookline.desk import Desk
 from hookline.endpoints import EndpointPatch, read_fields
 from hookline.errors import ConfigError, Invalid, SchemaOutgrown
@@ -308,6 +308,8 @@ class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 def store_for(url: str, clock: Clock | None = None) -> Store:
     """The store behind a database URL."""
+    if is_in_memory(url):
+        raise ConfigError(f"A database URL names a file, sqlite:///path.db: {IN_MEMORY}.")
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         from hookline.store.sqlite.store import SqliteStore

@@ -96,6 +96,9 @@ def without_password(url: str) -> str:
         return MASK
 
 
+IN_MEMORY = "hookline cannot keep what it accepts in memory"
+
+
 class _Unfit(Exception):
     """The value will not do; the text says what is allowed."""
 
@@ -106,9 +109,16 @@ def _text(value: Any) -> str:
     return value
 
 
+def is_in_memory(url: str) -> bool:
+    """Does it name SQLite's database that is gone with its connection?"""
+    return url.startswith("sqlite:///:memory:")
+
+
 def _database(value: Any) -> str:
     allowed = "sqlite:///path.db or postgresql://user:password@host:port/name"
     url = _text(value)
+    if is_in_memory(url):
+        raise _Unfit(f"a file, sqlite:///path.db: {IN_MEMORY}")
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///") and "\0" not in url:
         return url
     if url.startswith(("postgresql://", "postgres://")):

@@ -51,7 +51,7 @@ def check_secret(secret: str, style: Signing) -> None:
     key = _decoded(secret, PREFIX)
     if key is None:
         raise _refused(
-            f"A secret for standard signing is {PREFIX!r} followed by padded base64; leave it out to have one made."
+            f"A secret for standard signing is {PREFIX!r} followed by padded base64 of {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes."
         )
     if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
         raise _refused(

@@ -45,6 +45,7 @@ def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(tmp_path):
         (["--port", "eighty"], KEY, ["--port", "'eighty'", "0 to 65,535"]),
         (["--port", "65536"], KEY, ["--port"]),
         (["--database", "mysql://x/y"], KEY, ["--database", "sqlite:///path.db"]),
+        (["--database", "sqlite:///:memory:"], KEY, ["--database", "a file", "in memory"]),
         ([], {**KEY, "HOOKLINE_POLL_S": "never"}, ["HOOKLINE_POLL_S", "seconds"]),
         ([], {**KEY, "HOOKLINE_DATABSE": "x"}, ["HOOKLINE_DATABSE", "HOOKLINE_DATABASE"]),
         ([], {**KEY, "HOOKLINE_ALLOW_NETWORKS": "10.0.0.1/8"}, ["HOOKLINE_ALLOW_NETWORKS"]),
@@ -116,6 +117,16 @@ def test_a_database_that_does_not_answer_is_unreachable(tmp_path, command):
         result = run(*command, "--database", url, cwd=tmp_path)
     assert_one_line(result, 3)
     assert "canary" not in result.stderr
+
+
+@pytest.mark.parametrize("command", [["keys", "list"], ["migrate", "--dry-run"]])
+def test_a_database_that_is_silent_is_said_to_be(tmp_path, command):
+    with socket.socket() as silent:  # as a PostgreSQL that is stopped: connections are taken by the kernel
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/x"
+        result = run(*command, "--database", url, cwd=tmp_path)
+    assert_one_line(result, 3, "cannot be reached: no answer within 4 seconds")
 
 
 def test_a_wrong_password_is_a_failure_and_is_not_shown(postgres_server, tmp_path):

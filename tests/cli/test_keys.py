@@ -131,10 +131,20 @@ def test_what_will_not_do_is_refused_and_makes_nothing(tmp_path, arguments, code
     assert json.loads(keys("list", "--json", cwd=tmp_path).stdout) == []
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["show", UNKNOWN], ["revoke", UNKNOWN, "--yes"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list"],
+        ["show", UNKNOWN],
+        ["show", "key_x"],
+        ["revoke", UNKNOWN, "--yes"],
+        ["revoke", "key_x", "--yes"],
+    ],
+)
 def test_looking_makes_no_database(tmp_path, arguments):
     done = keys(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "There is no database" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

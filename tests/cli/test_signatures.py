@@ -112,15 +112,17 @@ def test_a_recording_is_too_old_unless_its_time_is_given(tmp_path):
     [
         (["sign"], "--secret"),
         (["sign", "--secret", SECRET, "--secret", OTHER], "one secret"),
-        (["sign", "--secret", "whsec_x"], "padded base64"),
+        (["sign", "--secret", "garbage"], "'whsec_' followed by padded base64 of 24 to 64 bytes.\n"),
         (["sign", "--secret", SECRET, "--id", "a.b"], "--id"),
         (["sign", "--secret-file", "nowhere"], "cannot read nowhere"),
         (["verify", "--header", "a: b"], "--secret"),
         (["verify", "--secret", SECRET], "--header"),
         (["verify", "--secret", SECRET, "--header", "a"], "--header"),
+        (["verify", "--secret", SECRET, "--headers", "empty"], "--headers: empty holds no headers"),
     ],
 )
 def test_what_is_missing_or_wrong_is_a_usage_error_that_shows_no_secret(tmp_path, arguments, words):
+    (tmp_path / "empty").write_text("POST /hook HTTP/1.1\n")
     result = with_input(*arguments, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, b"")
     assert words in result.stderr.decode()

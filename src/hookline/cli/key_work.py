@@ -30,14 +30,12 @@ def list_all(database: str) -> Any:
 
 def show(database: str, id: str) -> Any:
     """One key."""
-    key = KeyId(ids.read("key", id))
-    return _run(database, lambda _, desk: desk.one(key))
+    return _run(database, lambda _, desk: desk.one(KeyId(ids.read("key", id))))
 
 
 def revoke(database: str, id: str) -> Any:
     """Revoke a key."""
-    key = KeyId(ids.read("key", id))
-    return _run(database, lambda _, desk: desk.revoke(key))
+    return _run(database, lambda _, desk: desk.revoke(KeyId(ids.read("key", id))))
 
 
 def _run(database: str, work: Work, *, is_new: bool = False) -> Any:

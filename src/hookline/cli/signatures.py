@@ -182,6 +182,8 @@ def verify(
         if not given:
             raise CommandError("say what to check with: --secret or --secret-file.", USAGE)
         headers = (_read_headers(file.read()) if file is not None else []) + [_header(each) for each in lines]
+        if not headers and file is not None:
+            raise CommandError(f"--headers: {file.name} holds no headers, such as webhook-id: evt_1.", USAGE)
         if not headers:
             raise CommandError("say what the request's headers were: --headers or --header.", USAGE)
         _verify(given, headers, body.read(), style=style, tolerance=tolerance, at=at, as_json=as_json)

@@ -69,7 +69,9 @@ async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool
             server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
         )
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
+        why = (error.strerror or str(error) or type(error).__name__).lower()
+        if isinstance(error, TimeoutError) and not str(error):  # the driver's own limit, which has no text
+            why = f"no answer within {CONNECT_TIMEOUT:g} seconds"
         raise StoreUnavailable(f"PostgreSQL at {_place(url)} cannot be reached: {why}") from error
     try:
         _keep_alive(connection)
