@@ -25,6 +25,8 @@ from hookline.cli.checks.settings import check_networks
 from hookline.model import WorkerId
 from hookline.store.checkup import Examined, Waiting
 from hookline.store.contract import Worker
+from hookline.store.postgres.session import MOST_SESSIONS
+from hookline.store.postgres.store import PostgresStore
 from server_process import ServerProcess, run
 from terminal import Terminal
 
@@ -121,6 +123,16 @@ def test_a_healthy_database_is_found_healthy():
                 Level.WARN,
                 "this machine's clock is 3 s ahead of the database's",
                 "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time",
+            ),
+        ),
+        (
+            {"connections": 12, "needed_connections": 14},
+            NOW,
+            Finding(
+                "connections",
+                Level.WARN,
+                "12 are allowed, one process needs up to 14",
+                "raise PostgreSQL's max_connections, and restart it",
             ),
         ),
         (
@@ -334,6 +346,7 @@ def test_postgresql_is_examined(postgres_url, tmp_path):
     code, found = examined(tmp_path, "--database", postgres_url)
     assert (code, found["database"][0], found["schema"][0], found["clock"][0]) == (0, "ok", "ok", "ok")
     assert "synchronous_commit=on" in found["durability"][1]
+    assert found["connections"][:2] == ("ok", "197 are allowed, one process needs up to 14")
     assert "rights" not in found
 
 
@@ -373,3 +386,8 @@ def test_a_person_reads_one_line_for_each_check(tmp_path):
     with Terminal("doctor", "--port", "0", cwd=tmp_path, env=env) as terminal:
         assert terminal.end() == 0
         assert "\x1b[32mok  \x1b[0m  configuration" in terminal.seen
+
+
+def test_the_connections_that_one_process_needs_are_counted_right():
+    store = PostgresStore("postgresql://nobody@127.0.0.1/x")
+    assert sum(links._size for links in store._links) + 1 == MOST_SESSIONS

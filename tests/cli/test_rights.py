@@ -21,6 +21,7 @@ class Owned:
     """A database of somebody else's, and the URL of one who has no rights in it."""
 
     def __init__(self, server: PostgresServer, name: str) -> None:
+        self.name = name
         self.owner = server.url(name)
         self.url = server.url(name, user=GUARDED, password=GUARDED_PASSWORD)
 
@@ -61,6 +62,39 @@ def refused(*arguments: str, cwd) -> str:
 
 def test_an_empty_database_that_it_may_not_create_anything_in_is_refused(tmp_path, owned):
     assert "permission denied for database" in refused("migrate", "--database", owned.url, cwd=tmp_path)
+
+
+def doctor_on_schema(url: str, *, cwd) -> tuple[str, str, str]:
+    """The level, the detail and the next step of the doctor's line about the schema."""
+    result = run("doctor", "--json", "--port", "0", "--database", url, cwd=cwd)
+    [found] = [each for each in json.loads(result.stdout) if each["check"] == "schema"]
+    assert result.returncode == 1
+    return found["level"], found["detail"], found["step"]
+
+
+def test_the_doctor_says_who_may_not_create_anything(tmp_path, owned):
+    level, detail, step = doctor_on_schema(owned.url, cwd=tmp_path)
+    assert (level, f"the user {GUARDED} lacks CREATE" in detail) == ("bad", True)
+    assert step.startswith("GRANT CREATE ON DATABASE test_")
+    assert step.endswith(f" TO {GUARDED}; then run `hookline migrate`")
+
+
+@pytest.mark.parametrize("may_create", [False, True])
+def test_a_schema_that_it_may_not_see_is_told_apart_from_none(tmp_path, migrated, may_create):
+    if may_create:
+        migrated.decide(f"GRANT CREATE ON DATABASE {migrated.name} TO {GUARDED}")
+    grants = (
+        f"GRANT USAGE ON SCHEMA hookline TO {GUARDED}",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE {ALL_TABLES} TO {GUARDED}",
+    )
+    why = f"The user {GUARDED} may not use the schema `hookline`"
+    for command in (["prune", "--yes"], ["migrate"]):
+        result = run(*command, "--database", migrated.url, cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr == f"hookline: {why}: {'; '.join(grants)}.\n"
+    assert doctor_on_schema(migrated.url, cwd=tmp_path) == ("bad", why, "; ".join(grants))
+    migrated.decide(*grants)
+    assert run("prune", "--yes", "--database", migrated.url, cwd=tmp_path).returncode == 0
 
 
 def test_tables_that_it_may_not_read_are_refused(tmp_path, migrated):

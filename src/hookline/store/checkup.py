@@ -23,6 +23,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     unsafe: str | None  # why it must not be used: too old, a standby, commits that can be lost
     schema: str | None  # what is wrong with the schema; None: it is the one this code knows
     missing_rights: tuple[str, ...] = ()  # "UPDATE on lanes"
+    connections: int | None = None  # to the server, of all users together; None: nobody counts them
+    needed_connections: int = 0  # by one process
     seal: str = ""  # the mark beside the secrets that only their key opens; nothing: any key will do
     sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' secrets that are sealed, and whose they are
     workers: tuple[Worker, ...] = ()

@@ -54,8 +54,17 @@ def judge(found: Examined, *, wall: float) -> Iterator[Finding]:
         more = f" and {len(found.missing_rights) - 3} more" if len(found.missing_rights) > 3 else ""
         named = ", ".join(found.missing_rights[:3]) + more
         yield bad("rights", f"the user lacks {named}", "GRANT them on all tables of the schema hookline")
+    if found.connections is not None:
+        yield _check_connections(found.connections, found.needed_connections)
     if found.now:
         yield from _check_clock(found, wall=wall)
+
+
+def _check_connections(allowed: int, needed: int) -> Finding:
+    detail = f"{allowed} are allowed, one process needs up to {needed}"
+    if allowed < needed:
+        return warn("connections", detail, "raise PostgreSQL's max_connections, and restart it")
+    return ok("connections", detail)
 
 
 def _check_clock(found: Examined, *, wall: float) -> Iterator[Finding]:

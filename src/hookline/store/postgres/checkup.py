@@ -4,7 +4,7 @@ from typing import Any
 
 import asyncpg
 
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, SchemaMissing
 from hookline.store.checkup import MOST_COUNTED, Examined, Waiting
 from hookline.store.postgres import rows, schema, session, sql
 from hookline.store.postgres.faults import translated
@@ -16,6 +16,15 @@ SELECT current_setting('server_version') AS version, current_setting('server_ver
   current_setting('synchronous_commit') AS synchronous_commit,
   current_setting('full_page_writes') AS full_page_writes,
   extract(epoch FROM clock_timestamp())::float8 AS now
+"""
+# What an ordinary user is left with; `reserved_connections` is of PostgreSQL 16 and later.
+CONNECTIONS = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+  - coalesce(current_setting('reserved_connections', true), '0')::int
+"""
+MAY_CREATE = """
+SELECT has_database_privilege(current_database(), 'CREATE') AS may_create,
+  quote_ident(current_database()) AS database, quote_ident(current_user) AS user
 """
 MISSING_RIGHTS = """
 SELECT p.name || ' on ' || c.relname
@@ -67,6 +76,8 @@ async def examine(url: str) -> Examined:
                 unsafe=_refusal(found),
                 schema=wrong,
                 missing_rights=missing,
+                connections=await connection.fetchval(CONNECTIONS),
+                needed_connections=session.MOST_SESSIONS,
                 **(await _contents(connection, now=found["now"]) if is_readable else {}),
             )
         finally:
@@ -96,9 +107,21 @@ def _refusal(found: Any) -> str | None:
     return None
 
 
+async def _unmade(connection: Any) -> str | None:
+    found = await connection.fetchrow(MAY_CREATE)
+    if found["may_create"]:
+        return None
+    return (
+        f"The database has no tables of hookline's yet, and the user {found['user']} lacks CREATE on it: "
+        f"GRANT CREATE ON DATABASE {found['database']} TO {found['user']}; then run `hookline migrate`."
+    )
+
+
 async def _schema(connection: Any) -> str | None:
     try:
         await schema.refuse_unless_usable(connection)
+    except SchemaMissing as error:
+        return await _unmade(connection) or str(error)
     except HooklineError as error:
         return str(error)
     return None

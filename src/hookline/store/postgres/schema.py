@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from hookline.errors import StoreUnavailable
+from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.store.migrations import (
     Applied,
@@ -45,6 +45,7 @@ async def bring_up_to_date(
     """
     await connection.execute(sql.MIGRATIONS_LOCK, _LOCK)
     if not await connection.fetchval(sql.MIGRATIONS_EXIST):
+        await _refuse_hidden(connection)
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         await connection.execute(sql.MIGRATIONS_CREATE)
     missing = outstanding(
@@ -114,8 +115,18 @@ async def refuse_if_outgrown(connection: Any, *, serves: int) -> None:
 
 async def _found(connection: Any) -> tuple[list[Applied], int | None]:
     if not await connection.fetchval(sql.MIGRATIONS_EXIST):
+        await _refuse_hidden(connection)
         return [], None
     return await _applied(connection), await _served_level(connection)
+
+
+async def _refuse_hidden(connection: Any) -> None:
+    user = await connection.fetchval(sql.HIDDEN_FROM, SCHEMA)
+    if user is not None:
+        raise StoreRefused(
+            f"The user {user} may not use the schema `{SCHEMA}`: GRANT USAGE ON SCHEMA {SCHEMA} TO {user}; "
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {user}."
+        )
 
 
 async def _applied(connection: Any) -> list[Applied]:

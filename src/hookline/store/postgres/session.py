@@ -14,6 +14,7 @@ log = structlog.get_logger("hookline.store")
 SCHEMA = "hookline"
 OLDEST, NEWEST = 15, 18  # major versions the contract suite is run on
 CONNECT_TIMEOUT = 4.0
+MOST_SESSIONS = 14  # of one process: those of all roles, and the one that listens
 
 # `local` is refused although it flushes here: it would not wait for the synchronous standby that was set up so
 # that a failover loses nothing, and without one `on` costs the same.

@@ -12,6 +12,10 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
   number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())
 """
 MIGRATIONS_EXIST = "SELECT to_regclass('schema_migrations') IS NOT NULL"
+# The user, if the schema is there and hidden from it: a search path leaves it out without a word.
+HIDDEN_FROM = """
+SELECT quote_ident(current_user) FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE')
+"""
 MIGRATIONS_READ = "SELECT number, name, checksum FROM schema_migrations ORDER BY number"
 MIGRATIONS_RECORD = "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)"
 SERVES_EXISTS = "SELECT to_regclass('schema_serves') IS NOT NULL"
