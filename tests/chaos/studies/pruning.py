@@ -44,6 +44,9 @@ def prune_under_load(stage: Stage) -> None:
     stage.at_most("p99_during_to_before", slower, SLOWER, is_time=True)
     stage.at_most("longest_lock_wait_ms", seen["lock_wait_ms"], LOCK_MS, is_time=True)
     stage.at_most("longest_step_ms", seen["step_ms"], STEP_MS, is_time=True)
+    # On SQLite a step keeps everybody waiting, and nobody outside sees it begin.
+    slowest = max(before["max_ms"] or 0.0, during["max_ms"] or 0.0)
+    stage.at_most("slowest_event_ms", slowest, 2 * STEP_MS, is_time=True)
     stage.at_most("not_pruned", rows - seen["pruned"], 0)
     stage.at_most("lost", found["missing"], 0)
 
@@ -54,7 +57,7 @@ ROWS = {
         BOTH,
         1,
         "prune-all-at-once",
-        "longest_step_ms",
+        "_ms",  # the longest step, or the slowest event
         prune_under_load,
         seconds=SECONDS,
     )
