@@ -237,6 +237,12 @@ def test_sealed_secrets_without_their_key_are_bad(tmp_path, database):
     with ServerProcess("--dev", *on, cwd=tmp_path) as server:
         create_endpoint(server, "https://hooks.example.com/")
         assert server.stop() == 0
+    level, detail, step = examined(tmp_path, *on, env={"HOOKLINE_SECRET_KEY": right})[1]["secret_key"]
+    assert (level, detail) == (
+        "warn",
+        "secrets of 1 endpoint are stored as they are, from before there was a key",
+    )
+    assert step == "run `hookline secrets seal`"
     sealed = run("secrets", "seal", *on, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": right})
     assert sealed.returncode == 0, sealed.stderr
 

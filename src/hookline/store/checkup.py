@@ -27,5 +27,6 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     needed_connections: int = 0  # by one process
     seal: str = ""  # the mark beside the secrets that only their key opens; nothing: any key will do
     sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' secrets that are sealed, and whose they are
+    plain: int = 0  # endpoints with a secret that is not sealed
     workers: tuple[Worker, ...] = ()
     waiting: Waiting | None = None

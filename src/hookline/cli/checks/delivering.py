@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hookline import rfc3339
 from hookline.cli.checks.findings import Finding, ok, warn
+from hookline.cli.showing import counted
 from hookline.rules.liveness import Condition, condition
 from hookline.store.checkup import MOST_COUNTED, Examined
 
@@ -32,18 +33,12 @@ def check_delivering(found: Examined, *, wall: float, heartbeat: float) -> Itera
         yield ok("deliveries", "none is due for long")
         return
     number = found.waiting.deliveries
-    many = f"{number:,} or more deliveries are" if number >= MOST_COUNTED else _counted(number)
+    many = f"{counted(number, 'delivery', 'deliveries')}{' or more' if number >= MOST_COUNTED else ''}"
     step = "start `hookline worker`"
     if is_file:  # which one process serves
-        step = "start `hookline serve` without --no-worker" + (
-            " in place of the one that runs" if alive else ""
-        )
+        step = "restart the server without --no-worker" if alive else "start `hookline serve`"
     yield warn(
         "deliveries",
-        f"{many} due, the first since {rfc3339.show(found.waiting.since)}, and no live process delivers",
+        f"{many} {'is' if number == 1 else 'are'} due, the first since {rfc3339.show(found.waiting.since)}, and no live process delivers",
         step,
     )
-
-
-def _counted(number: int) -> str:
-    return "1 delivery is" if number == 1 else f"{number:,} deliveries are"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from hookline.cli.checks.findings import Finding, bad, ok, warn
+from hookline.cli.showing import counted
 from hookline.config import PREFIX
 from hookline.errors import SealBroken
 from hookline.sealing import Sealer
@@ -32,8 +33,15 @@ def check_secret_key(keys: Sequence[str], found: Examined | None) -> Iterator[Fi
     elif not keys:
         yield warn(
             "secret_key",
-            "endpoints' secrets are stored as they are",
+            "without a key endpoints' secrets are stored as they are",
             f"set {KEY}, keep it apart from the database, and run `hookline secrets seal`",
+        )
+    elif found is not None and found.plain:
+        endpoints = counted(found.plain, "endpoint", "endpoints")
+        yield warn(
+            "secret_key",
+            f"secrets of {endpoints} are stored as they are, from before there was a key",
+            "run `hookline secrets seal`",
         )
     else:
         yield ok("secret_key", "endpoints' secrets are sealed")

@@ -10,6 +10,7 @@ from hookline.store.postgres import rows, schema, session, sql
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.figures import OLDEST_DUE
 
+COUNT_TIMEOUT = 30.0  # many lanes take their time, which is no sign of a server that does not answer
 FACTS = """
 SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int / 10000 AS major,
   pg_is_in_recovery() AS standby, current_setting('fsync') AS fsync,
@@ -39,6 +40,7 @@ SEALED = """
 SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
 UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
 """
+PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
 COUNT_DUE = """
 SELECT count(*) FROM (
   SELECT FROM lanes l CROSS JOIN LATERAL (
@@ -85,13 +87,15 @@ async def examine(url: str) -> Examined:
 
 
 async def _contents(connection: Any, *, now: float) -> dict[str, Any]:
-    since = await connection.fetchval(OLDEST_DUE, now)
+    since = await connection.fetchval(OLDEST_DUE, now, timeout=COUNT_TIMEOUT)
     waiting = None
     if since is not None:
-        waiting = Waiting(deliveries=await connection.fetchval(COUNT_DUE, now, MOST_COUNTED), since=since)
+        deliveries = await connection.fetchval(COUNT_DUE, now, MOST_COUNTED, timeout=COUNT_TIMEOUT)
+        waiting = Waiting(deliveries=deliveries, since=since)
     return {
         "seal": await connection.fetchval(SEAL) or "",
         "sealed": tuple((row["id"], row["secret"]) for row in await connection.fetch(SEALED)),
+        "plain": await connection.fetchval(PLAIN),
         "workers": tuple(
             rows.worker(row) for row in await connection.fetch(sql.PULSE_WORKERS) if row["id"] is not None
         ),

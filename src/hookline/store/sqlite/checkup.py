@@ -17,11 +17,15 @@ SEALED = """
 SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
 UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
 """
+PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
 COUNT_DUE = """
 SELECT count(*) FROM (
-  SELECT 1 FROM lanes l CROSS JOIN deliveries d ON d.endpoint_id = l.endpoint_id
-  WHERE l.paused = 0 AND l.hold_until <= :now AND d.due_at <= :now
-    AND d.state = 'pending' AND d.queue IN ('ready', 'timed') LIMIT :most)
+  SELECT 1 FROM lanes l CROSS JOIN deliveries d INDEXED BY deliveries_ready ON d.endpoint_id = l.endpoint_id
+  WHERE d.state = 'pending' AND d.queue = 'ready' AND l.paused = 0 AND l.hold_until <= :now AND d.due_at <= :now
+  UNION ALL
+  SELECT 1 FROM lanes l CROSS JOIN deliveries d INDEXED BY deliveries_timed ON d.endpoint_id = l.endpoint_id
+  WHERE d.state = 'pending' AND d.queue = 'timed' AND l.paused = 0 AND l.hold_until <= :now AND d.due_at <= :now
+  LIMIT :most)
 """
 
 
@@ -62,6 +66,7 @@ def _contents(connection: sqlite3.Connection, *, now: float) -> dict[str, Any]:
     return {
         "seal": mark[0] if mark else "",
         "sealed": tuple(connection.execute(SEALED).fetchall()),
+        "plain": connection.execute(PLAIN).fetchone()[0],
         "workers": tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall())),
         "waiting": waiting,
     }
