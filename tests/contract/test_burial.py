@@ -67,6 +67,13 @@ async def test_a_lane_is_no_longer_suspect_after_an_orderly_release(store):
     assert (taken.suspect, again.suspect) == (True, False)
 
 
+async def test_a_lane_stays_suspect_if_whoever_lets_it_go_did_not_send_all_suspects(store):
+    worker, lane = await an_owned_lane(store)
+    release = Release(lane.endpoint_id, lane.epoch, NOW, suspect=True)
+    assert await store.release(worker, [release], now=NOW) == [lane.endpoint_id]
+    assert (await owned_by(store, worker, lane.endpoint_id)).suspect
+
+
 async def test_a_living_workers_lanes_are_not_freed(store):
     worker, lane = await an_owned_lane(store)
     assert await store.free(worker, now=NOW) == []

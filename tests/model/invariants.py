@@ -115,13 +115,14 @@ def owners_are_exclusive(old: dict[str, list[Row]], new: dict[str, list[Row]]) -
 
 def epochs_only_rise(old: dict[str, list[Row]], new: dict[str, list[Row]]) -> list[str]:
     was = _by(old["lanes"], "endpoint_id")
+    buried = {worker["id"] for worker in old["workers"] if worker["buried_at"] is not None}
     found = []
     for lane in new["lanes"]:
         before = was.get((lane["endpoint_id"],))
         if before is None:
             continue
         is_taken = before["owner"] is None and lane["owner"] is not None
-        is_freed = before["owner"] is not None and lane["owner"] is None and lane["suspect"]
+        is_freed = before["owner"] in buried and lane["owner"] is None
         if lane["epoch"] < before["epoch"] + (is_taken or is_freed):
             found.append(f"I9: a lane's epoch went from {before['epoch']} to {lane['epoch']}")
     return found

@@ -430,7 +430,9 @@ class Machine(RuleBasedStateMachine):
     def release(self, n: int, lost: int, until: float, wakes: bool) -> None:
         lane = self.owned_lane(n)
         tokens = (2.5, self.now) if n % 2 else (None, None)
-        releases = [Release(lane.endpoint_id, lane.epoch - lost, self.now + until, *tokens)]
+        releases = [
+            Release(lane.endpoint_id, lane.epoch - lost, self.now + until, *tokens, suspect=n % 3 == 1)
+        ]
         worker = lane.owner
         let_go = self.reference.release(worker, releases)
         self.driver.do("release", worker, releases, now=self.now, expected=let_go, seen=sorted)

@@ -295,7 +295,7 @@ class Reference:
         let_go = [r for r in releases if self.owns(worker, r.endpoint_id, r.epoch)]
         for release in let_go:
             lane = self.lanes[release.endpoint_id]
-            lane.owner, lane.wake_at, lane.suspect = None, release.wake_at, False
+            lane.owner, lane.wake_at, lane.suspect = None, release.wake_at, release.suspect
             lane.tokens, lane.tokens_at = release.tokens, release.tokens_at
         return sorted(release.endpoint_id for release in let_go)
 

@@ -270,4 +270,6 @@ def _release(lane: Lane, *, wake_at: float) -> Release:
         wake_at,
         None if bucket is None else bucket.tokens,
         None if bucket is None else bucket.at,
+        # In strict order it has waited for what was under way, and would do so each time that it is taken.
+        lane.is_suspect and not lane.is_strict,
     )

@@ -106,7 +106,8 @@ class Lane:
         self.is_held = False  # may deliveries be handed to it? (The worker's pulse must be fresh too.)
         self.window = 1
         self.follow(outlet)
-        self.reading = Reading(at=at, unseen=2 * self.cap if taken.suspect else 0)
+        self.reading = Reading(at=at)
+        self._doubt()
         if self.health is Health.PROVEN and not taken.suspect:
             self.window = self.cap
 
@@ -225,6 +226,11 @@ class Lane:
         self.ready.clear()
         self.timed.clear()
         return list(self.aside.values())
+
+    def _doubt(self) -> None:
+        """Nothing of what a dead owner may have had under way is read, or all of it was forgotten."""
+        if self.is_suspect:
+            self.reading.doubt(2 * self.cap)
 
     def end_care(self) -> None:
         """The suspects that were read are settled; there may be more, for which there was no room at once."""
@@ -372,6 +378,7 @@ class Lane:
         self.ready.clear()
         self.timed.clear()
         self.aside.clear()
+        self._doubt()
         self.generation += 1
         self.read_again()
 

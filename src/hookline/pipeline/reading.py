@@ -18,18 +18,22 @@ class Reading:
 
     __slots__ = ("_full_look_at", "_recent", "_settled_below", "_unseen", "seen_due", "seen_seq")
 
-    def __init__(self, *, at: float, unseen: int) -> None:
+    def __init__(self, *, at: float) -> None:
         self.seen_seq = 0  # the highest of its fresh ones
         self.seen_due = LONG_AGO  # the latest of its timed ones
         self._recent = (at, 0, LONG_AGO)
         self._settled_below = (0, LONG_AGO)  # seq and due seen at least _MEMORY ago
         self._full_look_at = LONG_AGO
         # Of each queue: how many rows, from the first on, a dead owner may have had under way and are not read yet.
-        self._unseen = (unseen, unseen)
+        self._unseen = (0, 0)
 
     @property
     def has_unseen_suspects(self) -> bool:
         return any(self._unseen)
+
+    def doubt(self, rows: int) -> None:
+        """So many of each queue may have been under way, and are to be read."""
+        self._unseen = (rows, rows)
 
     def saw_suspects(self, want: Want, *, ready: int, timed: int) -> None:
         """So many were read of what a dead owner may have had under way."""

@@ -257,7 +257,8 @@ class Worker:
         if lane.is_careful and (is_waiting or lane.gate.wants_no_probe_yet()):
             # The circuit opened, or order holds: its other suspects wait with everything else.
             self._errands.call_off(lane)
-            lane.is_careful = lane.is_suspect = False
+            lane.is_careful = False
+            lane.is_suspect = not lane.is_strict
             lane.forget_unsent()
         if lane.is_strict:
             if is_waiting:

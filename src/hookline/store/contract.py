@@ -173,6 +173,7 @@ class Release(msgspec.Struct, frozen=True, gc=False):
     wake_at: float  # first moment it could send, as far as the owner knows; inf: nothing is waiting
     tokens: float | None = None  # of the rate limit's bucket at `tokens_at`
     tokens_at: float | None = None
+    suspect: bool = False  # still: not all that an owner died with were sent again
 
 
 # --- workers ---------------------------------------------------------------------------------------------

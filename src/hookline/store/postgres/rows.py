@@ -157,6 +157,7 @@ def release_columns(releases: Sequence[Release]) -> Columns:
         [release.wake_at for release in releases],
         _column([release.tokens for release in releases]),
         _column([release.tokens_at for release in releases]),
+        [release.suspect for release in releases],
     ]
 
 

@@ -233,12 +233,12 @@ SELECT id FROM mine
 RELEASE = f"""
 WITH {_ME},
 mine AS MATERIALIZED (
-  SELECT l.endpoint_id, r.wake_at, r.tokens, r.tokens_at
-  FROM me CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::float8[], $5::float8[], $6::float8[])
-    AS r (endpoint_id, epoch, wake_at, tokens, tokens_at)
+  SELECT l.endpoint_id, r.wake_at, r.tokens, r.tokens_at, r.suspect
+  FROM me CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::float8[], $5::float8[], $6::float8[], $7::boolean[])
+    AS r (endpoint_id, epoch, wake_at, tokens, tokens_at, suspect)
   JOIN lanes l ON l.endpoint_id = r.endpoint_id AND l.epoch = r.epoch AND l.owner IS NOT DISTINCT FROM me.id
   ORDER BY l.endpoint_id FOR NO KEY UPDATE OF l)
-UPDATE lanes l SET owner = NULL, wake_at = to_timestamp(mine.wake_at), suspect = false,
+UPDATE lanes l SET owner = NULL, wake_at = to_timestamp(mine.wake_at), suspect = mine.suspect,
   tokens = mine.tokens, tokens_at = to_timestamp(mine.tokens_at)
 FROM mine WHERE l.endpoint_id = mine.endpoint_id
 RETURNING l.endpoint_id

@@ -128,7 +128,10 @@ def _change_suspects(
 def release(
     connection: sqlite3.Connection, worker: WorkerId, releases: Sequence[Release]
 ) -> list[EndpointId]:
-    rows = [(lane.endpoint_id, lane.epoch, lane.wake_at, lane.tokens, lane.tokens_at) for lane in releases]
+    rows = [
+        (lane.endpoint_id, lane.epoch, lane.wake_at, lane.tokens, lane.tokens_at, lane.suspect)
+        for lane in releases
+    ]
     return [row[0] for row in returned_rows(connection, sql.RELEASE, rows, first=(worker,))]
 
 

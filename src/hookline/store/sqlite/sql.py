@@ -204,8 +204,8 @@ RETURNING id
 SETTLE_WAS = "SELECT late FROM attempts WHERE delivery_id = :delivery AND id = :id"
 RELEASE = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
-u (endpoint_id, epoch, wake_at, tokens, tokens_at) AS (VALUES {rows})
-UPDATE lanes SET owner = NULL, wake_at = u.wake_at, suspect = 0, tokens = u.tokens, tokens_at = u.tokens_at
+u (endpoint_id, epoch, wake_at, tokens, tokens_at, suspect) AS (VALUES {rows})
+UPDATE lanes SET owner = NULL, wake_at = u.wake_at, suspect = u.suspect, tokens = u.tokens, tokens_at = u.tokens_at
 FROM u CROSS JOIN me
 WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch = u.epoch
 RETURNING endpoint_id

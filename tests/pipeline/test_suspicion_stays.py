@@ -1,0 +1,71 @@
+"""What was under way when a worker died is marked before it is sent again, whatever comes between."""
+
+import asyncio
+
+import pytest
+
+from hookline.errors import StoreUnavailable
+from hookline.pipeline.drafts import Draft
+from hookline.store.contract import Want
+from tests.receiver import Answer, Receiver
+from tests.world import World
+
+pytestmark = pytest.mark.anyio
+
+ONCE_AN_HOUR = {"schedule": [0, 3600], "jitter": "none"}
+
+
+async def test_a_lane_that_is_let_go_before_its_suspects_were_sent(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    receiver.answer = lambda body: _no_answer()
+    await hooks.accept([Draft("order.paid", b"1")])
+    await world.until(lambda: len(receiver.requests) == 1)
+    await world.crash(hooks)
+    leaving = await world.start()
+    asked = asyncio.Event()
+
+    async def fails(worker, suspects, *, now):
+        asked.set()
+        raise StoreUnavailable("cut off before they were marked")
+
+    leaving.store.mark = fails
+    await world.until(asked.is_set)
+    assert await world.stop(leaving)
+    heir = await world.start()
+    await world.until(lambda: len(receiver.requests) == 2)
+    assert await _marks(heir) == {b"1": 1}
+    await world.crash(heir)
+
+
+async def test_a_lane_whose_circuit_opens_before_all_its_suspects_were_sent(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(),
+        events=["*"],
+        max_in_flight=2,
+        retry=ONCE_AN_HOUR,
+        circuit={"consecutive_failures": 1, "cooldown_s": 1},
+    )
+    receiver.answer = lambda body: Answer(200) if body == b"0" else _no_answer()
+    await hooks.accept([Draft("order.paid", b"0")])  # after it answered well, two may be under way at once
+    await world.until(lambda: len(receiver.requests) == 1)
+    await hooks.accept([Draft("order.paid", b"1"), Draft("order.paid", b"2")])
+    await world.until(lambda: len(receiver.requests) == 3)
+    await world.crash(hooks)
+    receiver.answer = lambda body: Answer(500) if body == b"1" else _no_answer()
+    heir = await world.start()
+    await world.until(lambda: receiver.bodies().count(b"2") == 2)
+    assert (await _marks(heir))[b"2"] == 1
+    await world.crash(heir)
+
+
+def _no_answer() -> Answer:
+    return Answer(hold=asyncio.Event())
+
+
+async def _marks(hooks) -> dict[bytes, int]:
+    """The marks of what is pending, by its payload."""
+    (endpoint,) = [lane.endpoint_id for lane in hooks.worker.holdings.lanes.values()]
+    rows = await hooks.store.load([Want(endpoint, 100, 100)], known=[], now=hooks.clock.now())
+    return {row.payload: row.marks for row in rows}
