@@ -1,7 +1,7 @@
 """Which promises are checked, and when?
 
-After every commit what it changed (`commits`), at the first byte of every request what was known by then (`starts`),
-every second and at the end what should have happened by now (`progress`). A promise that is broken ends the run under
+After every commit what it changed (`commits`), whenever a delivery is given a slot (`admissions`), at the first byte of
+every request what was known by then (`starts`), when it is answered what its sender concludes (`circuits`), every second and at the end what should have happened by now (`progress`). A promise that is broken ends the run under
 its name in docs/simulation.md.
 """
 
@@ -9,6 +9,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hookline.pipeline.drafts import Draft, Published
+from hookline.pipeline.lane import Lane
+from hookline.store.contract import Loaded, Settlement
+from tests.sim.admissions import Admissions
+from tests.sim.circuits import Circuits
 from tests.sim.commits import Commits
 from tests.sim.progress import Progress
 from tests.sim.starts import Starts
@@ -27,7 +31,9 @@ class Checks:
     def __init__(self, world: "World") -> None:
         self._world = world
         self.commits = Commits(world)
-        self.starts = Starts(world, self.commits)
+        self.admissions = Admissions(world, self.commits)
+        self.circuits = Circuits(world)
+        self.starts = Starts(world, self.commits, self.admissions)
         self.progress = Progress(world, self.commits, self.starts)
 
     @property
@@ -39,6 +45,14 @@ class Checks:
 
     def after(self, call: "Call", result: Any, changes: "list[Change]") -> None:
         self.commits.after(call, result, changes)
+
+    def admitted(self, process: "Process", lane: Lane, delivery: Loaded, *, is_probe: bool) -> None:
+        self.admissions.admitted(process, lane, delivery, is_probe=is_probe)
+
+    def landed(self, process: "Process", lane: Lane, settlement: Settlement) -> None:
+        was_probe = self.admissions.is_probe(process, settlement.attempt.delivery_id)
+        self.admissions.landed(process, lane)
+        self.circuits.landed(process, lane, settlement, was_probe=was_probe)
 
     def started(self, receipt: "Receipt") -> None:
         self.starts.started(receipt)

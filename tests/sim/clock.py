@@ -1,9 +1,20 @@
 """What time do the processes of a simulated world believe it is?"""
 
+from typing import NamedTuple
+
 from hookline.clock import SystemClock
 from tests.sim.loop import SimLoop
 
 EPOCH = 1_800_000_000.0
+TICK = 1e-5  # seconds; times are kept in whole microseconds
+
+
+class Pulse(NamedTuple):
+    """What a pulse told of the store's time."""
+
+    began: float
+    doubt: float  # seconds that it may be off: half of the time it took
+    ahead: float  # seconds that the store itself is off
 
 
 class ProcessClock(SystemClock):
@@ -17,6 +28,16 @@ class ProcessClock(SystemClock):
         self.wall = self._wall
         self.monotonic = self._monotonic
         self._offset = self.wall() - self.monotonic()
+        self._answered = Pulse(float("-inf"), 0.0, 0.0)  # whoever asked for it
+        self.pulse = self._answered  # the last one whose time was followed
+
+    def follow(self, store_now: float, *, at: float) -> None:
+        super().follow(store_now, at=at)
+        self.pulse = self._answered
+
+    def answer(self, began: float, *, ahead: float) -> None:
+        """A pulse is answered that began then, with a time that is so far ahead of the database's machine."""
+        self._answered = Pulse(began, (self._loop.time() - began) / 2, ahead)
 
     def _wall(self) -> float:
         return EPOCH + self._loop.time() + self.wall_error

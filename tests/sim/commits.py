@@ -6,7 +6,7 @@ it stands for.
 
 import json
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.ids import event_of, show
 from hookline.model import State
@@ -14,8 +14,9 @@ from hookline.pipeline.drafts import Draft, Published
 from hookline.rules.fanout import matches
 from hookline.rules.lifecycle import MOVES
 from hookline.rules.retry import MOST_ASKED, Policy, policy_of
+from hookline.rules.suspicion import CRASH_LIMIT
 from hookline.store.contract import Settlement, Verdict
-from tests.sim.clock import EPOCH
+from tests.sim.clock import EPOCH, TICK
 
 if TYPE_CHECKING:
     from tests.sim.process import Process
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tests.sim.shadow import Change, Row
     from tests.sim.store import Call
     from tests.sim.world import World
+
+T = TypeVar("T")
 
 ENDED = ("delivered", "dead", "cancelled")
 CIRCUIT_MOVES = {("closed", "open"), ("open", "half_open"), ("half_open", "closed"), ("half_open", "open")}
@@ -42,22 +45,21 @@ class Commits:
         self.acknowledgements: dict[bytes, Published] = {}
         self.deliveries_of: dict[tuple[bytes, bytes], bytes] = {}  # event, endpoint -> delivery
         self.ended_at: dict[bytes, float] = {}
+        self._changed_at: dict[bytes, float] = {}  # deliveries and endpoints, by their last change
         self.moved_at: dict[bytes, float] = {}  # when an operator last changed a delivery
         self.shut_at: dict[bytes, float] = {}  # endpoints that may not be sent to, since when
         self.caps: dict[bytes, list[tuple[float, int]]] = defaultdict(list)
-        self.rates: dict[bytes, float] = {}  # when the limit last changed
+        self._limits: dict[bytes, list[tuple[float, dict[str, float] | None]]] = defaultdict(list)
         self.secrets: dict[bytes, list[tuple[float, str]]] = defaultdict(list)
         self.resets: dict[
             bytes, int
         ] = {}  # the number of the change by which an operator last closed a circuit
         self.circuit_at: dict[bytes, float] = {}  # of the last written change of state or probe
-        self.owned_since: dict[bytes, float] = {}
         self.lane_log: dict[bytes, deque[str]] = defaultdict(lambda: deque(maxlen=8))
         self.lost: dict[tuple[bytes, bytes], tuple[float, str]] = {}  # lane, worker -> when and by which verb
         self.buried: set[bytes] = set()
         self._heard_at: dict[bytes, float] = {}  # workers, by their last beat
         self.written_at: dict[bytes, float] = {}  # deliveries, by their first commit
-        self.taken_suspect: dict[bytes, float] = {}  # lanes, by when a suspect one was last taken
         self.reordered: set[bytes] = set()  # endpoints whose order was ever changed
         self.started_of: dict[bytes, list[Receipt]] = defaultdict(list)  # by delivery
         self.keys: dict[tuple[str, str], bytes] = {}
@@ -80,7 +82,6 @@ class Commits:
 
     def before(self, call: "Call") -> None:
         """What the fence must look at, and what a settlement finds."""
-        call.process.note_skew(self._world.database.now())
         if call.name in ("take", "take_these"):
             since = call.process.leaving_since
             if since is not None and call.began > since + 0.1:
@@ -208,11 +209,13 @@ class Commits:
             assert old is not None
             self._pruned(call, old)
         elif old is None:
+            self._changed_at[new["id"]] = self._now
             self.deliveries_of[event_of(new["id"]), new["endpoint_id"]] = new["id"]
             self.written_at[new["id"]] = self._now
             if (new["state"], new["attempts"], new["replays"]) != ("pending", 0, 0):
                 self._fail("I4 lifecycle", "a delivery does not begin at its beginning")
         else:
+            self._changed_at[new["id"]] = self._changed_at[new["endpoint_id"]] = self._now
             self._moved(call, old, new)
 
     def _moved(self, call: "Call", old: "Row", new: "Row") -> None:
@@ -237,6 +240,8 @@ class Commits:
                 verb = "retry"
         else:
             verb = {"delivered": "deliver", "dead": "bury", "cancelled": "cancel"}[now]
+        if now == "dead" and new["reason"] == "crash_limit" and old["marks"] < CRASH_LIMIT:
+            self._fail("I6 crash budget", f"a delivery with {old['marks']} marks is given up")
         if now in ENDED and was == "pending":
             self.ended_at[new["id"]] = self._now
         if verb in ("retry", "cancel", "redrive", "discard"):
@@ -370,11 +375,7 @@ class Commits:
             if old["owner"] is not None and new["owner"] is not None:
                 self._fail("I8 exclusive lane", f"{call.name} took a lane from its owner")
             if new["owner"] is not None:
-                self.owned_since[id] = self._now
-                if new["suspect"]:
-                    self.taken_suspect[id] = self._now
-                else:
-                    self.taken_suspect.pop(id, None)
+                self._changed_at[id] = self._now
                 if new["epoch"] != old["epoch"] + 1:
                     self._fail("I9 fencing", f"{call.name} gave a lane away in epoch {new['epoch']}")
             else:
@@ -390,28 +391,51 @@ class Commits:
             self.circuit_at[id] = self._now
         if was != now and (was, now) not in CIRCUIT_MOVES and not (now == "closed" and self._may_reset(new)):
             self._fail("I13 circuit", f"{call.name} took a circuit from {was} to {now}")
-        self._tripped(new)
+        if now == "half_open" and (was != now or old["probe_at"] != new["probe_at"]):
+            self._probed(call.process, old, new)
 
     def _may_reset(self, lane: "Row") -> bool:
         """Closed by hand, or because the endpoint has no circuit any more."""
         endpoint = self.rows["endpoints"].get(lane["endpoint_id"])
         return endpoint is None or endpoint["circuit"] is None or lane["applied"] > 0
 
-    def _tripped(self, lane: "Row") -> None:
-        """I13: as many failures in a row as the policy allows do not leave a circuit closed."""
-        endpoint = self.rows["endpoints"].get(lane["endpoint_id"])
-        if endpoint is None or endpoint["circuit"] is None or lane["circuit"] != "closed":
-            return
-        policy = json.loads(endpoint["circuit"])
-        if lane["failures"] >= policy["consecutive_failures"]:
-            self._fail("I13 circuit", f"closed after {lane['failures']} failures in a row")
+    def _probed(self, process: "Process", old: "Row", new: "Row") -> None:
+        """I13: one probe for each time that the circuit stays open."""
+        now = self._world.database.now() + process.skew + TICK
+        is_over = old["circuit"] != "closed" and now >= (old["probe_at"] or 0.0)
+        # What opened it may still be on its way to a store that was away for longer than the circuit stays open.
+        is_unwritten = new["opened_at"] != old["opened_at"] and now >= new["opened_at"] + new["cooldown"]
+        if not is_over and not is_unwritten:
+            self._fail("I13 circuit", "a probe begins before the circuit has been open for its time")
+
+    def unchanged_since(self, row: "Row") -> float:
+        """Since when nothing was written of a delivery, of its endpoint and lane, or of others of the lane that ended."""
+        endpoint = row["endpoint_id"]
+        return max(
+            self._changed_at[row["id"]], self._changed_at[endpoint], self.circuit_at.get(endpoint, 0.0)
+        )
+
+    def was_strict(self, endpoint: bytes) -> bool:
+        """Is its order strict, or was it ever changed?"""
+        settings = self.rows["endpoints"].get(endpoint)
+        return settings is None or settings["ordering"] == "strict" or endpoint in self.reordered
+
+    def limits_since(self, endpoint: bytes, since: float) -> list[dict[str, float] | None]:
+        """The rate limits that were in force at any time since then."""
+        return _in_force(self._limits[endpoint], since)
+
+    def caps_since(self, endpoint: bytes, since: float) -> list[int]:
+        """How many at once were allowed at any time since then."""
+        return _in_force(self.caps[endpoint], since)
 
     def _endpoint(self, change: "Change") -> None:
         row = change.new or change.old
         assert row is not None
         id, now = row["id"], self._now
+        self._changed_at[id] = now
         if change.new is None:
             self.shut_at.setdefault(id, now)
+            self._limits[id].append((now, None))
             return
         if row["enabled"] and not row["paused"]:
             self.shut_at.pop(id, None)
@@ -423,9 +447,18 @@ class Commits:
         if not self.caps[id] or self.caps[id][-1][1] != cap:
             self.caps[id].append((now, cap))
         if change.old is None or change.old["rate_limit"] != row["rate_limit"]:
-            self.rates[id] = now
+            self._limits[id].append(
+                (now, None if row["rate_limit"] is None else json.loads(row["rate_limit"]))
+            )
         if not self.secrets[id] or self.secrets[id][-1][1] != row["secret"]:
             self.secrets[id].append((now, row["secret"]))
+
+
+def _in_force(history: list[tuple[float, T]], since: float) -> list[T]:
+    """What held at any time since then, the last one last."""
+    return [
+        value for n, (_, value) in enumerate(history) if n + 1 == len(history) or history[n + 1][0] >= since
+    ]
 
 
 def _has_answered(receipt: "Receipt | None", status: int) -> bool:

@@ -72,11 +72,6 @@ class SimTransport(asyncio.Transport):
         self.is_reused = self._protocol.was_idle  # type: ignore[attr-defined]
         self.receipt = self._world.receivers.arrive(self, bytes(data))
 
-    def dialled(self) -> float:
-        """Seconds that the request on it has waited for its connection."""
-        exchange = self._protocol.exchange  # type: ignore[attr-defined]
-        return float(self.process.clock.monotonic() - exchange.started)
-
     def writelines(self, list_of_data: Any) -> None:
         self.write(b"".join(list_of_data))
 

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from hookline import Hookline, Settings
 from hookline.errors import HooklineError
+from hookline.pipeline.hosts import Host
+from hookline.pipeline.lane import Lane
 from hookline.pipeline.sender import http
+from hookline.rules.slots import Health
+from hookline.store.contract import Loaded, Settlement
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
 from tests.sim.net import SimNet
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # Reading the machine's authorities takes up to a fifth of a second, as long as hundreds of steps; nobody here speaks TLS.
-http.default_context = cache(http.default_context)
+http.default_context = cache(http.default_context)  # type: ignore[attr-defined]
 
 SKEW_REMEMBERED = 8.0  # seconds: longer than any request, so that its beginning is remembered at its end
 
@@ -53,16 +57,35 @@ class Process:
             clock=self.clock,
             rng=rng,
             net=SimNet(world, self),
-            store=self.link,  # type: ignore[arg-type]
+            store=self.link,
         )
         self.is_started = False
         self.was_killed_by: bytes | None = None  # the event whose request it died under
         self.is_leaving = False
         self.leaving_since: float | None = None
-        self.good_pulse = float("-inf")  # when the last pulse began that was answered
         self.skew = 0.0  # seconds that its idea of the store's time was off, at worst, in the last while
         self._skews = (0.0, 0.0, 0.0)  # since when, in that stretch, in the one before
         self._calls: dict[asyncio.Future[Any], None] = {}
+        self._watch()
+
+    def _watch(self) -> None:
+        """Tell the checks of every delivery that is given a slot, and of every answer."""
+        dispatcher = self.hooks.worker.dispatcher
+        send = dispatcher._send
+
+        def admitted(lane: Lane, delivery: Loaded, is_probe: bool) -> None:
+            self._world.checks.admitted(self, lane, delivery, is_probe=is_probe)
+            send(lane, delivery, is_probe)
+
+        dispatcher._send = admitted
+        deliverer = self.hooks.worker._deliverer
+        conclude = deliverer._on_landed
+
+        def landed(lane: Lane, health: Health, host: Host | None, settlement: Settlement) -> None:
+            self._world.checks.landed(self, lane, settlement)
+            conclude(lane, health, host, settlement)
+
+        deliverer._on_landed = landed
 
     def note_skew(self, store_now: float) -> None:
         """Compare its idea of the store's time with the store's."""

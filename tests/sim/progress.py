@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hookline.ids import event_of, show
 from hookline.rules.slots import Health, shares
+from hookline.store.contract import INLINE_PAYLOAD_BYTES
 from tests.sim.store import at_once
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 SETTLED_DOWN = 12.0  # seconds after a fault: whoever died is buried, its lanes are taken, its circuits probed
 LONGEST_SLEEP = 12.0  # seconds that a free lane may sleep with work to do, while nothing goes wrong
 LONGEST_WAIT = 8.0  # seconds that a due delivery of a healthy endpoint may wait, while nothing goes wrong
+LONGEST_REQUEST = 8.0  # seconds from a slot to an acknowledged settlement, with a store that is slow
 ENOUGH_DRAWS = 16
 ENOUGH_ALIKE, ALIKE = 8, 0.06  # by chance once in fifty million runs
 
@@ -101,7 +103,6 @@ class Progress:
         """I20: no more in memory than slots and caps allow, and what is counted is there."""
         worker = process.hooks.worker
         lanes = list(worker.holdings.lanes.values())
-        limits = [2 * share for share in shares(worker.dispatcher.slots)]
         for health in Health:
             held = sum(len(lane.known) for lane in lanes if lane.health is health)
             counted = worker.holdings.buffers.counts[health]
@@ -110,13 +111,21 @@ class Progress:
                     "I20 bounded memory", f"{process.name} holds {held} {health.name}, counts {counted}"
                 )
         held = sum(len(lane.known) for lane in lanes)
-        if held > 2 * sum(limits) + len(lanes):
+        # Twice the slots of every class, in each of the two queues; and there is always room for a head.
+        heads = sum(lane.is_strict for lane in lanes)
+        if held > 4 * sum(shares(worker.dispatcher.slots)) + heads:
             self._fail("I20 bounded memory", f"{process.name} holds {held} deliveries")
         for lane in lanes:
             # Twice the cap in each of the two queues: they are asked for at the same time.
-            most = 4 * max(cap for _, cap in self._commits.caps[lane.endpoint_id]) + 1
-            if len(lane.known) > most:
+            # What an operator has taken from the cap since may be under way for the length of a request.
+            caps = self._commits.caps_since(lane.endpoint_id, self._world.loop.time() - LONGEST_REQUEST)
+            if len(lane.known) > 4 * max(caps):
                 self._fail("I20 bounded memory", f"{process.name} holds {len(lane.known)} of one lane")
+            payloads = [each.payload for each in lane.known.values() if each is not None]
+            if any(payload is not None and len(payload) > INLINE_PAYLOAD_BYTES for payload in payloads):
+                self._fail(
+                    "I20 bounded memory", f"{process.name} keeps a large payload that is not under way"
+                )
         if worker.dispatcher.in_flight > worker.dispatcher.slots or worker.dispatcher.in_flight < 0:
             self._fail("I20 bounded memory", f"{worker.dispatcher.in_flight} slots in use")
 

@@ -73,7 +73,7 @@ class Receipt:
         self.seen = False  # the head of the reply reached the sender
         self.ended_at: float | None = None  # answered, cut off or given up
         self.is_cut = False  # the connection was lost before anything came back
-        self.dialled = transport.dialled()  # seconds between its admission and its first byte
+        self.dialled = 0.0  # seconds between its admission and its first byte
         self.was_reused = transport.is_reused
         self.epoch = 0  # of the lane when it began
         self.replays = 0

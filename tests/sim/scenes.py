@@ -8,10 +8,11 @@ not show are looked for here.
 import json
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hookline.errors import HooklineError
-from hookline.pipeline.intake import Draft
+from hookline.pipeline.drafts import Draft
 from tests.sim.process import Died
 
 if TYPE_CHECKING:
@@ -106,11 +107,16 @@ async def _publish_and_die(world: "World") -> None:
     world.faults.deadly = frozenset({(api, "wake")})
     for n, account in enumerate(world.operators.accounts):
         with suppress(HooklineError, Died):
-            await api.ask(
-                lambda hooks, n=n, account=account: hooks.accept(
-                    [Draft("a.b", json.dumps({"n": n}).encode(), account)]
-                )
-            )
+            draft = Draft("a.b", json.dumps({"n": n}).encode(), account)
+            await api.ask(methodcaller("accept", [draft]))
+
+
+def _poison(world: "World") -> None:
+    """An event kills whoever sends it, while endpoints fail, are shut and opened, and workers come and go."""
+    _several(world)
+    world.faults.only("crash", "drain", "config", every=8.0)
+    world.clients.every = 0.1
+    world.receivers.is_poisoned = True
 
 
 SCENES = {
@@ -119,4 +125,5 @@ SCENES = {
     "late settlements": Scene(_late_settlements),
     "slow loads": Scene(_slow_loads),
     "death before the wake": Scene(_death_before_the_wake, _publish_and_die),
+    "poison": Scene(_poison),
 }

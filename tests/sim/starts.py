@@ -4,37 +4,36 @@ Asked at the first byte of every request, of what the store has committed by the
 """
 
 import hmac
-import json
 from base64 import b64decode, b64encode
 from collections import defaultdict
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from hookline.store.contract import INLINE_PAYLOAD_BYTES
-from tests.sim.clock import EPOCH
+from tests.sim.admissions import FRESH
+from tests.sim.clock import TICK
+from tests.sim.suspects import Suspects
 
 if TYPE_CHECKING:
+    from tests.sim.admissions import Admissions
     from tests.sim.commits import Commits
     from tests.sim.receivers import Receipt
     from tests.sim.shadow import Row
     from tests.sim.world import World
 
-FRESH = 1.0  # seconds that a worker may act on what its last pulse told it
 SLACK = 0.002
-MOST_DEATHS = 7
 
 
 class Starts:
     """The checks of a request."""
 
-    def __init__(self, world: "World", commits: "Commits") -> None:
+    def __init__(self, world: "World", commits: "Commits", admissions: "Admissions") -> None:
         self._world = world
         self._commits = commits
+        self._admissions = admissions
         self._rows = world.database.shadow.rows
         self._open: dict[bytes, list[Receipt]] = defaultdict(list)  # by endpoint
-        self._admitted: dict[bytes, list[tuple[float, float]]] = defaultdict(list)  # when, and how far off
-        self._probes: dict[bytes, tuple[float, Receipt | None]] = {}  # None: it is not known which it was
         self._sent: dict[tuple[object, ...], Receipt] = {}
+        self._suspects = Suspects(world, commits)
         self.endpoint_of: dict[int, bytes] = {}
 
     def _fail(self, invariant: str, detail: str) -> None:
@@ -58,23 +57,17 @@ class Starts:
         lane = self._rows["lanes"][endpoint]
         is_owner = lane["owner"] == receipt.worker
         receipt.epoch = lane["epoch"]
-        receipt.process.note_skew(self._world.database.now())
         receipt.replays = row["replays"]
+        receipt.dialled = receipt.started_at - self._admissions.of(receipt, delivery).at
         self._owner(receipt, endpoint, lane, is_owner=is_owner)
         self._number(receipt, row, is_owner=is_owner)
-        is_again = self._once(receipt, delivery, is_owner=is_owner)
+        self._once(receipt, delivery, is_owner=is_owner)
         self._due(receipt, row)
         self._shut(receipt, endpoint)
         self._signed(receipt, endpoint)
         self._concurrent(receipt, endpoint, is_owner=is_owner)
         if is_owner:
-            # A large payload is read between the decision to send it and its first byte: when that was is not known.
-            is_large = len(receipt.body) > INLINE_PAYLOAD_BYTES
-            if not is_again and not is_large:
-                self._rate(receipt, endpoint)
-            self._circuit(receipt, endpoint, lane, is_again=is_again, is_large=is_large)
-            self._suspect(receipt, delivery)
-            self._careful(receipt, endpoint, row)
+            self._suspects.started(receipt, delivery, row)
             self._ordered(row, endpoint)
         commits.started_of[delivery].append(receipt)
 
@@ -89,7 +82,7 @@ class Starts:
     def _owner(self, receipt: "Receipt", endpoint: bytes, lane: "Row", *, is_owner: bool) -> None:
         """I8: only by the lane's owner, or one that cannot have heard yet that it was buried."""
         now = receipt.started_at
-        age = now - receipt.process.good_pulse
+        age = now - receipt.process.clock.pulse.began
         if age >= FRESH + SLACK:
             self._fail("I8 exclusive lane", f"{receipt.process.name} starts {age:.3f} s after its last pulse")
         if is_owner:
@@ -116,16 +109,15 @@ class Starts:
         elif receipt.number != row["attempts"] + 1:
             self._fail("I10 retry order", f"attempt {receipt.number} begins after {row['attempts']}")
 
-    def _once(self, receipt: "Receipt", delivery: bytes, *, is_owner: bool) -> bool:
-        """I7: one owner sends an attempt once; says whether it is sent again for a connection that was found closed."""
+    def _once(self, receipt: "Receipt", delivery: bytes, *, is_owner: bool) -> None:
+        """I7: one owner sends an attempt once, or again if it found its connection closed."""
         if not is_owner:
-            return False
+            return
         key = (delivery, receipt.replays, receipt.number, receipt.worker, receipt.epoch)
         before = self._sent.get(key)
         self._sent[key] = receipt
         if before is not None and not _is_repeated(before, receipt):
             self._fail("I7 duplicates", f"{receipt.process.name} sends attempt {receipt.number} twice")
-        return before is not None
 
     def _due(self, receipt: "Receipt", row: "Row") -> None:
         """I19: not before it is due, by the store's clock; what is ready is due from its commit on."""
@@ -135,7 +127,7 @@ class Starts:
         since = self._commits.moved_at.get(row["id"], float("-inf"))
         if receipt.started_at - since <= FRESH + SLACK + receipt.dialled:
             return
-        if receipt.number == row["attempts"] + 1 and early > SLACK + receipt.process.skew + receipt.dialled:
+        if receipt.number == row["attempts"] + 1 and early > TICK + receipt.process.skew:
             self._fail("I19 due discipline", f"{receipt.process.name} starts {early:.3f} s too early")
 
     def _shut(self, receipt: "Receipt", endpoint: bytes) -> None:
@@ -166,102 +158,23 @@ class Starts:
             self._fail("I23 config change", "a request is signed with a secret of another time")
 
     def _concurrent(self, receipt: "Receipt", endpoint: bytes, *, is_owner: bool) -> None:
-        """I12: no more at once by one owner than the endpoint allows."""
+        """I12: no more at once than the endpoint allows, but for those of an owner that was lost."""
         under_way = [
             each
             for each in self._open[endpoint]
             if each.ended_at is None and not each.process.owner.is_dropped
         ]
-        ours = [each for each in under_way if each.worker == receipt.worker and each.epoch == receipt.epoch]
-        caps = self._commits.caps[endpoint]
         admitted = receipt.started_at - receipt.dialled
-        latest = [
-            cap
-            for n, (_, cap) in enumerate(caps)
-            if n + 1 == len(caps) or caps[n + 1][0] >= admitted - FRESH - SLACK
-        ]
-        if is_owner and len(ours) + 1 > max(latest):
-            self._fail("I12 concurrency", f"{len(ours) + 1} at once, at most {max(latest)} are allowed")
+        most = max(self._commits.caps_since(endpoint, admitted - FRESH - TICK))
+        ours = [each for each in under_way if each.worker == receipt.worker]
+        if len(ours) >= most:
+            self._fail("I12 concurrency", f"{len(ours) + 1} at once by one owner, at most {most} are allowed")
+        # Whoever let the lane go in good order had nothing under way any more.
+        counted = [each for each in under_way if each.worker not in self._commits.buried]
+        if is_owner and len(counted) >= most:
+            self._fail("I12 concurrency", f"{len(counted) + 1} at once, at most {most} are allowed")
         under_way.append(receipt)
         self._open[endpoint] = under_way
-
-    def _rate(self, receipt: "Receipt", endpoint: bytes) -> None:
-        """I11: in no stretch of time more than rate · length + burst, whoever sends."""
-        row = self._rows["endpoints"].get(endpoint)
-        if row is None or row["rate_limit"] is None:
-            return
-        limit = json.loads(row["rate_limit"])
-        at, off = receipt.started_at - receipt.dialled, receipt.process.skew
-        admitted = self._admitted[endpoint]
-        since = self._commits.rates.get(endpoint, 0.0) + FRESH
-        if at < since:
-            admitted.clear()
-            return
-        admitted.append((at, off))
-        admitted.sort()
-        for n, (begin, other) in enumerate(admitted):
-            allowed = limit["per_second"] * (at - begin + off + other + SLACK) + limit["burst"]
-            if at >= begin and len(admitted) - n > allowed + 1e-6 and admitted[-1][0] <= at:
-                self._fail(
-                    "I11 rate", f"{len(admitted) - n} within {at - begin:.3f} s, allowed are {allowed:.2f}"
-                )
-                return
-
-    def _circuit(
-        self, receipt: "Receipt", endpoint: bytes, lane: "Row", *, is_again: bool, is_large: bool
-    ) -> None:
-        """I13: while the circuit is not closed, nothing but one probe in its time."""
-        changed = self._commits.circuit_at.get(endpoint, float("-inf"))
-        if lane["circuit"] == "closed" or receipt.started_at - receipt.dialled <= changed:
-            return
-        # Closed by hand, which the owner has not written down yet; one that was stopped hears of it when it goes on.
-        if self._commits.resets.get(endpoint, 0) > lane["applied"]:
-            return
-        if is_large:
-            self._probes[endpoint] = (changed, None)  # it may be the probe, or may have been admitted before
-            return
-        if lane["circuit"] == "open":
-            if not is_again:
-                self._fail("I13 circuit", "a request begins while the circuit is open")
-            return
-        when, probe = self._probes.get(endpoint, (float("-inf"), None))
-        if is_again:
-            if when == changed and probe is not None and probe.event == receipt.event:
-                self._probes[endpoint] = (changed, receipt)
-        elif when != changed:
-            self._probes[endpoint] = (changed, receipt)
-        elif probe is None:
-            return
-        elif probe.ended_at is None:
-            self._fail("I13 circuit", "a second request begins while one probes")
-        elif not _closes(probe):
-            self._fail("I13 circuit", "a request begins after a probe that failed")
-
-    def _suspect(self, receipt: "Receipt", delivery: bytes) -> None:
-        """I6: under one delivery no more workers die than care allows, before it is given up.
-
-        Four marks are the end. Some deaths may go uncounted: of a crowd of freed lanes each has only its first few
-        deliveries marked, so one further back can kill once or twice more until it stands in front.
-        """
-        died = {
-            before.worker
-            for before in self._commits.started_of[delivery]
-            if before.number == receipt.number
-            and before.replays == receipt.replays
-            and before.process.was_killed_by == receipt.event
-        }
-        if len(died) > MOST_DEATHS:
-            self._fail("I6 crash budget", f"{len(died)} workers died under one delivery")
-
-    def _careful(self, receipt: "Receipt", endpoint: bytes, row: "Row") -> None:
-        """I6: the first that is sent of a lane whose owner died is marked."""
-        taken = self._commits.taken_suspect.pop(endpoint, None)
-        if taken is None or row["marks"] or self._commits.written_at[row["id"]] >= taken:
-            return
-        if row["due_at"] < EPOCH + taken:  # what comes due later is not among the suspects
-            self._fail(
-                "I6 crash budget", f"{receipt.process.name} sends of a dead worker's lane without care"
-            )
 
     def _ordered(self, row: "Row", endpoint: bytes) -> None:
         """Strict order: nothing begins before what was published earlier, or behind one that is to be tried again."""
@@ -282,11 +195,6 @@ class Starts:
 def _is_repeated(before: "Receipt", receipt: "Receipt") -> bool:
     """Was it sent again because its connection, used before, was found closed?"""
     return before.is_cut and before.was_reused and not receipt.was_reused and before.number == receipt.number
-
-
-def _closes(probe: "Receipt") -> bool:
-    """Is this an answer after which a circuit is closed?"""
-    return probe.seen and probe.replied is not None and probe.replied < 500 and probe.replied != 429
 
 
 def _sign(secret: str, content: bytes) -> str:

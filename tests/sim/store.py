@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Call:
     """A verb on its way."""
 
-    __slots__ = ("args", "began", "future", "keywords", "name", "process")
+    __slots__ = ("ahead", "args", "began", "future", "keywords", "name", "process")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Call:
         self.keywords = keywords
         self.future = future
         self.began = process.now
+        self.ahead = 0.0  # seconds that the time it answers with is ahead of the database's machine
 
 
 class Database:
@@ -104,6 +105,9 @@ class Database:
             result = at_once(verb(*call.args, **call.keywords))
         except HooklineError as refusal:
             error = refusal
+        if call.name == "pulse" and result is not None:
+            # A file remembers the latest time that anybody's beat knew: its time never goes back.
+            call.ahead = result.now - self.now()
         changes = self.shadow.changed()
         world.log("verb", call.process.name, call.name, len(changes), type(error).__name__ if error else "")
         world.checks.after(call, result, changes)
@@ -167,10 +171,11 @@ class Link:
             loop = asyncio.get_running_loop()
             call = Call(self._process, name, args, keywords, loop.create_future())
             began = loop.time()
+            self._process.note_skew(self._database.now())
             self._database.submit(call)
             result = await call.future
             if name == "pulse":
-                self._process.good_pulse = max(self._process.good_pulse, began)
+                self._process.clock.answer(began, ahead=call.ahead)
             return result
 
         setattr(self, name, verb)

@@ -1,0 +1,133 @@
+"""Does a circuit open and close exactly as it is configured?
+
+An owner's answers are counted here a second time, as they come in, and what the owner makes of them is compared.
+"""
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from hookline.model import CircuitState, Outcome
+from hookline.pipeline.lane import Lane
+from hookline.store.contract import Settlement
+from tests.sim.clock import TICK
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+    from tests.sim.world import World
+
+SLICES = 10  # of the window, which moves on slice by slice
+
+
+class Counted(NamedTuple):
+    """Answers that came in within one slice of time."""
+
+    at: int  # which slice
+    attempts: int
+    failures: int
+    is_exact: bool  # an owner may count a success in the slice before
+
+
+class Seen:
+    """What an owner should know of its lane's circuit."""
+
+    def __init__(self, lane: Lane, *, at: int) -> None:
+        circuit = lane.gate.circuit
+        self.applied = lane.gate.applied  # the last change that it heard of: by one it may be closed by hand
+        self.is_closed = circuit.state is CircuitState.CLOSED
+        self.failures = circuit.failures
+        self.cooldown = circuit.cooldown
+        self.counted = [Counted(part.index, part.attempts, part.failures, True) for part in circuit.slices]
+        self.counted.append(Counted(at, lane.gate._successes, 0, False))  # not yet brought in
+
+
+class Circuits:
+    """I13: transitions and thresholds, by what the owner was answered."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._rows = world.database.shadow.rows
+        self._seen: dict[Lane, Seen] = {}
+
+    def landed(self, process: "Process", lane: Lane, settlement: Settlement, *, was_probe: bool) -> None:
+        """An owner was answered, and has drawn its conclusion."""
+        endpoint = self._rows["endpoints"].get(lane.endpoint_id)
+        seen = self._seen.get(lane)
+        if endpoint is None or endpoint["circuit"] is None or lane.lost:
+            return
+        policy = json.loads(endpoint["circuit"])
+        at = int(process.clock.now() // (policy["window_s"] / SLICES))
+        outcome = settlement.attempt.outcome
+        if seen is None or seen.applied != lane.gate.applied:
+            # The first one of this owner, or of a circuit that was closed by hand since: it is believed this once.
+            self._seen[lane] = Seen(lane, at=at)
+            return
+        if was_probe:
+            self._probed(lane, seen, outcome, policy)
+        elif seen.is_closed:
+            self._counted(lane, seen, outcome, policy, at=at)
+        elif lane.gate.circuit.state is CircuitState.CLOSED:
+            self._fail("an answer that was not the probe's closed a circuit")
+
+    def _fail(self, detail: str) -> None:
+        self._world.fail("I13 circuit", detail)
+
+    def _probed(self, lane: Lane, seen: Seen, outcome: Outcome, policy: dict[str, float]) -> None:
+        circuit = lane.gate.circuit
+        if outcome not in (Outcome.TRANSIENT, Outcome.THROTTLED):
+            if circuit.state is not CircuitState.CLOSED or circuit.failures or circuit.slices:
+                self._fail(f"{circuit.state} after a probe that was {outcome}")
+            seen.is_closed, seen.failures, seen.counted = True, 0, []
+            return
+        before = seen.cooldown or policy["cooldown_s"]
+        cooldown = min(2 * before, policy["max_cooldown_s"]) if outcome is Outcome.TRANSIENT else before
+        if circuit.state is not CircuitState.OPEN:
+            self._fail(f"{circuit.state} after a probe that was {outcome}")
+        if outcome is Outcome.TRANSIENT:  # whoever throttles may say itself when it is to be probed
+            self._opened(lane, cooldown)
+        seen.cooldown = cooldown
+
+    def _opened(self, lane: Lane, cooldown: float) -> None:
+        circuit = lane.gate.circuit
+        stays = (circuit.probe_at or 0.0) - (circuit.opened_at or 0.0)
+        if circuit.cooldown != cooldown or abs(stays - cooldown) > TICK:
+            self._fail(f"open for {stays:.3f} s, it should be {cooldown:g}")
+
+    def _counted(
+        self, lane: Lane, seen: Seen, outcome: Outcome, policy: dict[str, float], *, at: int
+    ) -> None:
+        circuit = lane.gate.circuit
+        must = may = False
+        if outcome is Outcome.ACCEPTED:
+            seen.failures = 0
+            seen.counted.append(Counted(at, 1, 0, False))
+        elif outcome is Outcome.TRANSIENT:
+            seen.failures += 1
+            seen.counted.append(Counted(at, 1, 1, True))
+            verdicts = _shares_that_trip(seen.counted, policy, at=at)
+            is_row = seen.failures >= policy["consecutive_failures"]
+            must, may = is_row or all(verdicts), is_row or any(verdicts)
+        is_open = circuit.state is CircuitState.OPEN
+        if must and not is_open:
+            self._fail(f"closed after {seen.failures} failures in a row, counted {seen.counted}")
+        if is_open and not may:
+            self._fail(f"open after {seen.failures} failures in a row, counted {seen.counted}")
+        if circuit.failures != seen.failures:
+            self._fail(f"{circuit.failures} failures in a row are counted, there were {seen.failures}")
+        if is_open:
+            self._opened(lane, policy["cooldown_s"])
+        seen.is_closed = not is_open
+        seen.cooldown = circuit.cooldown
+
+
+def _shares_that_trip(counted: list[Counted], policy: dict[str, float], *, at: int) -> list[bool]:
+    """Whether the share of failures trips, for every number of attempts that may be in the window."""
+    inside = [part for part in counted if at - SLICES < part.at <= at]
+    counted[:] = inside
+    failures = sum(part.failures for part in inside)
+    most = sum(part.attempts for part in inside)
+    doubtful = [part for part in inside if not part.is_exact and part.at - 1 <= at - SLICES]
+    least = most - sum(part.attempts for part in doubtful)
+    return [
+        attempts >= policy["min_attempts"] and failures >= policy["failure_rate"] * attempts
+        for attempts in range(least, most + 1)
+    ]
