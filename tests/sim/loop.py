@@ -60,7 +60,8 @@ class SimLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         return self._now
 
-    def call_soon(
+    # The callbacks of a run are of many kinds: what they are called with is not checked.
+    def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         if context is None:
@@ -69,14 +70,14 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._enqueue(handle, context)
         return handle
 
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         if context is None:
@@ -149,7 +150,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             for task in asyncio.all_tasks(self):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 try:
-                    task.get_coro().close()  # type: ignore[union-attr]
+                    task.get_coro().close()
                 except BaseException:  # noqa: S112 - whatever they say at the end of the world
                     continue
         finally:
@@ -188,16 +189,16 @@ class SimLoop(asyncio.AbstractEventLoop):
             owner.is_waiting = False
             able[place] = able[-1]
             able.pop()
-        if not handle._cancelled:  # type: ignore[attr-defined]
+        if not handle._cancelled:
             self.steps += 1
             self._steps_here += 1
             if self._steps_here > LIVELOCK:
                 raise Livelock(f"{owner.name} does not let time go on: {handle}")
-            handle._run()  # type: ignore[attr-defined]
+            handle._run()
 
     def _advance(self) -> None:
         timers = self._timers
-        while timers and timers[0][3]._cancelled:  # type: ignore[attr-defined]
+        while timers and timers[0][3]._cancelled:
             heapq.heappop(timers)
         if not timers:
             raise Livelock("nothing can run and nothing is waited for")
@@ -206,5 +207,5 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._steps_here = 0
         while timers and timers[0][0] <= self._now:
             handle = heapq.heappop(timers)[3]
-            if not handle._cancelled:  # type: ignore[attr-defined]
+            if not handle._cancelled:
                 self._enqueue(handle, handle._context)  # type: ignore[attr-defined]

@@ -42,7 +42,7 @@ def first_violation(worlds: Worlds, name: str, *, within: float) -> tuple[int, R
 
 
 @pytest.mark.parametrize("name", chosen())
-def test_it_is_noticed_when(worlds: Worlds, name: str, capsys: pytest.CaptureFixture[str]):
+def test_it_is_noticed_when(worlds: Worlds, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     is_all = "HOOKLINE_SIM_BUGS" in os.environ
     with planted(name):
         tried, found = first_violation(worlds, name, within=float("inf") if is_all else CPU_SECONDS)
@@ -54,13 +54,13 @@ def test_it_is_noticed_when(worlds: Worlds, name: str, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_no_promise_is_broken_without_a_bug_in_the_scene_of(worlds: Worlds, scene: str):
+def test_no_promise_is_broken_without_a_bug_in_the_scene_of(worlds: Worlds, scene: str) -> None:
     for seed in range(WITHOUT_A_BUG["HOOKLINE_SIM_BUGS" in os.environ]):
         result = worlds.run(seed, SCENES[scene])
         assert result.violation is None, f"\n{result}"
 
 
-def test_a_bug_is_taken_back_after_its_test(worlds: Worlds):
+def test_a_bug_is_taken_back_after_its_test(worlds: Worlds) -> None:
     before = worlds.run(3).digest
     with planted("M8 the idempotency key is not in the transaction"):
         assert worlds.run(3).violation is not None

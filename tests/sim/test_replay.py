@@ -14,7 +14,7 @@ SEEDS = (3, 11, 30)  # with crashes, pauses and config changes among them
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_seed_is_the_same_run_each_time_and_in_every_process(worlds: Worlds, seed: int):
+def test_a_seed_is_the_same_run_each_time_and_in_every_process(worlds: Worlds, seed: int) -> None:
     here = worlds.run(seed)
     again = worlds.run(seed)
     assert (again.digest, again.steps) == (here.digest, here.steps)
@@ -32,5 +32,5 @@ def test_a_seed_is_the_same_run_each_time_and_in_every_process(worlds: Worlds, s
         assert there.stdout.strip() == here.digest
 
 
-def test_another_seed_is_another_run(worlds: Worlds):
+def test_another_seed_is_another_run(worlds: Worlds) -> None:
     assert worlds.run(3).digest != worlds.run(4).digest

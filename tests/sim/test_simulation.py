@@ -8,14 +8,19 @@ fails everywhere, however busy the machine is.
 import os
 from collections import Counter
 
+import pytest
+
 from tests.sim.commits import TRANSITIONS
 from tests.sim.faults import KINDS
 from tests.sim.progress import ks_distance
+from tests.sim.world import Worlds
 
 SEEDS = 100
 
 
-def test_every_promise_holds(worlds, sim_seed, capsys):
+def test_every_promise_holds(
+    worlds: Worlds, sim_seed: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = int(os.environ.get("HOOKLINE_SIM_FIRST", "0"))
     seeds = int(os.environ.get("HOOKLINE_SIM_SEEDS", SEEDS))
     if sim_seed is not None:

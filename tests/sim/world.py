@@ -12,6 +12,7 @@ import logging
 import shutil
 import tempfile
 from collections import Counter, deque
+from collections.abc import MutableMapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -67,7 +68,8 @@ class World:
         self.seed = seed
         rng = Random(seed)
         self.rng = rng
-        self.loop = SimLoop(Random(rng.getrandbits(64)))
+        # What asyncio's streams, signals and subprocesses ask of a loop is not there.
+        self.loop = SimLoop(Random(rng.getrandbits(64)))  # type: ignore[abstract]
         self.loop.on_trouble = self._trouble
         self.owner = Owner("world")
         self._lines: deque[tuple[Any, ...]] = deque(maxlen=TAIL)
@@ -126,7 +128,7 @@ class World:
             return  # of a call that nobody waits for any more
         self.fail("unexpected", f"{context.get('message')}: {error!r}")
 
-    def _logged(self, logger: object, method: str, event: dict[str, Any]) -> Any:
+    def _logged(self, logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
         """The product reports a bug of its own by an error in its log."""
         if method in ("error", "exception", "critical"):
             import traceback
