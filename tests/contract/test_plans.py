@@ -79,7 +79,7 @@ SPREAD = {
     "NOTE": spread(sql.NOTE, width=14, rows=16),
     "MARK": spread(sql.MARK, width=4, rows=16),
     "CONDEMN": spread(sql.CONDEMN, width=4, rows=16),
-    "RELEASE": spread(sql.RELEASE, width=5, rows=16),
+    "RELEASE": spread(sql.RELEASE, width=6, rows=16),
     "READ_PRIORS": spread(sql.READ_PRIORS, width=2, rows=16),
 }
 
