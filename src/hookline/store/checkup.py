@@ -6,6 +6,14 @@ from hookline.store.contract import Worker
 
 MOST_COUNTED = 10_000  # of a backlog: that it is large is all that need be known of a larger one
 
+# What both databases are asked about endpoints' secrets, in words that both understand.
+SEAL = "SELECT mark FROM seal"
+SEALED = """
+SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
+UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
+"""
+PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
+
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries that could be sent now, of lanes that nothing holds back."""

@@ -5,7 +5,7 @@ from typing import Any
 import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
-from hookline.store.checkup import MOST_COUNTED, Examined, Waiting
+from hookline.store.checkup import MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
 from hookline.store.postgres import rows, schema, session, sql
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.figures import OLDEST_DUE
@@ -35,12 +35,6 @@ WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND c.relname <> 'schema_migrat
   AND NOT has_table_privilege(c.oid, p.name)
 ORDER BY c.relname, p.name
 """
-SEAL = "SELECT mark FROM seal"
-SEALED = """
-SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
-UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
-"""
-PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
 COUNT_DUE = """
 SELECT count(*) FROM (
   SELECT FROM lanes l CROSS JOIN LATERAL (

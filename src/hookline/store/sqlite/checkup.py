@@ -5,19 +5,13 @@ from typing import Any
 from urllib.parse import quote
 
 from hookline.errors import HooklineError
-from hookline.store.checkup import MOST_COUNTED, Examined, Waiting
+from hookline.store.checkup import MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
 from hookline.store.sqlite import migrating, sql
 from hookline.store.sqlite.connection import OLDEST_SQLITE
 from hookline.store.sqlite.faults import translated
 from hookline.store.sqlite.figures import OLDEST_DUE
 from hookline.store.sqlite.rows import read_worker
 
-SEAL = "SELECT mark FROM seal"
-SEALED = """
-SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
-UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
-"""
-PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
 COUNT_DUE = """
 SELECT count(*) FROM (
   SELECT 1 FROM lanes l CROSS JOIN deliveries d INDEXED BY deliveries_ready ON d.endpoint_id = l.endpoint_id
