@@ -55,7 +55,8 @@ def test_a_cursor_of_types_is_good_for_types_only(service):
     cursor = service.call("GET", "/v1/event-types?limit=1").json()["next_cursor"]
     refused = service.call("GET", f"/v1/endpoints?limit=1&cursor={cursor}")
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_cursor")
-    for forged in ("", "AAAA", "A" * 22, "A" * 43, cursor[:-1] + "_"):
+    changed = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
+    for forged in ("", "AAAA", "A" * 22, "A" * 43, changed, f"{cursor}!"):
         refused = service.call("GET", f"/v1/event-types?cursor={forged}")
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid_cursor")
 
