@@ -30,6 +30,7 @@ PREFIXES = {
 _ORDINAL_MASK = MAX_FANOUT - 1
 _SHAPE = (0x7 << 76) | (0b10 << 62)  # version 7, RFC 9562 variant
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"  # base32hex: text sorts as the bytes do
+_PAIRS = [a + b for a in _ALPHABET[:8] for b in _ALPHABET]
 _TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
 _TEXT = re.compile(r"[0-7][0-9a-v]{25}\Z")
 
@@ -95,20 +96,12 @@ def first_at(moment: float) -> bytes:
 @lru_cache(maxsize=8_192)  # an event's is shown to its producer, and to each receiver soon after
 def show(noun: str, id: bytes) -> str:
     """The id as people and programs outside see it: prefix and 26 characters."""
-    number, digits, triples = int.from_bytes(id), _ALPHABET, _TRIPLES
-    # Written out: every event's id is shown, and this takes a third of the time of a loop over its digits.
+    n, triples = int.from_bytes(id), _TRIPLES
+    # Written out: every event's id is shown, and this takes a fifth of the time of a loop over its digits.
     return (
-        PREFIXES[noun]
-        + digits[number >> 125]
-        + digits[number >> 120 & 31]
-        + triples[number >> 105 & 32767]
-        + triples[number >> 90 & 32767]
-        + triples[number >> 75 & 32767]
-        + triples[number >> 60 & 32767]
-        + triples[number >> 45 & 32767]
-        + triples[number >> 30 & 32767]
-        + triples[number >> 15 & 32767]
-        + triples[number & 32767]
+        f"{PREFIXES[noun]}{_PAIRS[n >> 120]}{triples[n >> 105 & 32767]}{triples[n >> 90 & 32767]}"
+        f"{triples[n >> 75 & 32767]}{triples[n >> 60 & 32767]}{triples[n >> 45 & 32767]}"
+        f"{triples[n >> 30 & 32767]}{triples[n >> 15 & 32767]}{triples[n & 32767]}"
     )
 
 
