@@ -6,6 +6,7 @@ set a skip is a failure: there, everything that tests need can be had.
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,8 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--fast", action="store_true", help="the first parts, on SQLite alone")
     fast: bool = options.parse_args().fast
+    # A shell that starts us in the background has it ignored, by all that we start too; some tests end programs with it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     results = [run(part, paths, fast=fast) for part, paths in parts(fast=fast).items()]
     if not fast:
         results.append(run_faults())
