@@ -16,6 +16,7 @@ import msgspec
 
 from hookline.errors import ConfigError
 from hookline.names import did_you_mean
+from hookline.nearest import nearest
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -366,6 +367,6 @@ def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
 def _known(name: str, source: str, *, shout: bool = False) -> str:
     if name in _READERS:
         return name
-    known = [PREFIX + each.upper() for each in _READERS] if shout else list(_READERS)
-    hint = did_you_mean(PREFIX + name.upper() if shout else name, known)
+    near = nearest(name, _READERS)  # without the prefix, which would make all of them alike
+    hint = "" if near is None else f" Did you mean {PREFIX + near.upper() if shout else near}?"
     raise ConfigError(f"{source}: there is no such setting.{hint}")

@@ -4,11 +4,11 @@ ASCII only and compared byte for byte: nothing is folded or normalised, so two n
 never the same by accident.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Iterable
 
 from hookline.errors import Invalid
+from hookline.nearest import nearest
 
 TYPE_LIMIT = 128
 
@@ -80,8 +80,8 @@ def check_known(names: Iterable[object], known: Collection[str], *, at: str = ""
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that names the nearest of the known names, or nothing."""
-    near = difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.5)
-    return f" Did you mean {near[0]}?" if near else ""
+    near = nearest(name, known)
+    return "" if near is None else f" Did you mean {near}?"
 
 
 def is_text(value: str) -> bool:

@@ -95,6 +95,25 @@ def test_an_unknown_command_is_a_usage_error_with_the_nearest_one(tmp_path):
     assert "There is no command 'delivries'. Did you mean deliveries?" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("serve --prot 1", "There is no option '--prot'. Did you mean --port?"),
+        ("serve --bogus", "There is no option '--bogus'."),
+        ("serve -x", "There is no option '-x'."),
+        ("--verison", "There is no option '--verison'. Did you mean --version?"),
+        ("deliveries list --status dead", "There is no option '--status'. Did you mean --state?"),
+        ("endpoints lst", "There is no command 'lst'. Did you mean list?"),
+        ("endpoints stop", "There is no command 'stop'."),
+        ("run", "There is no command 'run'."),
+    ],
+)
+def test_only_what_is_really_near_is_suggested(tmp_path, line, said):
+    result = run(*line.split(), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.endswith(f"Error: {said}\n")
+
+
 def every_command(
     command: click.Command, path: tuple[str, ...]
 ) -> list[tuple[tuple[str, ...], click.Command]]:

@@ -1,7 +1,10 @@
 """What does the local receiver show, answer and pass on?"""
 
+import contextlib
+import re
 import signal
 import socket
+import subprocess
 import time
 
 import httpx
@@ -11,7 +14,7 @@ from answering import eventually, receiving
 from hookline.model import Signing
 from hookline.signing import Mac, key_of, sign_classic, sign_standard
 from listener_process import ListenerProcess
-from server_process import CEILING_S, ServerProcess, run
+from server_process import CEILING_S, COMMAND, ServerProcess, environment, run
 from terminal import Terminal
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -158,6 +161,24 @@ def test_it_ends_by_itself_after_so_many(tmp_path):
         assert [post(ear.url, {}).status_code for _ in range(2)] == [200, 200]
         assert ear.wait() == 0
         assert ear.said.endswith("2 requests.\n")
+
+
+def test_it_ends_when_it_cannot_show_what_arrives(tmp_path):
+    said = tmp_path / "stderr"
+    with open("/dev/full", "wb") as full, said.open("wb") as errors:
+        ear = subprocess.Popen(
+            [*COMMAND, "listen", "--port", "0"], cwd=tmp_path, env=environment(), stdout=full, stderr=errors
+        )
+    try:
+        listening = eventually(lambda: re.search(r"listening on (http://\S+/);", said.read_text()))
+        with contextlib.suppress(httpx.TransportError):  # it may be gone before it has answered
+            post(listening[1], {})
+        assert ear.wait(CEILING_S) == 1
+    finally:
+        ear.kill()
+        ear.wait(CEILING_S)
+    last = said.read_text().splitlines()[-1]
+    assert last == "hookline: standard output cannot be written to: No space left on device."
 
 
 def test_what_it_cannot_read_is_refused(tmp_path):

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from hookline.cli.choices import state_option
 from hookline.cli.exits import Errors
 from hookline.cli.options import connect, json_option, limit_option, path_step, read_past, url_option
 from hookline.cli.showing import print_fields, print_rows, say
@@ -27,7 +28,7 @@ def deliveries() -> None:
 
 
 @deliveries.command("list")
-@click.option("--state", help="pending, delivered, dead or cancelled.")
+@state_option
 @click.option("--endpoint", "endpoint_id", metavar="ID", help="To this endpoint.")
 @click.option("--event", "event_id", metavar="ID", help="Of this event.")
 @click.option("--account", help="Of this account.")

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from hookline.cli.asking import must_agree
+from hookline.cli.choices import CIRCUITS, ORDERINGS, SIGNATURES, STYLES
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import (
     connect,
@@ -17,7 +18,7 @@ from hookline.cli.options import (
     url_option,
     yes_option,
 )
-from hookline.cli.showing import print_fields, print_json, print_rows, printable, say
+from hookline.cli.showing import although, print_fields, print_json, print_rows, printable, say
 
 COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit=circuit_state.state")
 
@@ -30,7 +31,7 @@ def endpoints() -> None:
 @endpoints.command("list")
 @click.option("--account", help="Of this account.")
 @click.option("--enabled/--disabled", default=None, help="Only those.")
-@click.option("--circuit", help="Whose circuit is closed, open or half_open.")
+@click.option("--circuit", type=click.Choice(CIRCUITS), help="Whose circuit is in this state.")
 @click.option("--slow/--not-slow", default=None, help="That answer slowly, or do not.")
 @click.option("--type", "event_type", help="That get events of this type.")
 @limit_option
@@ -49,8 +50,10 @@ def _fields(command: Any) -> Any:
             "--retry", metavar="PRESET|JSON", help="Such as brisk, [0, 5, 60], or the API's object."
         ),
         click.option("--rate", type=float, metavar="N", help="Requests per second at most."),
-        click.option("--signing", help="standard or classic."),
-        click.option("--ordering", help="parallel or strict."),
+        click.option("--signing", type=click.Choice(STYLES), help="How its requests are signed."),
+        click.option(
+            "--ordering", type=click.Choice(ORDERINGS), help="Whether a delivery waits for those before it."
+        ),
         click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header to send."),
         click.option("--description", help="For people."),
         click.option("--event", "events", multiple=True, metavar="PATTERN", help="Such as 'order.*' or '*'."),
@@ -69,7 +72,9 @@ def create(endpoint_url: str, account: str | None, url: str | None, as_json: boo
     """Add an endpoint. Prints its secret, this once."""
     with Errors():
         said = {"url": endpoint_url, **({} if account is None else {"account": account}), **_said(**options)}
-        print_fields(connect(url).post("/v1/endpoints", said), as_json=as_json)
+        made = connect(url).post("/v1/endpoints", said)
+        with although(f"{made['id']} is made", step="`hookline endpoints secret` prints its secret"):
+            print_fields(made, as_json=as_json)
 
 
 @endpoints.command()
@@ -104,7 +109,8 @@ def show(endpoint_id: str, url: str | None, as_json: bool) -> None:
 @dry_run_option
 @yes_option
 @url_option
-def delete(endpoint_id: str, dry_run: bool, yes: bool, url: str | None) -> None:
+@json_option
+def delete(endpoint_id: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) -> None:
     """Delete an endpoint; its pending deliveries are cancelled."""
     with Errors():
         client = connect(url)
@@ -112,10 +118,13 @@ def delete(endpoint_id: str, dry_run: bool, yes: bool, url: str | None) -> None:
             endpoint = client.get(_path(endpoint_id))
             named = f"{endpoint['id']} ({printable(endpoint['url'])})"
             if dry_run:
-                click.echo(f"{named} would be deleted, and what waits for it cancelled.")
+                text = f"{named} would be deleted, and what waits for it cancelled."
+                say(text, {"id": endpoint["id"], "deleted": False}, as_json=as_json)
                 return
             must_agree(f"Delete {named} and cancel what waits for it?", to="delete")
         client.delete(_path(endpoint_id))
+        text = f"{endpoint_id} is deleted, and what waited for it cancelled."
+        say(text, {"id": endpoint_id, "deleted": True}, as_json=as_json)
 
 
 def _verb(name: str, path: str, help: str) -> None:
@@ -157,7 +166,11 @@ def secret(endpoint_id: str, url: str | None, as_json: bool) -> None:
     metavar="SPAN",
     help="How long the old one signs too, such as 7d; a day without it.",
 )
-@click.option("--signature", help="v1 (a shared secret) or v1a (a key pair); as it was without it.")
+@click.option(
+    "--signature",
+    type=click.Choice(SIGNATURES),
+    help="v1 is a shared secret, v1a a key pair; as it was without it.",
+)
 @yes_option
 @url_option
 @json_option
@@ -172,7 +185,9 @@ def rotate(
             )
         said = {"overlap_s": None if overlap is None else round(overlap), "signature": signature}
         body = {name: value for name, value in said.items() if value is not None}
-        _show_secret(connect(url).post(f"{_path(endpoint_id)}/secret/rotate", body), as_json=as_json)
+        changed = connect(url).post(f"{_path(endpoint_id)}/secret/rotate", body)
+        with although("the secret is rotated", step="`hookline endpoints secret` prints the new one"):
+            _show_secret(changed, as_json=as_json)
 
 
 def _show_secret(found: dict[str, Any], *, as_json: bool) -> None:
@@ -245,9 +260,20 @@ def _said(
 
 def _retry(text: str) -> Any:
     if not text.lstrip().startswith(("{", "[")):
-        return {"preset": text}
+        return {"preset": _preset(text)}
     policy = _json(text, "--retry")
     return {"schedule": policy} if isinstance(policy, list) else policy
+
+
+def _preset(name: str) -> str:
+    from hookline.names import did_you_mean
+    from hookline.rules.retry import PRESETS
+
+    if name not in PRESETS:
+        known = ", ".join(PRESETS)
+        near = did_you_mean(name, PRESETS)
+        raise CommandError(f"--retry: {name[:100]!r} is neither JSON nor one of {known}.{near}", USAGE)
+    return name
 
 
 def _json(text: str, option: str) -> Any:

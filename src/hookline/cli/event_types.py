@@ -16,7 +16,7 @@ from hookline.cli.options import (
     url_option,
     yes_option,
 )
-from hookline.cli.showing import print_fields, print_rows
+from hookline.cli.showing import print_fields, print_rows, say
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
@@ -91,17 +91,20 @@ def set_event_type(
 @dry_run_option
 @yes_option
 @url_option
-def delete(name: str, dry_run: bool, yes: bool, url: str | None) -> None:
+@json_option
+def delete(name: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) -> None:
     """Forget what was said about a type; events of it can still be published."""
     with Errors():
         client = connect(url)
         if dry_run or not yes:
             found = client.get(_path(name))
             if dry_run:
-                click.echo(f"{found['name']} would be forgotten.")
+                said = {"name": found["name"], "deleted": False}
+                say(f"{found['name']} would be forgotten.", said, as_json=as_json)
                 return
             must_agree(f"Forget what was said about {found['name']}?", to="delete")
         client.delete(_path(name))
+        say(f"{name} is forgotten.", {"name": name, "deleted": True}, as_json=as_json)
 
 
 def _known(client: "Client", name: str) -> dict[str, Any]:

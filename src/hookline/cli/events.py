@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from hookline.cli.choices import FINISHED, STATES, state_option
 from hookline.cli.deliveries import ATTEMPT_COLUMNS, DELIVERY_COLUMNS
 from hookline.cli.exits import Errors
 from hookline.cli.options import (
@@ -17,7 +18,6 @@ from hookline.cli.options import (
 )
 from hookline.cli.showing import print_fields, print_json, print_rows
 
-STATES = ("pending", "delivered", "dead", "cancelled")
 COLUMNS = ("id", "type", "account", "created_at", *(f"{each}=deliveries.{each}" for each in STATES))
 
 
@@ -53,7 +53,7 @@ def show(event_id: str, url: str | None, as_json: bool) -> None:
 
 @events.command()
 @click.argument("event_id")
-@click.option("--state", help="pending, delivered, dead or cancelled.")
+@state_option
 @limit_option
 @url_option
 @json_option
@@ -81,7 +81,13 @@ def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("event_id")
 @click.option("--endpoint", "endpoint_id", metavar="ID", help="Only the delivery to this endpoint.")
-@click.option("--state", "states", multiple=True, help="Only those that are delivered, dead or cancelled.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(FINISHED),
+    help="Only those in this state, or these.",
+)
 @dry_run_option
 @url_option
 @json_option
@@ -101,7 +107,7 @@ def replay(
             found = [
                 each["id"]
                 for each in client.pages(f"{path}/deliveries", limit=None)
-                if endpoint_id in (None, each["endpoint_id"]) and each["state"] in (states or STATES[1:])
+                if endpoint_id in (None, each["endpoint_id"]) and each["state"] in (states or FINISHED)
             ]
             answer: dict[str, Any] = {"replayed": len(found), "deliveries": found}
             done = "would be replayed"

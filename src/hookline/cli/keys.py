@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from hookline.cli.asking import must_agree
+from hookline.cli.choices import SCOPES
 from hookline.cli.exits import Errors
 from hookline.cli.options import database_option, json_option, settings, yes_option
-from hookline.cli.showing import print_fields, print_json, print_rows, printable, say
+from hookline.cli.showing import although, print_fields, print_json, print_rows, printable, say
 
 COLUMNS = ("id", "name", "hint", "scopes", "account", "created_at", "revoked_at")
 
@@ -26,7 +27,7 @@ def keys() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(["publish", "read", "admin"]),
+    type=click.Choice(SCOPES),
     required=True,
     help="What it is good for; may be given more than once. admin includes the others.",
 )
@@ -39,10 +40,11 @@ def create(database: str | None, as_json: bool, **fields: Any) -> None:
         from hookline.cli import key_work
 
         made = key_work.create(_database(database), {**fields, "scopes": sorted(set(fields["scopes"]))})
-        if as_json:
-            print_json(made)
-            return
-        click.echo(made["key"])
+        with although(f"{made['id']} is made", step="nobody knows the key: revoke it"):
+            if as_json:
+                print_json(made)
+                return
+            click.echo(made["key"])
         click.echo(f"{made['id']} is made. The key is shown this once, and kept nowhere.", err=True)
 
 

@@ -14,6 +14,7 @@ from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import connect, json_option, read_span, url_option
 from hookline.cli.showing import counted
 from hookline.cli.signatures import check_usable, secret_options, secrets_of
+from hookline.cli.streams import OutputFailed
 
 if TYPE_CHECKING:
     from hookline.cli.arrivals import Arrival
@@ -116,6 +117,8 @@ def _listen(
             click.echo(f"listening on {place}{how}", err=True)
             ending.wait()
     click.echo(f"{counted(show.seen, 'request', 'requests')}.", err=True)
+    if show.failed is not None:
+        raise show.failed
 
 
 class _Ending:
@@ -163,6 +166,7 @@ class _Screen:
 
     def __init__(self, ending: _Ending, *, count: int | None, headers: bool, as_json: bool) -> None:
         self.seen = 0
+        self.failed: OutputFailed | None = None
         self._ending = ending
         self._count = count
         self._headers = headers
@@ -176,7 +180,8 @@ class _Screen:
         self.seen += 1
         try:
             click.echo(as_line(arrival) if self._as_json else as_text(arrival, headers=self._headers))
-        except OSError:  # whoever read along has gone
+        except OutputFailed as error:  # whoever read along has gone, or the disk is full
+            self.failed = error
             self._ending.ask()
         if self.seen == self._count:
             self._ending.ask()

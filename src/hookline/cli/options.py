@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hookline import rfc3339
+from hookline.cli.choices import REASONS
 from hookline.ranges import seconds
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ limit_option = click.option(
     help="Print at most this many.",
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-database_option = click.option(
-    "--database",
-    metavar="URL",
-    help="sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
-)
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -87,7 +83,7 @@ def dead_letter_filter(command: _Command) -> _Command:
             help="That died before this: a time, or how long ago.",
         ),
         click.option("--since", callback=read_past, metavar="TIME", help="That died after this, such as 2h."),
-        click.option("--reason", help="exhausted, rejected, gone or crash_limit."),
+        click.option("--reason", type=click.Choice(REASONS), help="That died of this."),
         click.option("--type", "event_type", help="Of events of this type."),
         click.option("--account", help="Of this account."),
         click.option("--endpoint", "endpoint_id", metavar="ID", help="Of this endpoint."),

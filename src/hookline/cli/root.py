@@ -3,6 +3,8 @@
 Each lives in a module of its own that is loaded when it is called, so that none pays for the others.
 """
 
+import contextlib
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +16,14 @@ from hookline.version import VERSION
 
 class Root(click.Group):
     """All commands, none of them loaded before it is wanted."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
+        with _our_hints():
+            return super().make_context(*arguments, **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _our_hints():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -34,6 +44,35 @@ class Root(click.Group):
 
     def get_help(self, ctx: click.Context) -> str:
         return front_page()
+
+
+@contextlib.contextmanager
+def _our_hints() -> Iterator[None]:
+    """Suggest a name where the server would: click finds one of four letters near every other."""
+    try:
+        yield
+    except click.NoSuchOption as error:
+        if error.ctx is None:
+            raise
+        from hookline.nearest import nearest
+
+        known = {
+            name.lstrip("-"): name
+            for each in error.ctx.command.get_params(error.ctx)
+            for name in (*each.opts, *each.secondary_opts)
+            if name.startswith("--") and not getattr(each, "hidden", False)
+        }
+        near = nearest(error.option_name.lstrip("-"), known)
+        hint = "" if near is None else f" Did you mean {known[near]}?"
+        raise click.UsageError(f"There is no option {error.option_name!r}.{hint}", error.ctx) from None
+    except click.UsageError as error:
+        name = getattr(error, "command_name", None)  # of click 8.4 and later; before, it makes no suggestion
+        if name is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
+            raise
+        from hookline.names import did_you_mean
+
+        hint = did_you_mean(name, error.ctx.command.list_commands(error.ctx))
+        raise click.UsageError(f"There is no command {name!r}.{hint}", error.ctx) from None
 
 
 @click.group(cls=Root, name=NAME, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,7 @@ import click
 
 from hookline.cli.exits import USAGE, CommandError, Errors
 from hookline.cli.options import connect, json_option, read_future, url_option
-from hookline.cli.showing import counted, print_json
+from hookline.cli.showing import although, counted, print_json
 
 
 @click.command()
@@ -41,10 +41,11 @@ def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields
         # Put together by hand, so that the payload's bytes stay as they are.
         body = json.dumps(said)[:-1].encode() + b', "payload": ' + _one_value(given) + b"}"
         event = connect(url).post("/v1/events", body)
-        if as_json:
-            print_json(event)
-            return
-        click.echo(event["id"])
+        with although(f"{event['id']} is published"):
+            if as_json:
+                print_json(event)
+                return
+            click.echo(event["id"])
         again = ", published before" if event["duplicate"] else ""
         click.echo(f"{counted(event['deliveries'], 'delivery', 'deliveries')}{again}.", err=True)
 

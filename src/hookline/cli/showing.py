@@ -4,14 +4,18 @@ As aligned columns or `name: value` lines for people, as JSON for programs. What
 never reaches a terminal with its control characters.
 """
 
+import contextlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+
+from hookline.cli.exits import CommandError
+from hookline.cli.streams import OutputFailed, give_up_printing
 
 _WIDEST = 60  # characters of a cell on a terminal; whoever reads a pipe gets all of them
 _NARROWEST = 8  # characters that a cell is shortened to where the terminal has no room for more
@@ -29,6 +33,16 @@ def say(text: str, value: Any, *, as_json: bool) -> None:
         print_json(value)
     else:
         click.echo(text)
+
+
+@contextlib.contextmanager
+def although(done: str, *, step: str = "") -> Iterator[None]:
+    """Print what came of it; if that fails, say that it was done, or it would be done again. `step`: what to do now."""
+    try:
+        yield
+    except OutputFailed as error:
+        give_up_printing()
+        raise CommandError(f"{done}, but {error}{step and f'; {step}'}.") from None
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:

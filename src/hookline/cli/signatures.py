@@ -7,14 +7,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from hookline.cli.choices import STYLES
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import json_option, read_past, read_span
 from hookline.cli.showing import print_fields, print_json, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-STYLES = ("standard", "classic")
 
 
 def secret_options(command: "Callable[..., Any]") -> "Callable[..., Any]":

@@ -1,0 +1,53 @@
+"""What do options take that know all their values, and how do they refuse the rest?"""
+
+import pytest
+
+from hookline.cli import choices
+from hookline.dead_letters import REASONS
+from hookline.model import CircuitState, Ordering, Scope, Signature, Signing, State
+from server_process import run
+
+NOBODY = {"HOOKLINE_URL": "http://127.0.0.1:1"}  # a request would end with 3
+ENDPOINT = f"ep_{'0' * 26}"
+CREATE = ["endpoints", "create", "https://a.example/", "--event", "*"]
+
+
+def test_the_values_are_those_of_the_server():
+    assert tuple(State) == choices.STATES
+    assert set(choices.STATES) - set(choices.FINISHED) == {State.PENDING}
+    assert tuple(CircuitState) == choices.CIRCUITS
+    assert tuple(REASONS) == choices.REASONS
+    assert tuple(Signing) == choices.STYLES
+    assert tuple(Ordering) == choices.ORDERINGS
+    assert tuple(Signature) == choices.SIGNATURES
+    assert tuple(Scope) == choices.SCOPES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (["deliveries", "list", "--state", "foo"], "pending"),
+        (["deliveries", "list", "--state", "DEAD"], "pending"),
+        (["deliveries", "list", "--state", ""], "pending"),
+        (["events", "deliveries", f"evt_{'0' * 26}", "--state", "foo"], "pending"),
+        (["replay", f"evt_{'0' * 26}", "--state", "dead", "--state", "pending"], "delivered"),
+        (["dead", "list", "--reason", "foo"], "crash_limit"),
+        (["dead", "replay", "--reason", "cancelled"], "crash_limit"),
+        (["dead", "discard", "--yes", "--reason", "foo"], "crash_limit"),
+        (["endpoints", "list", "--circuit", "half-open"], "half_open"),
+        ([*CREATE, "--signing", "foo"], "classic"),
+        ([*CREATE, "--ordering", "foo"], "strict"),
+        ([*CREATE, "--retry", "foo"], "patient"),
+        (["endpoints", "update", ENDPOINT, "--ordering", "foo"], "strict"),
+        (["endpoints", "update", ENDPOINT, "--retry", "bris"], "Did you mean brisk?"),
+        (["endpoints", "rotate", ENDPOINT, "--signature", "v2"], "v1a"),
+        (["keys", "create", "--scope", "foo"], "publish"),
+        (["sign", "--style", "foo"], "classic"),
+        (["verify", "--style", "foo"], "classic"),
+        (["completion", "tcsh"], "fish"),
+    ],
+)
+def test_another_value_is_a_usage_error_before_anything_is_asked(tmp_path, arguments, allowed):
+    done = run(*arguments, cwd=tmp_path, env=NOBODY)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert allowed in done.stderr
