@@ -124,6 +124,7 @@ class Hookline:
             self.clock,
             self.ids,
             most_deliveries=settings.deliveries_per_event,
+            on_refused=self.worker.say_refused,
         )
         self._jobs = Jobs(self.store, self.clock, self.worker.handover.announce)
         keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
@@ -198,8 +199,8 @@ class Hookline:
 
     @property
     def is_ready(self) -> bool:
-        """Does the database answer, and does the worker see it?"""
-        return self._is_running and self._heart.is_fresh()
+        """Does the database answer, and does it take what is published?"""
+        return self._is_running and self._heart.is_fresh() and self._heart.may_write()
 
     def _note_outgrown(self, error: SchemaOutgrown) -> None:
         if self.outgrown is None:

@@ -143,3 +143,30 @@ def test_rights_that_are_taken_away_and_given_back_lose_nothing(tmp_path, migrat
     assert 1 <= len(said) <= 2  # by the pulse, and perhaps by whoever came before it
     assert all(NEXT_STEP in line["error"] for line in said)
     assert "loop.failed" not in {line["event"] for line in lines}
+
+
+@pytest.mark.parametrize("right", ["INSERT ON {}events", "UPDATE ON {}deliveries", "INSERT ON {}attempts"])
+def test_a_right_without_which_nothing_can_be_accepted_or_brought_is_missed_in_time(
+    tmp_path, migrated, right
+):
+    migrated.grant_all()
+    env = {"HOOKLINE_HEARTBEAT_S": "0.2"}
+    with (
+        ServerProcess("--dev", "--database", migrated.url, cwd=tmp_path, env=env) as server,
+        httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
+    ):
+        eventually(lambda: client.get("/readyz").status_code == 200 or None)
+        migrated.decide(f"REVOKE {right.format('hookline.')} FROM {GUARDED}")
+        eventually(lambda: client.get("/readyz").status_code == 503 or None)
+        assert client.get("/healthz").status_code == 200
+        if "events" in right:
+            assert client.post("/v1/events", json={"type": "a", "payload": 1}).status_code == 503
+        migrated.grant_all()
+        eventually(lambda: client.get("/readyz").status_code == 200 or None)
+        assert client.post("/v1/events", json={"type": "a", "payload": 2}).status_code == 202
+        assert server.stop() == 0
+        lines = [json.loads(line) for line in server.stderr.splitlines() if line.startswith("{")]
+    assert [line["event"] for line in lines] == ["store.refused", "store.resumed"]
+    assert lines[0]["error"] == (
+        f"PostgreSQL refuses: the user lacks {right.format('').replace('ON', 'on')}; {NEXT_STEP}."
+    )

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import HooklineError, SchemaOutgrown, StoreRefused, StoreUnavailable
+from hookline.errors import HooklineError, SchemaOutgrown, StorageFull, StoreRefused, StoreUnavailable
 from hookline.ids import Ids
 from hookline.model import WorkerId
 from hookline.pipeline.catalogue import Catalogue
@@ -51,6 +51,8 @@ class Heart:
         self._lease = lease
         self._watch = Watch()
         self._good = float("-inf")
+        self._beaten = float("-inf")
+        self._is_refused = False
         self._is_failing = False
         self._is_skewed = False
         self._was_named = False
@@ -62,12 +64,20 @@ class Heart:
         self.load: Callable[[], Load] = Load
         self.on_pulse: Callable[[], None] = lambda: None
         self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
+        self.on_refused: Callable[[StoreRefused | StorageFull], None] = lambda _: None
         self.on_buried: Callable[[], None] = lambda: None
         self.on_dead: Callable[[Sequence[tuple[WorkerId, int]]], Awaitable[None]] = _nobody
 
     def is_fresh(self) -> bool:
         """May an attempt start now?"""
         return self._clock.monotonic() - self._good < _FRESH
+
+    def may_write(self) -> bool:
+        """Did the last beat get through, and did the database refuse nothing that this process has to write?
+
+        A beat that got lost is made up for by the next one, as long as the others do not take this process for dead.
+        """
+        return not self._is_refused and self._clock.monotonic() - self._beaten < self._lease
 
     def nudge(self) -> None:
         """Look now: somebody changed something."""
@@ -121,8 +131,15 @@ class Heart:
             id = self.id
             try:
                 alive = await self._store.beat(id, self.load(), now=self._clock.now())
+                self._beaten = self._clock.monotonic()
+                if self._is_refused:
+                    self._is_refused = False
+                    log.info("store.resumed")
                 if not alive:
                     await self._be_reborn(id)
+            except (StoreRefused, StorageFull) as error:
+                self._is_refused = True  # not for this moment only: somebody has to do something
+                self.on_refused(error)
             except StoreUnavailable as error:
                 log.debug("beat.failed", error=str(error))
 
@@ -203,6 +220,7 @@ class Heart:
                 seen_at=now,
             )
         )
+        self._beaten = self._clock.monotonic()
 
 
 async def _nobody(_: Sequence[tuple[WorkerId, int]]) -> None:

@@ -6,7 +6,7 @@ for all of them. Nobody is answered before the commit that holds the event, its 
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -17,6 +17,7 @@ from hookline.errors import (
     Invalid,
     Overloaded,
     SchemaMismatch,
+    StoreRefused,
     StoreUnavailable,
 )
 from hookline.failpoints import failpoint
@@ -50,6 +51,7 @@ class Intake:
         ids: Ids,
         *,
         most_deliveries: int,
+        on_refused: Callable[[StoreRefused], None],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
@@ -57,6 +59,7 @@ class Intake:
         self._clock = clock
         self._ids = ids
         self._most_deliveries = most_deliveries
+        self._on_refused = on_refused
         self._waiting: deque[Submission] = deque()
         self._waiting_events = 0
         self._waiting_bytes = 0
@@ -118,6 +121,8 @@ class Intake:
                     if not isinstance(error, HooklineError):
                         log.exception("accept.failed", events=len(entries))
                         error = StoreUnavailable("The event could not be stored; it may be tried again.")
+                    elif isinstance(error, StoreRefused):
+                        self._on_refused(error)
                     for submission in submissions:
                         submission.done(error)
                 else:

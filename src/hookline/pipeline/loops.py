@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import StoreRefused
+from hookline.errors import StorageFull, StoreRefused
 from hookline.pipeline.heart import Heart
 
 _SAY_AGAIN = 60.0  # seconds between two lines about a database that refuses
@@ -36,15 +36,15 @@ class Loops:
                 await loop()
             except StoreRefused as error:
                 # Rights taken away, a table gone: it may be put right while this process runs.
-                self._say_refused(error)
+                self.say_refused(error)
                 await self._clock.sleep(_REST)
             except Exception:
                 # A bug in one loop must not stop the others; the loop itself starts over from the store.
                 log.exception("loop.failed", loop=loop.__qualname__)
                 await self._clock.sleep(_REST)
 
-    def _say_refused(self, error: StoreRefused) -> None:
-        """Once for all loops, and not where the pulse says the same."""
+    def say_refused(self, error: StoreRefused | StorageFull) -> None:
+        """Once for all who meet it, and not where the pulse says the same."""
         at = self._clock.monotonic()
         if at - self._refused_at >= _SAY_AGAIN and self._heart.is_fresh():
             self._refused_at = at

@@ -69,6 +69,7 @@ class Worker:
         self._progress = asyncio.Event()  # something landed or was settled: a drain looks again
         self._unsent: dict[Lane, None] = {}  # in the order they came back: one seed, one run
         self._loops = Loops(heart, clock)
+        self.say_refused = heart.on_refused = self._loops.say_refused
         self.holdings = Holdings(
             store,
             catalogue,

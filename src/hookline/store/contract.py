@@ -378,7 +378,10 @@ class Store(
         """Add the process to `workers`."""
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
-        """Count up; False when the worker is buried (or gone)."""
+        """Count up; False when the worker is buried (or gone).
+
+        Raises `StoreRefused` when the process could not write what it has to; where it still can, the beat counts.
+        """
 
     async def pulse(self, *, seen: int) -> Pulse:
         """The store's time, all workers, the changes after number `seen`."""

@@ -10,12 +10,15 @@ from hookline.errors import HooklineError, StorageFull, StoreRefused, StoreUnava
 # The server undid the whole transaction; the same one succeeds when it is run again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
+RIGHTS_STEP = (
+    "grant the user rights on the schema `hookline` and its tables (on an empty database: CREATE on it)"
+)
 _NEXT_STEP = {
     "28000": "check the user and pg_hba.conf",
     "28P01": "check the password in the database URL",
     "3D000": "create the database, or check its name in the database URL",
     "3F000": "run `hookline migrate`",
-    "42501": "grant the user rights on the schema `hookline` and its tables (on an empty database: CREATE on it)",
+    "42501": RIGHTS_STEP,
     "42704": "check the parameters after the ? in the database URL",
     "42703": "run `hookline migrate`",
     "42883": "run `hookline migrate`",

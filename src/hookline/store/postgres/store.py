@@ -54,6 +54,7 @@ from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
 from hookline.store.postgres.retention import PostgresRetention
+from hookline.store.postgres.rights import LACKING, VALUES, refuse_if_lacking
 from hookline.store.postgres.schema import (
     bring_up_to_date,
     known,
@@ -334,6 +335,7 @@ class PostgresStore(
             load.draining,
             load.delivered_per_s,
         )
+        refuse_if_lacking(await self._pulse.fetch(LACKING, *VALUES))
         return bool(found)
 
     async def pulse(self, *, seen: int) -> Pulse:

@@ -1,0 +1,38 @@
+"""Which rights may a process not lose while it runs?
+
+Those without which an event cannot be accepted, or what was accepted not be brought. The tables can be read without them,
+so that nothing but the next publish would notice.
+"""
+
+from typing import Any
+
+from hookline.errors import StoreRefused
+from hookline.store.postgres.faults import RIGHTS_STEP
+
+NEEDED = (
+    ("attempts", "SELECT, INSERT"),
+    ("change_counter", "SELECT"),
+    ("changes", "SELECT"),
+    ("deliveries", "SELECT, INSERT, UPDATE"),
+    ("endpoints", "SELECT"),
+    ("events", "SELECT, INSERT"),
+    ("idempotency", "SELECT, INSERT"),
+    ("lanes", "SELECT, UPDATE"),
+    ("workers", "SELECT, INSERT, UPDATE, DELETE"),
+)
+# By name, which the server looks up in its cache: a search of its catalogue would read all tables of all schemas.
+LACKING = """
+SELECT right_ || ' on ' || name FROM unnest($1::text[], $2::text[]) AS needed (name, right_)
+WHERE NOT has_table_privilege(name, right_)
+"""
+
+_PAIRS = [(table, right) for table, rights in NEEDED for right in rights.split(", ")]
+VALUES = ([table for table, _ in _PAIRS], [right for _, right in _PAIRS])
+
+
+def refuse_if_lacking(found: list[Any]) -> None:
+    """Raise with what is lacking, if anything is."""
+    if found:
+        raise StoreRefused(
+            f"PostgreSQL refuses: the user lacks {', '.join(row[0] for row in found)}; {RIGHTS_STEP}."
+        )
