@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import socket
 import sqlite3
@@ -289,6 +290,29 @@ def test_a_running_server_and_its_key_are_checked(tmp_path):
             assert (code, found["key"][0]) == (1, "bad")
             assert "HOOKLINE_API_KEY" in (found["key"][2] or "")
         assert server.stop() == 0
+
+
+def test_endpoints_that_these_settings_would_not_send_to_are_named(tmp_path, database):
+    with ServerProcess("--dev", "--database", database, cwd=tmp_path) as server:
+        for host in ("127.0.0.1", "10.1.2.3", "localhost", "[::1]", "93.184.216.34", "example.com"):
+            create_endpoint(server, f"http://{host}:9000/canary")
+    code, found = examined(tmp_path, "--database", database)
+    level, detail, step = found["endpoints"]
+    assert (code, level) == (0, "warn")
+    assert re.findall(r"ep_\w{26} at (\S+?),? ", detail) != []
+    assert " and 1 more, and every attempt would fail" in detail
+    assert step == "set HOOKLINE_ALLOW_NETWORKS alike wherever hookline runs, or disable them"
+    assert "canary" not in detail
+    local = {"HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8,10.0.0.0/8"}
+    level, detail, _ = examined(tmp_path, "--database", database, env=local)[1]["endpoints"]
+    assert (level, re.sub(r"ep_\w{26}", "ep_…", detail)) == (
+        "warn",
+        "a process with these settings would refuse to send to ep_… at ::1, and every attempt would fail",
+    )
+    level, detail, _ = examined(tmp_path, "--database", database, env={"HOOKLINE_DEV": "true"})[1][
+        "endpoints"
+    ]
+    assert (level, detail) == ("ok", "their addresses may be sent to (6 are enabled)")
 
 
 def test_deliveries_that_nobody_takes_are_named(tmp_path, database):

@@ -1,5 +1,7 @@
 """Does a worker deliver what servers accepted, and answer nobody?"""
 
+import json
+
 import httpx
 import pytest
 
@@ -44,3 +46,46 @@ def test_an_sqlite_file_has_one_process(tmp_path):
 def test_a_database_that_does_not_answer_is_unreachable(tmp_path):
     result = run("worker", "--database", "postgresql://me:canary@127.0.0.1:1/x", cwd=tmp_path)
     assert (result.returncode, result.stderr.count("\n"), "canary" in result.stderr) == (3, 1, False)
+
+
+def test_a_worker_that_may_not_send_where_the_server_allowed_it_says_so_once_for_each_endpoint(
+    tmp_path, postgres_url
+):
+    flags = ("--database", postgres_url)
+    with (
+        receiving() as receiver,
+        ServerProcess(*flags, "--dev", "--no-worker", cwd=tmp_path) as server,
+        WorkerProcess(*flags, cwd=tmp_path) as worker,
+        httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
+    ):
+        made = []
+        for host in ("127.0.0.1", "localhost"):
+            endpoint = {
+                "url": f"http://{host}:{receiver.server_port}/200/token",
+                "events": ["*"],
+                "retry": {"schedule": [0, 0, 0]},
+                "circuit": None,
+            }
+            made.append(client.post("/v1/endpoints", json=endpoint).json()["id"])
+        for n in range(2):
+            assert client.post("/v1/events", json={"type": "a", "payload": n}).status_code == 202
+
+        def dead() -> list[dict[str, str]] | None:
+            found = client.get("/v1/dead-letters").json()["data"]
+            return found if len(found) == 4 else None
+
+        letters = eventually(dead)
+        attempts = client.get(f"/v1/deliveries/{letters[0]['id']}/attempts").json()["data"]
+        assert worker.stop() == 0
+        lines = [json.loads(line) for line in worker.stderr.splitlines() if line.startswith("{")]
+    assert receiver.requests == []
+    assert len(attempts) == 3
+    host = "127.0.0.1 is" if letters[0]["endpoint_id"] == made[0] else "localhost points to"
+    assert attempts[0]["error"] == {
+        "kind": "blocked_address",
+        "detail": f"{host} an address that this worker may not send to (HOOKLINE_ALLOW_NETWORKS).",
+    }
+    said = [line for line in lines if line["event"] == "endpoint.blocked"]
+    assert sorted(line["endpoint"] for line in said) == sorted(made)
+    assert all("set HOOKLINE_ALLOW_NETWORKS here too" in line["note"] for line in said)
+    assert "token" not in str(said)

@@ -39,6 +39,7 @@ def doctor(as_json: bool, **flags: Any) -> None:
 def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     from hookline.cli.checks.database import check_database
     from hookline.cli.checks.delivering import check_delivering
+    from hookline.cli.checks.destinations import check_destinations
     from hookline.cli.checks.findings import bad
     from hookline.cli.checks.machine import check_open_files
     from hookline.cli.checks.secrets import check_secret_key
@@ -59,6 +60,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     yield from check_secret_key(settings.secret_key, found)
     if found is not None and found.schema is None and not found.missing_rights:
         yield from check_delivering(found, wall=wall, heartbeat=settings.heartbeat_s)
+        yield from check_destinations(found, settings)
     yield from check_open_files(settings.max_in_flight)
     yield from check_server(settings)
 

@@ -17,6 +17,7 @@ from hookline.errors import HooklineError, Invalid
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import Attempt, ErrorKind, Outcome, State
+from hookline.pipeline.blocked import Blocked
 from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.outlet import Outlet
@@ -97,6 +98,7 @@ class Deliverer:
         self._canonical = canonical  # checks a URL that a redirect points to; raises Invalid
         self._on_landed = on_landed
         self._on_unsent = on_unsent
+        self._blocked = Blocked(clock)
         self._fetches: dict[asyncio.Task[None], None] = {}
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self.under_way: set[bytes] = set()
@@ -260,6 +262,8 @@ class Deliverer:
         )
         if outcome is not Outcome.ACCEPTED:
             attempt = msgspec.structs.replace(attempt, error=kind, error_detail=answer.detail)
+            if kind is ErrorKind.BLOCKED_ADDRESS:
+                self._blocked.note(delivery.endpoint_id, answer.detail)
             if with_evidence:
                 attempt = self._with_evidence(attempt, flight, answer)
         decision = decide(

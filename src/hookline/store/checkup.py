@@ -14,6 +14,8 @@ UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
 """
 PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
 
+DESTINATIONS = "SELECT id, url FROM endpoints WHERE enabled LIMIT 10000"  # as many as MOST_COUNTED
+
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries that could be sent now, of lanes that nothing holds back."""
@@ -36,5 +38,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     seal: str = ""  # the mark beside the secrets that only their key opens; nothing: any key will do
     sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' secrets that are sealed, and whose they are
     plain: int = 0  # endpoints with a secret that is not sealed
+    destinations: tuple[
+        tuple[bytes, str], ...
+    ] = ()  # URLs of enabled endpoints, MOST_COUNTED at most, and whose
     workers: tuple[Worker, ...] = ()
     waiting: Waiting | None = None

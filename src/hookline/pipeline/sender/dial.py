@@ -79,8 +79,11 @@ class Dialler:
             progress.dns = self._clock.monotonic() - began
         for address in addresses:
             if not self._vet(address, target.port):
+                # What a name resolves to inside is not for its owner to learn.
+                what = "is" if address == target.host else "points to"
                 raise Unreachable(
-                    ErrorKind.BLOCKED_ADDRESS, f"{target.host} points to {address}, which is not allowed."
+                    ErrorKind.BLOCKED_ADDRESS,
+                    f"{target.host} {what} an address that this worker may not send to (HOOKLINE_ALLOW_NETWORKS).",
                 )
         return addresses[:MAX_ADDRESSES]
 

@@ -1,0 +1,50 @@
+"""May a process with these settings send to the endpoints that are there?
+
+One that accepts them and one that delivers can have different settings, and then every attempt fails. Only what the URLs
+themselves say is looked at; what a name points to is seen when it is sent to.
+"""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from hookline import ids
+from hookline.cli.checks.findings import Finding, ok, warn
+from hookline.cli.showing import counted
+from hookline.config import PREFIX, Settings
+from hookline.errors import Invalid
+from hookline.rules.destination import canonical
+from hookline.store.checkup import MOST_COUNTED, Examined
+
+NAMED = 3  # endpoints
+
+
+def check_destinations(found: Examined, settings: Settings) -> Iterator[Finding]:
+    """By the URLs of enabled endpoints."""
+    if not found.destinations:
+        return
+    refused = [(id, url) for id, url in found.destinations if not _may_send(url, settings)]
+    if not refused:
+        yield ok("endpoints", f"their addresses may be sent to ({_many(len(found.destinations))} enabled)")
+        return
+    named = ", ".join(
+        f"{ids.show('endpoint', id)} at {urlsplit(url).hostname}" for id, url in refused[:NAMED]
+    )
+    more = f" and {len(refused) - NAMED:,} more" if len(refused) > NAMED else ""
+    yield warn(
+        "endpoints",
+        f"a process with these settings would refuse to send to {named}{more}, and every attempt would fail",
+        f"set {PREFIX}ALLOW_NETWORKS alike wherever hookline runs, or disable them",
+    )
+
+
+def _may_send(url: str, settings: Settings) -> bool:
+    allowed = None if settings.dev else settings.allow_networks
+    try:
+        canonical(url, private_allowed=settings.dev or bool(settings.allow_networks), allowed=allowed)
+    except Invalid:
+        return False
+    return True
+
+
+def _many(number: int) -> str:
+    return f"{counted(number, 'is', 'are')}{' or more' if number >= MOST_COUNTED else ''}"
