@@ -18,7 +18,17 @@ COMMANDS = (
     "sign",
 )
 OPTIONS = ("dev", "host", "port", "processes", "no-worker", "database", "dry-run", "state", "limit", "at", "idempotency-key")  # fmt: skip
-FIELDS = ("url", "events", "endpoint_id", "idempotency_key", "timeout_ms", "attempts", "type", "payload")
+FIELDS = (
+    "url",
+    "events",
+    "retry",
+    "endpoint_id",
+    "idempotency_key",
+    "timeout_ms",
+    "attempts",
+    "type",
+    "payload",
+)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +56,12 @@ FIELDS = ("url", "events", "endpoint_id", "idempotency_key", "timeout_ms", "atte
         ("callback_url", FIELDS, "url"),
         ("timeout", FIELDS, "timeout_ms"),
         ("max_attempts", FIELDS, "attempts"),
-        ("event_type", FIELDS, "type"),
+        ("event_type", ("type", "payload"), "type"),
         ("pyaload", FIELDS, "payload"),
+        ("retries", FIELDS, "retry"),
+        ("max_retries", FIELDS, "retry"),
+        ("event_types", ("url", "events"), "events"),
+        ("eventTypes", ("url", "events"), "events"),
     ],
 )
 def test_a_slip_is_understood(name, known, meant):

@@ -1,12 +1,14 @@
 """Which of the known names was meant by one that is none of them, if any?
 
 A wrong guess sends people the wrong way, so that a name is only suggested which could be the same one mistyped, or
-the same one longer or shorter: `prot` for `port`, `endpoint` for `endpoint_id`, `idempotencyKey` for `idempotency_key`.
+the same one longer or shorter: `prot` for `port`, `endpoint` for `endpoint_id`, `retries` for `retry`.
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _READ = 100  # characters of a name; what is longer was no slip
 _LEAST_PART = 3  # characters that begin the other name
 _LEAST_END = 4  # characters that end it without standing apart from the rest
@@ -29,7 +31,7 @@ def is_near(name: str, known: str) -> bool:
         return True
     if len(shorter) >= _LEAST_END and longer.endswith(shorter):
         return True
-    if _words(known)[-1] == given or _words(name)[-1] == meant:
+    if _is_part(_words(name), _words(known)):
         return True
     slips = len(longer) // 3
     return len(longer) - len(shorter) <= slips and _distance(given, meant) <= slips
@@ -40,7 +42,19 @@ def _bare(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return name.lower().replace("-", "_").split("_")
+    """What it is made of, each in the singular: `max_retries` and `eventTypes` are two."""
+    return [_singular(each) for each in re.split("[_-]", _HUMP.sub("_", name).lower())]
+
+
+def _singular(word: str) -> str:
+    return word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
+
+
+def _is_part(one: list[str], other: list[str]) -> bool:
+    """Is either a single word, with which the other begins or ends?"""
+    return (len(one) == 1 and one[0] in (other[0], other[-1])) or (
+        len(other) == 1 and other[0] in (one[0], one[-1])
+    )
 
 
 def _likeness(name: str, known: str) -> float:

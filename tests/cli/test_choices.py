@@ -1,4 +1,4 @@
-"""What do options take that know all their values, and how do they refuse the rest?"""
+"""What do options take that know what they may be given, and how do they refuse the rest?"""
 
 import pytest
 
@@ -45,6 +45,20 @@ def test_the_values_are_those_of_the_server():
         (["sign", "--style", "foo"], "classic"),
         (["verify", "--style", "foo"], "classic"),
         (["completion", "tcsh"], "fish"),
+        (["events", "list", "--type", "a b"], "1 to 128"),
+        (["events", "list", "--account", ""], "1 to 64"),
+        (["deliveries", "list", "--type", "a..b"], "1 to 128"),
+        (["deliveries", "list", "--account", "a/b"], "1 to 64"),
+        (["deliveries", "list", "--endpoint", "foo"], "no id of an endpoint, such as ep_0"),
+        (["deliveries", "list", "--event", f"dlv_{'0' * 26}"], "no id of an event, such as evt_0"),
+        (["replay", f"evt_{'0' * 26}", "--endpoint", "ep_0"], "no id of an endpoint"),
+        (["dead", "list", "--endpoint", "foo"], "no id of an endpoint"),
+        (["dead", "discard", "--yes", "--account", "a b"], "1 to 64"),
+        (["dead", "replay", "--type", "*"], "1 to 128"),
+        (["endpoints", "list", "--account", "a b"], "1 to 64"),
+        (["endpoints", "list", "--type", "order.*"], "1 to 128"),
+        ([*CREATE, "--account", "a b"], "1 to 64"),
+        (["listen", "--register", "--account", "a b"], "1 to 64"),
     ],
 )
 def test_another_value_is_a_usage_error_before_anything_is_asked(tmp_path, arguments, allowed):

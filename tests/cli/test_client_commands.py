@@ -116,7 +116,9 @@ def test_send_reads_standard_input_and_repeats_by_key(shell):
     assert answers[0]["id"] == answers[1]["id"]
 
 
-@pytest.mark.parametrize("payload", ["", "{", "order 5", '1, "account": "other"'])
+@pytest.mark.parametrize(
+    "payload", ["", "{", "order 5", '1, "account": "other"', "NaN", '"\\ud800"', "\xa01"]
+)
 def test_a_payload_that_is_not_one_json_value_is_a_usage_error(shell, payload):
     assert_ends(shell("send", "order.paid", payload), 2, "not one JSON value")
 
@@ -152,7 +154,7 @@ def test_deliveries_are_listed_shown_retried_and_cancelled(shell):
         "STATE",
         "ATTEMPTS",
         "WAITING_FOR",
-        "LAST_STATUS",
+        "LAST_ANSWER",
         "DUE_AT",
     ]
     assert [line.split()[0] for line in table[1:]] == ids[::-1]
@@ -292,6 +294,14 @@ def test_endpoints_are_managed(shell):
         (["create", "https://a.example/", "--event", "*", "--retry", "{"], 2, ["--retry"]),
         (["create", "https://a.example/", "--event", "*", "--retry", "[0,"], 2, ["--retry", "not JSON"]),
         (["create", "https://a.example/", "--event", "*", "--header", "x"], 2, ["--header"]),
+        (
+            ["create", "https://a.example/", "--event", "*", "--header", "X:1", "--header", "x:2"],
+            2,
+            ["twice"],
+        ),
+        (["create", "https://a.example/", "--event", "*", "--rate", "nan"], 2, ["--rate"]),
+        (["create", "https://a.example/", "--event", "*", "--rate", "inf"], 2, ["--rate"]),
+        (["create", "https://a.example/", "--event", "*", "--field", "timeout_ms=NaN"], 2, ["not JSON"]),
         (["create", "https://a.example/", "--event", "*", "--field", "ordering=strict"], 2, ["not JSON"]),
         (["update", f"ep_{UNKNOWN}"], 2, ["say what to change"]),
         (["update", f"ep_{UNKNOWN}", "--retry", "brisk"], 4, []),
@@ -416,6 +426,7 @@ def test_dead_letters_are_listed_and_shown(shell):
     shown = shell.json("dead", "show", oldest)
     assert (shown["payload"], shown["reason"]) == ({"n": 0}, "rejected")
     assert [each["status"] for each in shown["attempt_log"]] == [404]
+    assert table.stdout.splitlines()[0].split()[-2:] == ["LAST_ANSWER", "DEAD_AT"]
     text = shell("dead", "show", oldest).stdout
     assert 'payload           {"n": 0}' in text
     assert "attempt 1 at " in text

@@ -123,6 +123,12 @@ def _is_served(file):
         return False
 
 
+def test_an_interrupt_before_the_command_was_read_is_one_line(tmp_path):
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt")  # while it is loaded, which takes longest
+    done = run("send", "a.b", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "hookline: Aborted!\n")
+
+
 def test_a_terminal_without_the_characters_gets_others(tmp_path):
     env = {"PYTHONIOENCODING": "ascii"}
     assert "COMMAND [OPTIONS]" in run("--help", cwd=tmp_path, env=env).stdout

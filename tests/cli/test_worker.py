@@ -45,7 +45,8 @@ def test_an_sqlite_file_has_one_process(tmp_path):
 
 def test_a_database_that_does_not_answer_is_unreachable(tmp_path):
     result = run("worker", "--database", "postgresql://me:canary@127.0.0.1:1/x", cwd=tmp_path)
-    assert (result.returncode, result.stderr.count("\n"), "canary" in result.stderr) == (3, 1, False)
+    assert result.returncode == 3
+    assert result.stderr == "hookline: PostgreSQL at 127.0.0.1:1 cannot be reached: connection refused\n"
 
 
 def test_a_worker_that_may_not_send_where_the_server_allowed_it_says_so_once_for_each_endpoint(

@@ -20,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OutputFailed as error:
         give_up_printing()
         _end(None if error.is_unwanted else f"{error}.", 1)
+    except KeyboardInterrupt:  # before click was there to say it
+        _end("Aborted!", 1)
     except OSError as error:
         _end(f"{error.strerror or error}.", 1)
 

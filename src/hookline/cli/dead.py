@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hookline.cli.asking import must_agree
+from hookline.cli.deliveries import ANSWER
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import (
     connect,
@@ -20,7 +21,7 @@ from hookline.cli.showing import counted, print_fields, print_json, print_rows, 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
 
-COLUMNS = ("id", "endpoint_id", "event_type", "reason", "attempts", "last_status", "dead_at")
+COLUMNS = ("id", "endpoint_id", "event_type", "reason", "attempts", ANSWER, "dead_at")
 REPLAYED = ("id", "endpoint_id", "event_type", "last_death.reason", "replays", "waiting_for", "last_death.at")
 
 

@@ -6,9 +6,20 @@ import click
 
 from hookline.cli.choices import state_option
 from hookline.cli.exits import Errors
-from hookline.cli.options import connect, json_option, limit_option, path_step, read_past, url_option
+from hookline.cli.options import (
+    connect,
+    json_option,
+    limit_option,
+    path_step,
+    read_account,
+    read_id,
+    read_past,
+    read_type,
+    url_option,
+)
 from hookline.cli.showing import print_fields, print_rows, say
 
+ANSWER = "last_answer=last_status|last_error.kind"
 DELIVERY_COLUMNS = (
     "id",
     "endpoint_id",
@@ -16,7 +27,7 @@ DELIVERY_COLUMNS = (
     "state",
     "attempts",
     "waiting_for",
-    "last_status",
+    ANSWER,
     "due_at",
 )
 ATTEMPT_COLUMNS = ("number", "at", "status", "error.kind", "duration_ms", "request.url")
@@ -29,10 +40,10 @@ def deliveries() -> None:
 
 @deliveries.command("list")
 @state_option
-@click.option("--endpoint", "endpoint_id", metavar="ID", help="To this endpoint.")
-@click.option("--event", "event_id", metavar="ID", help="Of this event.")
-@click.option("--account", help="Of this account.")
-@click.option("--type", "event_type", help="Of events of this type.")
+@click.option("--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="To this endpoint.")
+@click.option("--event", "event_id", callback=read_id, metavar="ID", help="Of this event.")
+@click.option("--account", callback=read_account, help="Of this account.")
+@click.option("--type", "event_type", callback=read_type, help="Of events of this type.")
 @click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
 @click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
 @limit_option

@@ -1,6 +1,7 @@
 """How are endpoints managed from a shell?"""
 
 import json
+from math import isfinite
 from typing import Any
 
 import click
@@ -14,7 +15,9 @@ from hookline.cli.options import (
     json_option,
     limit_option,
     path_step,
+    read_account,
     read_span,
+    read_type,
     url_option,
     yes_option,
 )
@@ -29,11 +32,11 @@ def endpoints() -> None:
 
 
 @endpoints.command("list")
-@click.option("--account", help="Of this account.")
+@click.option("--account", callback=read_account, help="Of this account.")
 @click.option("--enabled/--disabled", default=None, help="Only those.")
 @click.option("--circuit", type=click.Choice(CIRCUITS), help="Whose circuit is in this state.")
 @click.option("--slow/--not-slow", default=None, help="That answer slowly, or do not.")
-@click.option("--type", "event_type", help="That get events of this type.")
+@click.option("--type", "event_type", callback=read_type, help="That get events of this type.")
 @limit_option
 @url_option
 @json_option
@@ -64,7 +67,7 @@ def _fields(command: Any) -> Any:
 
 @endpoints.command()
 @click.argument("endpoint_url", metavar="URL")
-@click.option("--account", help="Whose endpoint it is.")
+@click.option("--account", callback=read_account, help="Whose endpoint it is.")
 @_fields
 @url_option
 @json_option
@@ -245,10 +248,10 @@ def _said(
     said: dict[str, Any] = {
         "events": list(events) or None,
         "description": description,
-        "headers": dict(_split(each, ":", "--header") for each in headers) or None,
+        "headers": _headers(headers) or None,
         "ordering": ordering,
         "signing": signing,
-        "rate_limit": None if rate is None else {"per_second": rate},
+        "rate_limit": None if rate is None else {"per_second": _finite(rate)},
         "retry": None if retry is None else _retry(retry),
     }
     said = {name: value for name, value in said.items() if value is not None}
@@ -256,6 +259,22 @@ def _said(
         name, value = _split(each, "=", "--field")
         said[name] = _json(value, "--field")
     return said
+
+
+def _headers(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        name, value = _split(each, ":", "--header")
+        if name.lower() in map(str.lower, found):
+            raise CommandError(f"--header: {name[:100]!r} is given twice.", USAGE)
+        found[name] = value
+    return found
+
+
+def _finite(rate: float) -> float:
+    if not isfinite(rate):
+        raise CommandError(f"--rate: {rate} is no number of requests.", USAGE)
+    return rate
 
 
 def _retry(text: str) -> Any:
@@ -278,11 +297,15 @@ def _preset(name: str) -> str:
 
 def _json(text: str, option: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
+        return json.loads(text, parse_constant=_no_json)
+    except (ValueError, RecursionError):
         raise CommandError(
             f"{option}: {text[:100]!r} is not JSON (a text needs quotation marks).", USAGE
         ) from None
+
+
+def _no_json(constant: str) -> Any:
+    raise ValueError(constant)  # NaN, Infinity: Python's own
 
 
 def _split(text: str, mark: str, option: str) -> tuple[str, str]:

@@ -13,7 +13,10 @@ from hookline.cli.options import (
     json_option,
     limit_option,
     path_step,
+    read_account,
+    read_id,
     read_past,
+    read_type,
     url_option,
 )
 from hookline.cli.showing import print_fields, print_json, print_rows
@@ -27,8 +30,8 @@ def events() -> None:
 
 
 @events.command("list")
-@click.option("--type", help="Of this type.")
-@click.option("--account", help="Of this account.")
+@click.option("--type", callback=read_type, help="Of this type.")
+@click.option("--account", callback=read_account, help="Of this account.")
 @click.option("--idempotency-key", metavar="KEY", help="Published under this key.")
 @click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
 @click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
@@ -80,7 +83,9 @@ def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("event_id")
-@click.option("--endpoint", "endpoint_id", metavar="ID", help="Only the delivery to this endpoint.")
+@click.option(
+    "--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="Only the delivery to this endpoint."
+)
 @click.option(
     "--state",
     "states",

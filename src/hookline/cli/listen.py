@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
-from hookline.cli.options import connect, json_option, read_span, url_option
+from hookline.cli.options import connect, json_option, read_account, read_span, url_option
 from hookline.cli.showing import counted
 from hookline.cli.signatures import check_usable, secret_options, secrets_of
 from hookline.cli.streams import OutputFailed
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--event", "events", multiple=True, metavar="PATTERN", help="What to ask for with --register.  [*]"
 )
-@click.option("--account", help="Whose endpoint it is, with --register.")
+@click.option("--account", callback=read_account, help="Whose endpoint it is, with --register.")
 @click.option(
     "--as", "public", metavar="URL", help="Where the server reaches this receiver, with --register."
 )

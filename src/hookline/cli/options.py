@@ -57,6 +57,45 @@ def read_span(context: click.Context, option: click.Parameter, value: str | None
     return found
 
 
+def read_account(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """An account's name."""
+    from hookline.names import check_account
+
+    return _named(value, check_account)
+
+
+def read_type(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """An event type."""
+    from hookline.names import check_type
+
+    return _named(value, check_type)
+
+
+def read_id(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """An id of what the option is called after: `--endpoint`, `--event`."""
+    if value is None:
+        return None
+    from hookline import ids
+    from hookline.errors import NotFound
+
+    noun = option.opts[0].removeprefix("--")
+    try:
+        ids.read(noun, value)
+    except NotFound:
+        like = ids.show(noun, bytes(16))
+        raise click.BadParameter(f"{value[:100]!r} is no id of an {noun}, such as {like}") from None
+    return value
+
+
+def _named(value: str | None, check: Callable[[str], str]) -> str | None:
+    from hookline.errors import Invalid
+
+    try:
+        return None if value is None else check(value)
+    except Invalid as error:
+        raise click.BadParameter(error.detail) from None
+
+
 def _moment(value: str | None, *, sign: int) -> str | None:
     if value is None:
         return None
@@ -84,9 +123,9 @@ def dead_letter_filter(command: _Command) -> _Command:
         ),
         click.option("--since", callback=read_past, metavar="TIME", help="That died after this, such as 2h."),
         click.option("--reason", type=click.Choice(REASONS), help="That died of this."),
-        click.option("--type", "event_type", help="Of events of this type."),
-        click.option("--account", help="Of this account."),
-        click.option("--endpoint", "endpoint_id", metavar="ID", help="Of this endpoint."),
+        click.option("--type", "event_type", callback=read_type, help="Of events of this type."),
+        click.option("--account", callback=read_account, help="Of this account."),
+        click.option("--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="Of this endpoint."),
     ):
         command = option(command)
     return command

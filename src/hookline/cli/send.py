@@ -51,10 +51,16 @@ def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields
 
 
 def _one_value(text: bytes) -> bytes:
+    from hookline import payload
+    from hookline.errors import Unreadable
+
+    value = text.strip(b" \t\r\n")
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        payload.check(value, sys.maxsize)  # how large it may be is the server's setting
+    except Unreadable as error:
+        if error.code == "too_deep":
+            raise CommandError(f"the payload will not do: {error.detail}", USAGE) from None
         raise CommandError(
             "the payload is not one JSON value (a text needs quotation marks).", USAGE
         ) from None
-    return text.strip()
+    return value

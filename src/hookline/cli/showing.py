@@ -46,9 +46,9 @@ def although(done: str, *, step: str = "") -> Iterator[None]:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
-    """A list: the named fields of each, `a.b` being a field of a field and `name=a.b` another name for it.
+    """A list: the named fields of each. As JSON with everything.
 
-    As JSON with everything.
+    `a.b` is a field of a field, `name=a` another name for it, and `name=a|b` the first of them that there is.
     """
     found = list(rows)
     if as_json:
@@ -125,10 +125,13 @@ def _print_blocks(table: Sequence[Sequence[str]], names: Sequence[str]) -> None:
 
 
 def _field(row: Mapping[str, Any], column: str) -> Any:
-    value: Any = row
-    for name in column.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+    for path in column.split("|"):
+        value: Any = row
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    return None
 
 
 def _cell(value: Any, *, cut: bool) -> str:

@@ -1,5 +1,6 @@
 """May this server be used, and what does every session with it look like?"""
 
+import os
 import socket
 from typing import Any
 from urllib.parse import urlsplit
@@ -70,7 +71,9 @@ async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool
             server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
         )
     except OSError as error:
-        why = (error.strerror or str(error) or type(error).__name__).lower()
+        # The system's own words: asyncio's are a call that failed, with the address once more.
+        said = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
+        why = (said or str(error) or type(error).__name__).lower()
         if isinstance(error, TimeoutError) and not str(error):  # the driver's own limit, which has no text
             why = f"no answer within {CONNECT_TIMEOUT:g} seconds"
         raise StoreUnavailable(f"PostgreSQL at {_place(url)} cannot be reached: {why}") from error
