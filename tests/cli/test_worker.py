@@ -87,6 +87,6 @@ def test_a_worker_that_may_not_send_where_the_server_allowed_it_says_so_once_for
         "detail": f"{host} an address that this worker may not send to (HOOKLINE_ALLOW_NETWORKS).",
     }
     said = [line for line in lines if line["event"] == "endpoint.blocked"]
-    assert sorted(line["endpoint"] for line in said) == sorted(made)
+    assert sorted(line["endpoint_id"] for line in said) == sorted(made)
     assert all("set HOOKLINE_ALLOW_NETWORKS here too" in line["note"] for line in said)
     assert "token" not in str(said)

@@ -35,7 +35,7 @@ class Blocked:
         self._said[endpoint] = at
         log.warning(
             "endpoint.blocked",
-            endpoint=ids.show("endpoint", endpoint),
+            endpoint_id=ids.show("endpoint", endpoint),
             error=detail,
             note="its attempts fail until they run out: set HOOKLINE_ALLOW_NETWORKS here too, as it is where "
             "the endpoint was accepted, or disable the endpoint",
