@@ -68,7 +68,7 @@ def receiving() -> Iterator[Receiver]:
             thread.join()
 
 
-def eventually(look: Callable[[], T | None], *, seconds: float = 30.0) -> T:
+def eventually(look: Callable[[], T | None], *, seconds: float = 60.0) -> T:
     """The first thing that a look finds."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:

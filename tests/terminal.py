@@ -23,6 +23,7 @@ class Terminal:
         self._cwd = cwd
         self._env = environment({"TERM": "xterm", "COLUMNS": "100", **(env or {})})
         self.seen = ""
+        self._heeded = 0  # how much of it was waited for
 
     def __enter__(self) -> Self:
         ours, theirs = pty.openpty()
@@ -48,10 +49,10 @@ class Terminal:
         self._screen.close()
 
     def wait_for(self, words: str) -> None:
-        """Read on until the words were seen."""
-        start = len(self.seen)
-        while words not in self.seen[start:]:
+        """Read on until the words were seen, after those that were waited for before."""
+        while (found := self.seen.find(words, self._heeded)) < 0:
             assert self._read(), f"it ended without {words!r}:\n{self.seen}"
+        self._heeded = found + len(words)
 
     def type(self, keys: bytes) -> None:
         """Press keys; b"\\x03" is Ctrl-C."""

@@ -1,29 +1,40 @@
 """A hookline on a clock that the test moves, with everything else real."""
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
 from typing import Any, TypeVar
 
 from hookline import Hookline, Settings
 from hookline.ids import delivery_of, read
 from hookline.model import Delivery, EventId, State
+from hookline.store.contract import Store
 from hookline.testing.clock import ManualClock
 
-REAL_SECONDS = 30.0  # after which a test gives up
+REAL_SECONDS = 60.0  # after which a test gives up
 STEP = 0.05  # seconds of the test's time between two looks
+# Real seconds for which the test's time waits for a call of a store at most: one that waits for time has to get it.
+LONGEST_CALL = 1.0
+ENDLESS = {"listen"}  # calls that end with the store
 T = TypeVar("T")
 
 
 class World:
-    """One database, one clock, any number of hooklines."""
+    """One database, one clock, any number of hooklines.
+
+    Databases work in real time, and a busy machine may keep them from it for any length of it: the test's time stands
+    still meanwhile, or a moment of the machine would be minutes of the test.
+    """
 
     def __init__(self, database: str) -> None:
         self.database = database
         self.step = STEP  # a test about durations takes smaller ones: the database's work takes real time
         self.clock = ManualClock()
         self._running: list[Hookline] = []
+        self._calls = 0  # of stores, under way
+        self._no_calls = asyncio.Event()
 
     async def start(self, *, deliver: bool = True, **settings: Any) -> Hookline:
         hooks = Hookline(
@@ -33,6 +44,7 @@ class World:
             rng=Random(len(self._running)),
             deliver=deliver,
         )
+        self._watch(hooks.store)
         await self.pass_until(hooks.store.migrate())
         await self.pass_until(hooks.start())
         self._running.append(hooks)
@@ -75,6 +87,10 @@ class World:
         """A moment of the test's time, with a moment of real time for sockets and the database."""
         self.clock.advance(self.step if seconds is None else seconds)
         await asyncio.sleep(0.001)
+        if self._calls:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_CALL):
+                    await self._no_calls.wait()
 
     async def delivery(self, hooks: Hookline, event: str, ordinal: int = 0) -> Delivery:
         found = await hooks.store.delivery(delivery_of(EventId(read("event", event)), ordinal))
@@ -94,6 +110,26 @@ class World:
 
         await self.until(is_there)
         return await self.delivery(hooks, event, ordinal)
+
+    def _watch(self, store: Store) -> None:
+        """Know of every call of the store that is under way."""
+        for name in dir(type(store)):
+            call = getattr(store, name)
+            if inspect.iscoroutinefunction(call) and not name.startswith("_") and name not in ENDLESS:
+                setattr(store, name, self._watched(call))
+
+    def _watched(self, call: Callable[..., Awaitable[T]]) -> Callable[..., Coroutine[Any, Any, T]]:
+        async def watched(*given: Any, **named: Any) -> T:
+            self._calls += 1
+            self._no_calls.clear()
+            try:
+                return await call(*given, **named)
+            finally:
+                self._calls -= 1
+                if not self._calls:
+                    self._no_calls.set()
+
+        return watched
 
     async def close(self) -> None:
         for hooks in list(self._running):

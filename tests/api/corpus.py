@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.api.conftest import Answer, Service
-from tests.api.test_deliveries_api import eventually
+from answering import eventually
 
 CASES: dict[str, Callable[[Service, "Recorder"], None]] = {}
 
@@ -63,7 +63,7 @@ def recorder() -> Iterator[Recorder]:
 
 def delivered(service: Service, recorder: Recorder, account: str, *payloads: bytes) -> list[str]:
     """Each payload is accepted, shown and delivered byte by byte; the ids of the events."""
-    path = f"/{account}-{service.process.port}"  # the receiver is one for both stores
+    path = f"/{account}-{service.database.partition(':')[0]}"  # the receiver is one for both stores
     service.create(account=account, url=recorder.url + path, events=["*"])
     ids = []
     for payload in payloads:

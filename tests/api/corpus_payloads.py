@@ -118,7 +118,7 @@ def one_byte_too_many(service: Service, recorder: Recorder) -> None:
 def an_announced_flood(service: Service, recorder: Recorder) -> None:
     began = time.monotonic()
     assert_problem(service.raw(f"{HEAD}content-length: {10 << 30}\r\n\r\n".encode()), 413, "too_large")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # a body is waited for for longer than that
 
 
 @covers("P20")

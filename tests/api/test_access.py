@@ -143,8 +143,12 @@ class Setting:
         for noun in ("replay", "discard"):
             key = self.key(["admin"], account=account)
             order = {"filter": {"event_type": "no.such"}}
-            ids[noun] = self.call(f"POST /v1/{noun}s", key, order).json()["id"]
+            id = ids[noun] = self.call(f"POST /v1/{noun}s", key, order).json()["id"]
+            eventually(lambda call=f"/v1/{noun}s/{id}": self.is_done(call) or None)  # what is shown of it stays
         return Things(account, ids)
+
+    def is_done(self, job: str) -> bool:
+        return bool(self.service.call("GET", job).json()["state"] == "done")
 
     def state(self, delivery: str) -> str:
         state: str = self.service.call("GET", f"/v1/deliveries/{delivery}").json()["state"]

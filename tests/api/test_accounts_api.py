@@ -71,7 +71,7 @@ def test_a_test_event_is_a_delivery_like_any_other(service, refusing_port):
     sent = answer.json()
     assert answer.status_code == 202, answer.text
     assert answer.headers["location"] == f"/v1/deliveries/{sent['id']}"
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 60
     while not (delivery := service.call("GET", f"/v1/deliveries/{sent['id']}").json())["attempts"]:
         assert time.monotonic() < give_up
     assert delivery["last_error"]["kind"] == "connect_refused"

@@ -74,6 +74,7 @@ def test_every_answer_is_as_described(service, real, case):
     case.call_and_validate(
         base_url=service.process.url,
         headers={"authorization": f"Bearer {KEY}"},
+        timeout=60,
         # A bad event in a batch does not stop the others: the batch is accepted.
         checks=[each for each in checks if each is not REJECTION or case.path != "/v1/events/batch"],
     )
