@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 import structlog
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
     from postgres_server import PostgresServer, PostgresServers
 
 pytest_plugins = ["postgres_server"]
+
+# The same examples in every run, however slow the machine is: what is found by chance is found in somebody else's change.
+# `--hypothesis-profile=default` tries others.
+hypothesis.settings.register_profile(
+    "hookline",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("hookline")
 
 structlog.configure()  # as it is by itself: tests look at lines too that an embedded hookline does not show
 

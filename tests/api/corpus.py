@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.conftest import Answer, Service
 from answering import eventually
+from tests.api.conftest import Answer, Service
 
 CASES: dict[str, Callable[[Service, "Recorder"], None]] = {}
 

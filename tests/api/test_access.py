@@ -144,7 +144,9 @@ class Setting:
             key = self.key(["admin"], account=account)
             order = {"filter": {"event_type": "no.such"}}
             id = ids[noun] = self.call(f"POST /v1/{noun}s", key, order).json()["id"]
-            eventually(lambda call=f"/v1/{noun}s/{id}": self.is_done(call) or None)  # what is shown of it stays
+            eventually(
+                lambda call=f"/v1/{noun}s/{id}": self.is_done(call) or None
+            )  # what is shown of it stays
         return Things(account, ids)
 
     def is_done(self, job: str) -> bool:

@@ -76,7 +76,12 @@ def test_a_circle_ends_after_three_hops(service):
         eventually(lambda: len(settled(service, "loop")) == 4 or None)
         service.call("DELETE", f"/v1/endpoints/{endpoint['id']}")
     assert forwarder.hops == ["1", "2", "3", "4"]
-    assert sorted(forwarder.answers) == [202, 202, 202, 422]  # threads: the last may be the first to note its own
+    assert sorted(forwarder.answers) == [
+        202,
+        202,
+        202,
+        422,
+    ]  # threads: the last may be the first to note its own
 
 
 def test_an_endpoint_that_is_our_own_way_in_gets_no_further(service):

@@ -292,6 +292,10 @@ class System:
     ) -> None:
         """Something happened just now to this process, or to all of them."""
         who = None if process is None else process.name
+        if process is not None and not process.lives:
+            lasted = float(
+                "inf"
+            )  # it sent nothing since, whenever the receiver gets round to reading what it had
         self.faults.append(Fault(time.time(), kind, who, excuses, lasted))
 
     def burials(self) -> list[Fault]:
@@ -343,7 +347,10 @@ class System:
     def promises(self) -> list[dict[str, Any]]:
         if not self._promises.exists():
             return []
-        return [json.loads(line) for line in self._promises.read_text().splitlines()]
+        whole, _, _ = self._promises.read_text().rpartition(
+            "\n"
+        )  # a line that is being written has no end yet
+        return [json.loads(line) for line in whole.splitlines()]
 
     def _helper(self, script: str, ledger: Path, *arguments: str) -> "subprocess.Popen[str]":
         command = [sys.executable, str(HERE / script), str(ledger), *arguments]

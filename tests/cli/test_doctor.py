@@ -4,7 +4,6 @@ import json
 import os
 import re
 import resource
-import socket
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -32,17 +31,11 @@ from server_process import ServerProcess, run
 from terminal import Terminal
 
 KEY = "hlk_the_key_of_these_tests"
+NOBODY = "http://127.0.0.1:1"  # refuses: no program is given this port by chance
 NOW = 1_800_000_000.0
 HEALTHY = Examined(
     server="PostgreSQL 15.4", now=NOW, settings={"fsync": "on"}, unsafe=None, schema=None, missing_rights=()
 )
-
-
-def nobody() -> str:
-    """A URL where nobody listens."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{closed.getsockname()[1]}"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -79,7 +72,7 @@ def examined(
         "0",
         *arguments,
         cwd=folder,
-        env={"HOOKLINE_URL": nobody(), **(env or {})},
+        env={"HOOKLINE_URL": NOBODY, **(env or {})},
     )
     assert result.stderr == ""
     found: list[dict[str, Any]] = json.loads(result.stdout)
@@ -318,7 +311,7 @@ def test_endpoints_that_these_settings_would_not_send_to_are_named(tmp_path, dat
 def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
     on = ("--database", database)
     with ServerProcess("--dev", "--no-worker", *on, cwd=tmp_path) as server:
-        create_endpoint(server, f"{nobody()}/")
+        create_endpoint(server, f"{NOBODY}/")
         for n in (1, 2):
             body = {"type": "a", "payload": n}
             assert httpx.post(f"{server.url}/v1/events", json=body, trust_env=False, timeout=30).is_success
@@ -409,7 +402,7 @@ def test_a_database_that_is_not_there_is_bad(postgres_server, tmp_path):
 
 
 def test_a_person_reads_one_line_for_each_check(tmp_path):
-    env = {"HOOKLINE_URL": nobody()}
+    env = {"HOOKLINE_URL": NOBODY}
     plain = run("doctor", "--port", "0", cwd=tmp_path, env=env)
     assert plain.stdout.splitlines()[0] == "ok    configuration: read from --port, HOOKLINE_URL"
     assert "\x1b" not in plain.stdout

@@ -133,6 +133,7 @@ def test_rights_that_are_taken_away_and_given_back_lose_nothing(tmp_path, migrat
         assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
         assert answer.headers["retry-after"]
         eventually(lambda: None if is_ready(server) else True)
+        eventually(lambda: "store.refused" in server.stderr or None)
         migrated.grant_all()
         eventually(lambda: is_ready(server) or None)
         assert publish(server, 3).status_code == 202

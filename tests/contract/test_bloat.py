@@ -19,7 +19,7 @@ from scenes import a_lane_in
 
 pytestmark = pytest.mark.anyio
 
-CEILING = 10.0
+CEILING = 60.0
 TRANSACTIONS = 5
 
 

@@ -16,7 +16,7 @@ from hookline.store.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.anyio
 
-CEILING = 20.0
+CEILING = 60.0
 ORIGIN = bytes([7] * 16)
 
 

@@ -17,7 +17,7 @@ from scenes import a_lane_in, accepted
 
 pytestmark = pytest.mark.anyio
 
-CEILING = 20.0
+CEILING = 60.0
 ADDS_A_COLUMN = "ALTER TABLE deliveries ADD COLUMN later text;"
 READS = "SELECT count(*) FROM deliveries"
 WRITES = "DELETE FROM deliveries WHERE false"

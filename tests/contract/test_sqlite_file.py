@@ -184,7 +184,7 @@ def test_what_may_not_be_written_is_refused_in_one_line(migrated_file, file_mode
         path.chmod(file_mode)
         Path(folder).chmod(folder_mode)
         command = [sys.executable, "-c", OPEN, str(path)]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60)
         Path(folder).chmod(0o700)
     assert re.fullmatch(rf"Cannot open {path}: {culprit}\.\n", run.stdout), run
 

@@ -48,10 +48,10 @@ async def after_a_pause(writer, *works):
 
     def hold_up(connection):
         busy.set()
-        go_on.wait(10)
+        go_on.wait(60)
 
     first = asyncio.ensure_future(writer.run(hold_up, transacts=False))
-    await asyncio.to_thread(busy.wait, 10)
+    await asyncio.to_thread(busy.wait, 60)
     waiting = [asyncio.ensure_future(writer.run(work)) for work in works]
     await asyncio.sleep(0)
     go_on.set()
@@ -142,13 +142,13 @@ async def test_stopping_finishes_what_was_handed_in(traced, sqlite_path):
 
 async def test_in_line_everything_happens_at_once_and_on_this_thread(sqlite_path):
     store = SqliteStore(str(sqlite_path), executor=Inline)
-    before = threading.active_count()
+    before = set(threading.enumerate())
     await store.open()
     lane = await a_lane_in(store)
     coroutine = accepted(store, a_publication(lane))
     with pytest.raises(StopIteration):
         coroutine.send(None)
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
     assert (await store.counts())[State.PENDING] == 1
     await in_state(store, State.DEAD)
     with pytest.raises(StoreUnavailable):

@@ -208,6 +208,7 @@ def blocking_server(context: ssl.SSLContext) -> Iterator[str]:
 async def test_R14_what_the_servers_alert_says_is_the_reason(
     world: World, authority: Authority, spoil: Callable[[ssl.SSLContext], ssl.SSLContext], told: str
 ) -> None:
+    world.step = 0.005  # the server is a thread, and has to have its turn within a deadline
     with blocking_server(spoil(authority.server("127.0.0.1"))) as url:
         _, _, attempt = await first_attempt(world, url, number=2)
         assert attempt.error is ErrorKind.TLS

@@ -26,7 +26,7 @@ CORPUS = Path(__file__).parent.parent / "corpus" / "bad-input.jsonl"
 TWICE = {"schedule": [0, 1], "jitter": "none"}
 LINE = b"HTTP/1.1 200 OK\r\n"
 TIMEOUT = 1.0  # the shortest there is
-LATE = 0.2  # how much later than its deadline a request may end
+LATE = 5.0  # how much later than its deadline, on a busy machine; who drips would take a minute
 ROOM_BYTES = 10 << 20
 
 
@@ -64,9 +64,9 @@ def errors(attempts: list[Attempt]) -> list[ErrorKind | None]:
 
 
 async def test_R01_a_refused_connection_is_tried_again(world: World) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    _, attempts = await attempts_of(world, f"http://127.0.0.1:{port}/", 2)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and not listening: it refuses, and nobody else gets it
+        _, attempts = await attempts_of(world, f"http://127.0.0.1:{closed.getsockname()[1]}/", 2)
     assert errors(attempts) == [ErrorKind.CONNECT_REFUSED] * 2
 
 
@@ -115,8 +115,7 @@ async def timed_out(hooks: Hookline, script: Script) -> list[Attempt]:
         assert states == [State.PENDING] * 2
     durations = [attempt.duration for attempt in attempts]
     assert min(durations) >= TIMEOUT - 0.002
-    # One in time shows that the deadline is kept; a busy machine may be late with the other.
-    assert min(durations) <= TIMEOUT + LATE
+    assert max(durations) <= TIMEOUT + LATE
     return attempts
 
 

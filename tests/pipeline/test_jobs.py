@@ -72,7 +72,7 @@ async def is_resting(clock: ManualClock) -> bool:
 
 async def until(condition: Callable[[], Awaitable[bool]], *, clock: ManualClock | None = None) -> None:
     """Wait until the condition holds; time passes only on the clock that is given."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             if await condition():
                 return
@@ -133,7 +133,7 @@ async def test_a_process_that_stops_announces_the_lanes_of_its_last_step_and_beg
 
     announced: list[EndpointId] = []
     jobs = Jobs(Late(), clock, announced.append, step=4)  # type: ignore[arg-type]
-    async with running(jobs), asyncio.timeout(30):
+    async with running(jobs), asyncio.timeout(60):
         await committed.wait()
         closing = asyncio.create_task(jobs.close())
         await asyncio.sleep(0)

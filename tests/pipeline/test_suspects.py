@@ -293,7 +293,7 @@ async def test_an_errand_that_is_called_off_before_its_first_step_keeps_no_other
         hooks.worker._errands.run(lane, run())
         return ran.is_set()
 
-    await world.until(is_run, seconds=5)
+    await world.until(is_run)
 
 
 async def _until_none_is_pending(world: World, hooks) -> None:

@@ -14,6 +14,8 @@ from hookline.client import NewEvent
 from hookline.errors import HooklineError
 from hookline.testing import Answer, ManualClock, WebhookReceiver, running_hookline, serving_hookline
 from server_process import environment
+from tests import receiver as receiving
+from tests.receiver import Receiver
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,6 +87,31 @@ async def test_days_of_retries_pass_at_once_on_a_manual_clock(receiver):
         await hooks.settled()
         assert await hooks.deliveries_of(event.id) == {"dead": 1}
         assert len(receiver.requests) == 7
+
+
+async def test_a_request_under_way_is_given_real_time_to_be_answered():
+    answered = asyncio.Event()
+    receiver = Receiver()
+    receiver.answers["/"] = [receiving.Answer(hold=answered)]
+    await receiver.start()
+
+    class Looks(ManualClock):
+        """Lets the receiver have its turn after so many looks, as a busy machine does."""
+
+        looks = 0
+
+        async def tick(self, *arguments):
+            self.looks += bool(receiver.requests)
+            if self.looks == 100:
+                answered.set()
+            await super().tick(*arguments)
+
+    async with running_hookline(clock=Looks()) as hooks:
+        await hooks.create_endpoint(url=receiver.url(), events=["*"])
+        await hooks.publish("a", 1)
+        await hooks.settled()
+        assert len(receiver.requests) == 1
+    await receiver.stop()
 
 
 async def test_what_does_not_settle_is_named_with_what_it_waits_for(clock, receiver):

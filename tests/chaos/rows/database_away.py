@@ -12,6 +12,7 @@ from tests.chaos.scene import Scene
 from tests.chaos.system import System
 
 FIRST_S, HEALED_S = 5.0, 10.0  # until the first delivery after a restart, after a partition
+FRESH_S = 1.5  # an attempt may start for a second after the last look at the database: see pipeline/heart.py
 NO_HANG = Limits(publish_s=10.0)
 
 
@@ -31,7 +32,7 @@ def _database_away(system: System, how: str) -> list[str]:
     system.publish(BURST)
     pause(system, 0.1, 1.0)
     pids = [each.child.pid for each in system.hooklines]
-    system.note(f"database {how}")
+    system.note(f"database {how}", lasted=FRESH_S)
     if how == "terminate":
         with psycopg.connect(server.url(), autocommit=True) as connection:
             connection.execute(
@@ -54,8 +55,7 @@ def cut_off_the_database(system: System) -> list[str]:
     how = ("half-open", "drop", "reset")[len(system.faults) % 3]
     system.publish(BURST)
     pause(system, 0.2, 0.8)
-    # An attempt may start for a second after the last look at the database: see pipeline/heart.py.
-    system.note(how, lasted=1.5)
+    system.note(how, lasted=FRESH_S)
     system.proxy.cut(resets=how == "reset")
     pause(system, 1.0, 5.0)
     system.proxy.heal(forgets=how == "half-open")

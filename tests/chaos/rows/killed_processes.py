@@ -44,7 +44,7 @@ def kill_the_server(system: System) -> list[str]:
     system.publish(BURST)
     pause(system, 0.1, 1.5)
     system.api.kill()
-    system.note("kill")
+    system.note("kill", system.api)
     wrong = [] if system.database.is_whole() else ["the file is broken"]
     replace(system, system.api)
     first, last = system.starts[0], system.starts[-1]

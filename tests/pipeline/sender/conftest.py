@@ -96,4 +96,4 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
     yield f"http://127.0.0.1:{port}"
     process.terminate()
-    process.wait(10)
+    process.wait(60)

@@ -50,7 +50,7 @@ class Posts:
         )
 
     def begin(
-        self, url: str, *, body: bytes = b"{}", headers: bytes = HEADERS, timeout: float = 5.0
+        self, url: str, *, body: bytes = b"{}", headers: bytes = HEADERS, timeout: float = 30.0
     ) -> asyncio.Future[Answer]:
         """Send; the future has the first answer, `calls` has them all."""
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -67,11 +67,11 @@ class Posts:
 
     async def post(self, url: str, **options: Any) -> Answer:
         """Send and wait; an answer that does not come is a failure, not a hanging test."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.begin(url, **options)
 
 
-async def until(condition: Any, *, ceiling: float = 30.0) -> None:
+async def until(condition: Any, *, ceiling: float = 60.0) -> None:
     """Poll a condition that nothing signals."""
     async with asyncio.timeout(ceiling):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event to wait on

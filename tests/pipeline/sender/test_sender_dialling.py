@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -18,14 +18,16 @@ pytestmark = pytest.mark.anyio
 MakePosts = Callable[..., Posts]
 
 
-def _closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Bound and not listening: it refuses, and nobody else gets it."""
+    with socket.socket() as closed:
+        closed.bind(("0.0.0.0", 0))
+        yield closed.getsockname()[1]
 
 
-async def test_a_refused_connection_is_named_so(posts: Posts) -> None:
-    answer = await posts.post(f"http://127.0.0.1:{_closed_port()}/")
+async def test_a_refused_connection_is_named_so(posts: Posts, closed_port: int) -> None:
+    answer = await posts.post(f"http://127.0.0.1:{closed_port}/")
     assert (answer.error, answer.status, answer.sent) == (ErrorKind.CONNECT_REFUSED, None, True)
 
 
@@ -40,9 +42,9 @@ async def test_the_next_address_is_tried_when_one_refuses(make_posts: MakePosts)
         assert b"\r\nHost: two.test:%d\r\n" % server.port in server.requests[0]
 
 
-async def test_only_so_many_addresses_of_a_name_are_dialled(make_posts: MakePosts) -> None:
+async def test_only_so_many_addresses_of_a_name_are_dialled(make_posts: MakePosts, closed_port: int) -> None:
     net = Names(many_test=[f"127.0.1.{number}" for number in range(1, 100)])
-    answer = await make_posts(net).post(f"http://many.test:{_closed_port()}/")
+    answer = await make_posts(net).post(f"http://many.test:{closed_port}/")
     assert (answer.error, len(net.dialled)) == (ErrorKind.CONNECT_REFUSED, 8)
 
 
