@@ -17,7 +17,7 @@ from typing import Self
 
 _PR_SET_PDEATHSIG = 1
 _POLL = 0.01
-_PATIENCE = 15.0  # for a child that was asked to end; hookline drains first
+_PATIENCE = 45.0  # for a child that was asked to end; hookline drains first
 _LIBC = ctypes.CDLL(None)
 
 

@@ -23,7 +23,7 @@ from systems import HERE, SECRET, Load, System, publish_command
 from usage import cpu_of, peak_mb_of
 
 LEAD = 0.7  # seconds until the publisher, a Python that must start and connect, begins
-ANSWER_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 60.0
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):

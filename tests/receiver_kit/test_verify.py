@@ -2,6 +2,7 @@
 
 import base64
 import math
+import string
 import subprocess
 import sys
 import time
@@ -197,6 +198,16 @@ def test_a_public_key_proves_nothing_else():
             Refusal.MALFORMED_HEADER,
         )
     assert refusal(PAIR.public, standard(signature=PAIR.sign()), now=NOW + 301) is Refusal.TOO_OLD
+
+
+def test_a_signature_of_a_public_key_is_read_only_as_it_was_written():
+    """Its last letter has four bits to spare: fifteen others would be read as the same bytes."""
+    alphabet = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
+    signature = PAIR.sign()
+    last = alphabet.index(signature[-3])
+    for stray in alphabet[last + 1 : last + 16]:
+        changed = f"{signature[:-3]}{stray}=="
+        assert refusal(PAIR.public, standard(signature=changed)) is Refusal.WRONG_SIGNATURE
 
 
 def test_nobody_can_sign_with_the_public_key_as_if_it_were_a_shared_secret():

@@ -1,6 +1,6 @@
 """Was this message signed with the private half of an ed25519 key?"""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 
 from hookline.receiver.refusal import Refusal, VerificationError
 
@@ -17,6 +17,8 @@ def is_signed(public_key: bytes, signature: str, message: bytes) -> bool:
         ) from None
     try:
         raw = b64decode(signature, validate=True)
+        if b64encode(raw).decode() != signature:
+            return False  # stray bits behind the last byte: another text that reads the same is not what was sent
         Ed25519PublicKey.from_public_bytes(public_key).verify(raw, message)
     except (ValueError, InvalidSignature):
         return False
