@@ -311,7 +311,7 @@ def test_endpoints_that_these_settings_would_not_send_to_are_named(tmp_path, dat
 def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
     on = ("--database", database)
     with ServerProcess("--dev", "--no-worker", *on, cwd=tmp_path) as server:
-        create_endpoint(server, f"{NOBODY}/")
+        create_endpoint(server, "https://hooks.example.com/")  # nobody is there to send to it
         for n in (1, 2):
             body = {"type": "a", "payload": n}
             assert httpx.post(f"{server.url}/v1/events", json=body, trust_env=False, timeout=30).is_success
