@@ -1,10 +1,13 @@
 """What do the commands that speak to a server print, do, and end with?"""
 
+import http.server
 import json
 import re
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -123,7 +126,7 @@ def test_a_payload_that_is_not_one_json_value_is_a_usage_error(shell, payload):
     assert_ends(shell("send", "order.paid", payload), 2, "not one JSON value")
 
 
-@pytest.mark.parametrize("size_bytes", [1_048_577, 1_052_673, 3_000_000])
+@pytest.mark.parametrize("size_bytes", [1_048_577, 1_052_673, 3_000_000, 40_000_000])
 def test_a_payload_that_is_too_large_is_told_one_limit(shell, size_bytes):
     result = subprocess.run(
         [*COMMAND, "send", "order.paid"],
@@ -390,12 +393,16 @@ def test_event_types_are_described(shell):
         (["bad type"], 2, "An event type is"),
         (["a.b", "--schema", "schema.json", "--no-schema"], 2, "exclude"),
         (["a.b", "--schema", "broken.json"], 2, "not JSON"),
+        (["a.b", "--schema", "deep.json"], 2, "too deep"),
+        (["a.b", "--schema", "python.json"], 2, "not JSON"),
         (["a.b", "--schema", "wrong.json"], 5, "schema"),
     ],
 )
 def test_an_event_type_that_will_not_do_is_refused(shell, arguments, code, words):
     (shell.folder / "schema.json").write_text("{}")
     (shell.folder / "broken.json").write_text("{")
+    (shell.folder / "deep.json").write_text("[" * 100_000 + "]" * 100_000)
+    (shell.folder / "python.json").write_text('{"maximum": NaN}')
     (shell.folder / "wrong.json").write_text('{"type": 5}')
     assert_ends(shell("event-types", "set", *arguments), code, words)
 
@@ -584,6 +591,44 @@ def test_something_else_than_hookline_is_told_apart(tmp_path):
     with receiving() as stranger:
         result = run("dead", "list", "--url", stranger.url, cwd=tmp_path)
     assert_ends(result, 3, "is not hookline")
+
+
+@pytest.mark.parametrize("answer", [(200, "application/json"), (422, "application/problem+json")])
+@pytest.mark.parametrize(
+    "arguments",
+    [["events", "list"], ["send", "a.b", "1"], ["endpoints", "delete", f"ep_{UNKNOWN}", "--yes"]],
+)
+def test_something_else_that_speaks_json_is_told_apart_too(tmp_path, answer, arguments):
+    with strange(*answer) as url:
+        assert_ends(run(*arguments, "--url", url, cwd=tmp_path), 3, "is not hookline", str(answer[0]))
+
+
+@contextmanager
+def strange(status: int, media: str) -> Iterator[str]:
+    """A server that answers everything alike, with an empty object."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", "0")))
+            self.send_response(status)
+            self.send_header("content-type", media)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        do_GET = do_POST = do_DELETE = answer
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_bad_url_is_a_usage_error(tmp_path):

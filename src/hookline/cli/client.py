@@ -91,14 +91,21 @@ class Client:
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
         elif method == "POST":
             content = b""
+        broken: OSError | None = None
         try:
-            self._connection.request(method, self._prefix + path, content, sent)
+            try:
+                self._connection.request(method, self._prefix + path, content, sent)
+            except (BrokenPipeError, ConnectionResetError) as error:
+                broken = error  # it may have answered what it was not willing to read to the end
             answer = self._connection.getresponse()
             text = answer.read()
         except (OSError, HTTPException, UnicodeError) as error:
             self._connection.close()
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            first = broken or error
+            why = getattr(first, "strerror", None) or str(first) or type(first).__name__
             raise CommandError(f"cannot reach {self._url} {_SETTING}: {why}.", UNREACHABLE) from None
+        if answer.getheader("request-id") is None:
+            raise self._stranger(answer.status)
         if answer.status < 300:
             return self._read(text, answer.status) if text else None
         raise self._refusal(answer.status, answer.getheader("content-type"), text, path)
@@ -106,7 +113,7 @@ class Client:
     def _read(self, text: bytes, status: int) -> Any:
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._stranger(status) from None
 
     def _refusal(self, status: int, media: str | None, text: bytes, path: str) -> CommandError:

@@ -1,6 +1,5 @@
 """How are endpoints managed from a shell?"""
 
-import json
 from math import isfinite
 from typing import Any
 
@@ -13,6 +12,7 @@ from hookline.cli.options import (
     connect,
     dry_run_option,
     json_option,
+    json_value,
     limit_option,
     path_step,
     read_account,
@@ -257,7 +257,7 @@ def _said(
     said = {name: value for name, value in said.items() if value is not None}
     for each in fields:
         name, value = _split(each, "=", "--field")
-        said[name] = _json(value, "--field")
+        said[name] = json_value(value, option="--field")
     return said
 
 
@@ -280,7 +280,7 @@ def _finite(rate: float) -> float:
 def _retry(text: str) -> Any:
     if not text.lstrip().startswith(("{", "[")):
         return {"preset": _preset(text)}
-    policy = _json(text, "--retry")
+    policy = json_value(text, option="--retry")
     return {"schedule": policy} if isinstance(policy, list) else policy
 
 
@@ -293,19 +293,6 @@ def _preset(name: str) -> str:
         near = did_you_mean(name, PRESETS)
         raise CommandError(f"--retry: {name[:100]!r} is neither JSON nor one of {known}.{near}", USAGE)
     return name
-
-
-def _json(text: str, option: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_no_json)
-    except (ValueError, RecursionError):
-        raise CommandError(
-            f"{option}: {text[:100]!r} is not JSON (a text needs quotation marks).", USAGE
-        ) from None
-
-
-def _no_json(constant: str) -> Any:
-    raise ValueError(constant)  # NaN, Infinity: Python's own
 
 
 def _split(text: str, mark: str, option: str) -> tuple[str, str]:

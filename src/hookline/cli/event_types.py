@@ -1,6 +1,5 @@
 """How are event types described from a shell?"""
 
-import json
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -12,6 +11,7 @@ from hookline.cli.options import (
     connect,
     dry_run_option,
     json_option,
+    json_value,
     limit_option,
     url_option,
     yes_option,
@@ -73,7 +73,7 @@ def set_event_type(
     with Errors():
         if schema is not None and no_schema:
             raise CommandError("--schema and --no-schema exclude each other.", USAGE)
-        given = None if schema is None else _json(schema.read())
+        given = None if schema is None else json_value(schema.read(), option="--schema")
         client = connect(url)
         found = _known(client, name)
         said: dict[str, Any] = {each: found[each] for each in ("description", "schema") if found.get(each)}
@@ -116,13 +116,6 @@ def _known(client: "Client", name: str) -> dict[str, Any]:
             return {}
         raise
     return found
-
-
-def _json(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise CommandError(f"--schema: not JSON ({error}).", USAGE) from None
 
 
 def _path(name: str) -> str:

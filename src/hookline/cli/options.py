@@ -1,5 +1,6 @@
 """Which options do commands share?"""
 
+import json
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -148,6 +149,24 @@ def checked(text: str, check: Callable[[str], str]) -> str:
         return check(text)
     except Invalid as error:
         raise CommandError(error.detail, USAGE) from None
+
+
+def json_value(text: str | bytes, *, option: str) -> Any:
+    """What the option was given, as JSON; a usage error if it is none."""
+    from hookline.cli.exits import USAGE, CommandError
+
+    try:
+        return json.loads(text, parse_constant=_no_json)
+    except RecursionError:
+        raise CommandError(f"{option}: the JSON is nested too deep.", USAGE) from None
+    except ValueError as error:
+        hint = f"{text[:100]!r} is not JSON (a text needs quotation marks)"
+        detail = hint if isinstance(text, str) else f"not JSON ({error})"
+        raise CommandError(f"{option}: {detail}.", USAGE) from None
+
+
+def _no_json(constant: str) -> Any:
+    raise ValueError(constant)  # NaN and Infinity, which only Python reads
 
 
 def connect(url: str | None) -> "Client":

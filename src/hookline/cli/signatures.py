@@ -231,7 +231,7 @@ def _read_headers(text: bytes) -> list[tuple[str, str]]:
     if shown.lstrip().startswith("{"):
         try:
             found = json.loads(shown)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CommandError(f"--headers: not a JSON object ({error}).", USAGE) from None
         return [(str(name), str(value)) for name, value in found.items()]
     # What `curl -v` and the like print has a request line, and marks before each header.
