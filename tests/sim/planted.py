@@ -408,6 +408,6 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M25 handed over to a strict lane": 15,
     "M26 a lane that is let go is no longer suspect": 5,
 }
-# Not planted in rotation: those that a dozen seeds did not notice each time it was measured. A small change of the
+# Not planted each time: those that a dozen seeds did not notice each time it was measured. A small change of the
 # product moves the seeds, and what is rare may not be found again in the time that a run of the suite has.
 RARE = frozenset(name for name in BUGS if name.split()[0] in ("M1", "M11", "M15", "M17", "M19", "M24", "M25"))
