@@ -21,7 +21,7 @@ from hookline.clock import Clock, SystemClock
 from hookline.config import IN_MEMORY, Settings, is_in_memory
 from hookline.desk import Desk
 from hookline.endpoints import EndpointPatch, read_fields
-from hookline.errors import ConfigError, Invalid, SchemaOutgrown
+from hookline.errors import ConfigError, Invalid, SchemaOutgrown, StoreUnavailable
 from hookline.event_types import EventTypes
 from hookline.figures import Figures
 from hookline.ids import Ids, read, show
@@ -153,6 +153,7 @@ class Hookline:
         # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
+        self._was_started = False
         self.outgrown: SchemaOutgrown | None = None  # why this process can be of no more use
         self.on_outgrown: Callable[[], None] = self._say_outgrown
         self._heart.on_outgrown = self._note_outgrown
@@ -172,7 +173,7 @@ class Hookline:
         except BaseException:
             await self.store.close()
             raise
-        self._is_running = True
+        self._is_running = self._was_started = True
 
     async def stop(self) -> bool:
         """Finish what is under way and let go of everything; says whether that was done within `drain_s`."""
@@ -201,6 +202,12 @@ class Hookline:
     def is_ready(self) -> bool:
         """Does the database answer, and does it take what is published?"""
         return self._is_running and self._heart.is_fresh() and self._heart.may_write()
+
+    def _refuse_unless_started(self) -> None:
+        if not self._was_started:
+            raise StoreUnavailable(
+                "This hookline is not running: use it inside `async with`, or start() it first."
+            )
 
     def _note_outgrown(self, error: SchemaOutgrown) -> None:
         if self.outgrown is None:
@@ -246,6 +253,7 @@ class Hookline:
 
         `hops` is what a webhook came with (`Verified.hops`) that this is published because of: circles end by it.
         """
+        self._refuse_unless_started()
         if isinstance(payload, bytes):
             body = payload
         else:
@@ -278,10 +286,12 @@ class Hookline:
 
     async def create_endpoint(self, **fields: Any) -> EndpointReport:
         """Add an endpoint: `url` and `events`, and any other field of the API. The answer holds its secret."""
+        self._refuse_unless_started()
         return await self.reports.endpoint(await self.desk.create_endpoint(fields), reveal=True)
 
     async def update_endpoint(self, id: str, **fields: Any) -> EndpointReport:
         """Change the named fields of an endpoint."""
+        self._refuse_unless_started()
         patch = read_fields(EndpointPatch, fields)
         return await self.reports.endpoint(
             await self.desk.update_endpoint(EndpointId(read("endpoint", id)), patch)
@@ -289,6 +299,7 @@ class Hookline:
 
     async def delete_endpoint(self, id: str) -> None:
         """Delete an endpoint; its pending deliveries are cancelled."""
+        self._refuse_unless_started()
         await self.desk.delete_endpoint(EndpointId(read("endpoint", id)))
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
@@ -330,8 +341,8 @@ def key_desk(store: Store, clock: Clock | None = None) -> KeyDesk:
 
 
 def _store_time(moment: datetime, *, now: float) -> float | None:
-    if moment.tzinfo is None:
-        raise Invalid("deliver_at needs a zone.", pointer="/deliver_at")
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise Invalid("deliver_at is a datetime with a zone.", pointer="/deliver_at")
     at = moment.timestamp()
     if not rfc3339.can_be_shown(at):  # a zone can carry it there
         raise Invalid("deliver_at lies in the years 1 to 9999.", pointer="/deliver_at")

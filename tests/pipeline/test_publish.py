@@ -1,12 +1,15 @@
 """A publish is answered when it is durable, and a repeated key gives the first event back."""
 
 import asyncio
+from datetime import datetime
 
 import pytest
 
-from hookline.errors import IdempotencyConflict, Invalid, TooLarge, Unreadable
+from hookline import Hookline
+from hookline.errors import IdempotencyConflict, Invalid, StoreUnavailable, TooLarge, Unreadable
 from hookline.model import State
 from hookline.pipeline.drafts import Draft, Published
+from hookline.store.events import EventFilter
 from tests.receiver import Receiver
 from tests.world import World
 
@@ -114,3 +117,21 @@ async def test_a_key_of_before_is_compared_with_each_draft_of_a_batch_that_names
     refused, again = await hooks.accept([wrong, right])
     assert isinstance(refused, IdempotencyConflict)
     assert (again.id, again.duplicate) == (first.id, True)
+
+
+async def test_a_hookline_that_was_never_started_says_so_and_stores_nothing(world: World, database: str):
+    running = await world.start()
+    idle = Hookline(database)
+    async with asyncio.timeout(30):  # on PostgreSQL it stored the event, and waited for itself
+        with pytest.raises(StoreUnavailable, match="inside `async with`"):
+            await idle.publish("order.paid", {})
+        with pytest.raises(StoreUnavailable, match="inside `async with`"):
+            await idle.create_endpoint(url="https://example.com/", events=["*"])
+    assert (await running.store.list_events(EventFilter(), after=None, limit=5)) == []
+
+
+async def test_a_time_that_is_none_is_refused(world: World):
+    hooks = await world.start()
+    for moment in ("2030-01-01T00:00:00Z", 1_900_000_000, datetime(2030, 1, 1)):  # noqa: DTZ001 - without a zone
+        with pytest.raises(Invalid, match="deliver_at is a datetime with a zone"):
+            await hooks.publish("order.paid", {}, deliver_at=moment)  # type: ignore[arg-type]
