@@ -4,11 +4,12 @@ The generator makes them and the receiver makes them again: a delivered body is 
 byte for byte, and it came to the endpoint the number belongs to.
 """
 
+import os
 import random
 import zlib
 
 SIZE_BYTES = 1024
-ENDPOINTS = 100
+ENDPOINTS = int(os.environ.get("BENCH_ENDPOINTS", "100"))  # from there, for all the processes of a run
 
 _HEAD = b'{"seq":"%010d","at":"%020d'
 _REST = b'%b","check":"%08x","pad":"%b"}'

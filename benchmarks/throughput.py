@@ -53,8 +53,11 @@ class Bench:
                     (1, self._options.connections) if mode == "single" else (BATCH, BATCH_CONNECTIONS)
                 )
                 closed = Load(pace="closed", batch=batch, rate=0.0, connections=connections)
-                self._closed_and_open(closed, partial(self._run_hookline, store))
-            if not self._options.closed:
+                if self._options.rate:
+                    self._run_hookline(store, _open(closed, self._options.rate))
+                else:
+                    self._closed_and_open(closed, partial(self._run_hookline, store))
+            if not self._options.closed and not self._options.rate:
                 idle = Load(pace="idle", batch=1, rate=IDLE_RATE, connections=4)
                 self._run_hookline(store, idle)
 
@@ -67,8 +70,7 @@ class Bench:
     def _closed_and_open(self, closed: Load, run: Callable[[Load], Result]) -> None:
         reached = run(closed).speed.delivered_per_s
         if reached and not self._options.closed:
-            rate = reached * OPEN_SHARE
-            run(msgspec.structs.replace(closed, pace="open", rate=rate, connections=OPEN_CONNECTIONS))
+            run(_open(closed, reached * OPEN_SHARE))
 
     def _run_hookline(self, store: str, load: Load) -> Result:
         with self._fresh_directory() as directory, self._fresh_database(store, directory) as url:
@@ -113,6 +115,10 @@ class Bench:
             yield self._postgres.url(name)
         finally:
             self._postgres.drop_database(name)
+
+
+def _open(closed: Load, rate: float) -> Load:
+    return msgspec.structs.replace(closed, pace="open", rate=rate, connections=OPEN_CONNECTIONS)
 
 
 def main() -> int:
@@ -190,6 +196,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--stores", type=_some_of(STORES), default=STORES, help="sqlite,postgres")
     parser.add_argument("--modes", type=_some_of(MODES), default=MODES, help="single,batch")
     parser.add_argument("--closed", action="store_true", help="only the closed loop: the most it takes")
+    parser.add_argument("--rate", type=float, default=0.0, help="only an open loop, of so many events a second")
     parser.add_argument("--seconds", type=float, default=30.0, help="measured (%(default)s)")
     parser.add_argument("--warmup", type=float, default=5.0, help="before that (%(default)s)")
     parser.add_argument("--drain", type=float, default=60.0, help="at most, for what is left (%(default)s)")

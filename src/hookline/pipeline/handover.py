@@ -62,7 +62,7 @@ class Handover:
             or lane.is_suspect
             or not lane.is_held
             or lane.parked_at is not None  # others of its host go first, and memory is theirs
-            or 2 * lane.cap <= len(lane.known)
+            or lane.kept <= len(lane.known)
             or self._room(lane.health) <= 0
         ):
             return None

@@ -13,7 +13,7 @@ from hookline.pipeline.gate import Gate
 from hookline.pipeline.hosts import Host
 from hookline.pipeline.outlet import Outlet
 from hookline.pipeline.reading import Reading
-from hookline.rules.slots import RETRY_SHARE, SLOW, Health, health_after, is_retrys_turn, window_after
+from hookline.rules.slots import RETRY_SHARE, SLOW, Health, depth, health_after, is_retrys_turn, window_after
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 
@@ -30,6 +30,7 @@ class Lane:
         "aside",
         "behind",
         "cap",
+        "depth",
         "endpoint_id",
         "epoch",
         "gate",
@@ -43,6 +44,7 @@ class Lane:
         "is_loading",
         "is_strict",
         "is_suspect",
+        "kept",
         "known",
         "look_at",
         "lost",
@@ -119,9 +121,15 @@ class Lane:
         endpoint = None if outlet is None else outlet.endpoint
         self.is_strict = endpoint is not None and endpoint.ordering is Ordering.STRICT
         self.cap = 1 if endpoint is None or self.is_strict else endpoint.max_in_flight
+        self.depth = depth(self.cap, is_strict=self.is_strict)
+        self._keep()
         self.window = min(self.window, self.cap)
         self.gate.follow(endpoint)
         self._restate()
+
+    def _keep(self) -> None:
+        # Memory is for what is soon sent: those that are not proven hold what they need to go on, no more.
+        self.kept = self.depth if self.health is Health.PROVEN else 2 * self.cap
 
     def begin_release(self) -> None:
         """It is being let go: nothing is handed to it any more."""
@@ -162,17 +170,17 @@ class Lane:
         outlet = self.outlet
         host = None if outlet is None else outlet.host
         if host is None or not host.line:
-            room = 2 * self.cap - len(self.known)
+            room = self.kept - len(self.known)
         else:
-            room = min(2 * self.cap, host.room_in_line()) - len(self.known)
+            room = min(self.kept, host.room_in_line()) - len(self.known)
         return max(1, room) if self.is_strict and self.awaits_head else room
 
     def wants_more(self) -> bool:
         """Is there so much room that a load is worth it? At half, or less while others wait for the same host."""
         host = None if self.outlet is None else self.outlet.host
         if host is None or not host.line:
-            return self.room() >= self.cap
-        return self.room() >= max(1, min(self.cap, host.room_in_line() // 2))
+            return 2 * self.room() >= self.kept
+        return self.room() >= max(1, min(self.kept, host.room_in_line()) // 2)
 
     def can_send(self) -> bool:
         """Is there something to send now, as far as the lane itself is concerned?"""
@@ -230,7 +238,7 @@ class Lane:
     def _doubt(self) -> None:
         """Nothing of what a dead owner may have had under way is read, or all of it was forgotten."""
         if self.is_suspect:
-            self.reading.doubt(2 * self.cap)
+            self.reading.doubt(self.depth)
 
     def end_care(self) -> None:
         """The suspects that were read are settled; there may be more, for which there was no room at once."""
@@ -264,7 +272,10 @@ class Lane:
         health = health_after(outcome, self.gate.durations)
         self._buffers.counts[self.health] -= len(self.known)
         self._buffers.counts[health] += len(self.known)
-        self.health = health
+        if health is not self.health:
+            self.health = health
+            self._keep()
+            self._leave_beyond(self.kept)
         # After a probe the backlog is let out step by step, from one.
         self.window = 1 if was_probe else window_after(self.window, outcome, cap=self.cap)
         if self.outlet is not None:
@@ -344,7 +355,10 @@ class Lane:
         self._shared.counts[self.health] -= len(self.known)
         self._buffers = Buffers(0)
         self._buffers.counts[self.health] += len(self.known)
-        keep = host.room_in_line()
+        self._leave_beyond(host.room_in_line())
+
+    def _leave_beyond(self, keep: int) -> None:
+        """Leave what it holds unsent, beyond so many, to be read again."""
         # A strict lane holds its head and little else; what is sent with care is waited for one by one.
         if len(self.ready) + len(self.timed) > keep and not self.is_strict and not self.is_careful:
             for queue in (self.timed, self.ready):

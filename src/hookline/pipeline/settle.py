@@ -57,7 +57,7 @@ class Settler:
             self._some.set()
             self._idle.clear()
         # Unsettled deliveries take up the lane's buffer, and a strict lane waits for each of them.
-        if len(self._waiting) >= _BATCH or lane.unsettled >= lane.cap:
+        if len(self._waiting) >= _BATCH or 2 * lane.unsettled >= lane.depth:
             self._many.set()
 
     async def run(self) -> None:

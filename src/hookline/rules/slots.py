@@ -13,6 +13,7 @@ from hookline.model import Outcome
 
 RETRY_SHARE = 5  # when fresh deliveries and retries both wait, every fifth send is a retry
 SLOW = 0.5  # seconds; a lane whose last attempts all took longer is slow
+_DEEP = 64
 SLOW_IN_A_ROW = 3  # one slow answer of a fast endpoint means nothing
 
 
@@ -53,6 +54,15 @@ def health_after(outcome: Outcome, durations: Sequence[float]) -> Health:
 def window_after(window: int, outcome: Outcome, *, cap: int) -> int:
     """How many requests a lane may have under way after its last one: doubles on success, one after a failure."""
     return 1 if is_failure(outcome) else min(cap, window * 2)
+
+
+def depth(cap: int, *, is_strict: bool) -> int:
+    """How many deliveries of a lane may be in memory, and so under way or answered and not settled.
+
+    A lane with a small cap would otherwise wait for the store after every few answers: with 10, one that is busy
+    gets as many through in the time of a load and a settle, whatever its receiver could take.
+    """
+    return 2 * cap if is_strict else max(2 * cap, _DEEP)
 
 
 def kept_in_line(cap: float, lanes: int) -> int:
