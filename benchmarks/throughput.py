@@ -196,7 +196,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--stores", type=_some_of(STORES), default=STORES, help="sqlite,postgres")
     parser.add_argument("--modes", type=_some_of(MODES), default=MODES, help="single,batch")
     parser.add_argument("--closed", action="store_true", help="only the closed loop: the most it takes")
-    parser.add_argument("--rate", type=float, default=0.0, help="only an open loop, of so many events a second")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="only an open loop, of so many events a second"
+    )
     parser.add_argument("--seconds", type=float, default=30.0, help="measured (%(default)s)")
     parser.add_argument("--warmup", type=float, default=5.0, help="before that (%(default)s)")
     parser.add_argument("--drain", type=float, default=60.0, help="at most, for what is left (%(default)s)")

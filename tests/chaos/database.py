@@ -24,6 +24,10 @@ JOIN {schema}events e ON e.id = d.event_id
 """
 STARTS = "SELECT delivery_id, number, {at} FROM {schema}attempts"
 PENDING = "SELECT count(*) FROM {schema}deliveries WHERE state = 'pending'"
+LEFT = """
+SELECT d.*, l.*, w.* FROM {schema}deliveries d LEFT JOIN {schema}lanes l ON l.endpoint_id = d.endpoint_id
+LEFT JOIN {schema}workers w ON w.id = l.owner WHERE d.state = 'pending' LIMIT 20
+"""
 OWNED = """
 SELECT e.url FROM hookline.lanes l JOIN hookline.workers w ON w.id = l.owner
 JOIN hookline.endpoints e ON e.id = l.endpoint_id WHERE w.pid = %s
@@ -41,6 +45,10 @@ class Database:
     def pending(self) -> int:
         """How many deliveries are not at their end."""
         return int(self._query(PENDING.format(schema="" if self.is_sqlite else "hookline."))[0][0])
+
+    def left(self) -> list[str]:
+        """Deliveries that are not at their end, with their lanes and those who own them: for whoever looks for the reason."""
+        return [repr(row) for row in self._query(LEFT.format(schema="" if self.is_sqlite else "hookline."))]
 
     def rows(self) -> dict[str, Stored]:
         """Every delivery, by its event's id."""

@@ -154,6 +154,7 @@ def _trials(system: System, row: Row, planned: int, plan: Plan, began: float) ->
         wrong += [f"trial {n}: {each}" if not plan.control else each for each in row.trial(system)]
         system.published()
         if not system.is_drained():
+            (system.folder / "left.txt").write_text("\n".join(system.database.left()))
             return n, [*wrong, f"trial {n}: not drained"]
         if plan.control and wrong:
             return n, wrong

@@ -19,7 +19,9 @@ MANY = 60
 
 async def proven(world: World, hooks: Hookline, receiver: Receiver) -> None:
     """An endpoint that has answered as many at once as it allows."""
-    await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=CAP, retry={"schedule": [0, 1]})
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], max_in_flight=CAP, retry={"schedule": [0, 1]}
+    )
     for n in range(4):
         await publish(hooks, CAP)
         await world.until(lambda so_far=(n + 1) * CAP: hooks.worker.settler.delivered == so_far)

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from hookline import ids
 from hookline.errors import StoreUnavailable
+from hookline.model import State
 from hookline.pipeline.drafts import Draft
 from hookline.store.contract import Want
 from tests.receiver import Answer, Receiver
@@ -69,3 +71,31 @@ async def _marks(hooks) -> dict[bytes, int]:
     (endpoint,) = [lane.endpoint_id for lane in hooks.worker.holdings.lanes.values()]
     rows = await hooks.store.load([Want(endpoint, 100, 100)], known=[], now=hooks.clock.now())
     return {row.payload: row.marks for row in rows}
+
+
+async def test_the_late_answer_to_a_dead_owner_ends_nobody_elses_turn(world: World, receiver: Receiver):
+    """The dead owner and the next one may be the same process, which knows the delivery twice then."""
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    hold = asyncio.Event()
+    receiver.answers["/"] = [Answer(200, hold=hold), Answer(200)]
+    (published,) = await hooks.accept([Draft("order.paid", b"1")])
+    await world.until(lambda: len(receiver.requests) == 1)
+    mark, asked, go_on = hooks.store.mark, asyncio.Event(), asyncio.Event()
+
+    async def slow(worker, suspects, *, now):
+        asked.set()
+        await go_on.wait()
+        return await mark(worker, suspects, now=now)
+
+    hooks.store.mark = slow
+    while True:  # it may beat between the look and the burial, and then it is not buried
+        (row,) = (await hooks.store.pulse(seen=0)).workers
+        if await hooks.store.bury(row.id, beat=row.beat, now=world.clock.now()):
+            break
+    await world.until(asked.is_set)
+    hold.set()
+    await world.until(lambda: hooks.worker.settler.late == 1)
+    go_on.set()
+    await world.until_state(hooks, ids.show("event", published.id), State.DELIVERED)
+    assert len(receiver.requests) == 2

@@ -110,7 +110,8 @@ class Careful:
         self._step_out(line)
         line.waiting.clear()
         for id, turn in line.under_way.items():
-            self._turns.pop(id, None)
+            if self._turns.get(id) is turn:
+                del self._turns[id]
             turn.over.set()
         line.under_way.clear()
         self._changed.set()

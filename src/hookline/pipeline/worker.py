@@ -283,6 +283,8 @@ class Worker:
     def _settled(self, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
         id = settlement.attempt.delivery_id
         lane.forget(id)
+        if lane.lost and verdict is Verdict.LATE:
+            return  # it is still to be done, by whoever owns the lane now: that may be this worker, and its turn may have come
         if lane.awaits_head and lane.has_unsent:
             lane.forget_unsent()  # read while the head was under way: it must leave room for it
         self._loader.settled(id)
