@@ -25,7 +25,7 @@ CONTEXT = (
 QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2"}  # what each has under way is soon to be seen
 # Only where one dies: on a busy machine a process that lives can be silent for a second, and is then taken for dead.
 IMPATIENT = {"HOOKLINE_TAKEOVER_S": "1"}
-AT_ONCE_S = 10.0  # a second is specified, a drain may take thirty; how much a busy machine adds nobody knows
+AT_ONCE_S = 3 * 1.0  # a second is specified, threefold on a busy machine; a drain may take thirty
 
 
 def several(database: str, tmp_path, *, count: int = 2, dev: bool = True, env=None) -> ServerProcess:

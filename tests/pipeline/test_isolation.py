@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 EVENTS = 10  # for each bad endpoint
 QUICK = {"schedule": [0, *[0.5] * 20], "jitter": "none"}
-FIGURE = 10  # times the specified figure is the ceiling in a test: who had to wait for the others would wait for longer
+FIGURE = 3  # times the specified figure is the ceiling in a test
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0
 OLD = 5_000
-LONGEST_S = 10 * 1.0  # a step is to take no more than a second; what a busy machine adds nobody knows
+LONGEST_S = 3 * 1.0  # a step is to take no more than a second; threefold on a busy machine
 BATCH = 500
 
 
