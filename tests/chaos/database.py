@@ -25,7 +25,7 @@ JOIN {schema}events e ON e.id = d.event_id
 STARTS = "SELECT delivery_id, number, {at} FROM {schema}attempts"
 PENDING = "SELECT count(*) FROM {schema}deliveries WHERE state = 'pending'"
 LEFT = """
-SELECT d.*, l.*, w.* FROM {schema}deliveries d LEFT JOIN {schema}lanes l ON l.endpoint_id = d.endpoint_id
+SELECT {all} FROM {schema}deliveries d LEFT JOIN {schema}lanes l ON l.endpoint_id = d.endpoint_id
 LEFT JOIN {schema}workers w ON w.id = l.owner WHERE d.state = 'pending' LIMIT 20
 """
 OWNED = """
@@ -48,7 +48,11 @@ class Database:
 
     def left(self) -> list[str]:
         """Deliveries that are not at their end, with their lanes and those who own them: for whoever looks for the reason."""
-        return [repr(row) for row in self._query(LEFT.format(schema="" if self.is_sqlite else "hookline."))]
+        if self.is_sqlite:
+            statement = LEFT.format(all="d.*, l.*, w.*", schema="")
+        else:  # as text: Python has no infinite times
+            statement = LEFT.format(all="d::text, l::text, w::text", schema="hookline.")
+        return [repr(row) for row in self._query(statement)]
 
     def rows(self) -> dict[str, Stored]:
         """Every delivery, by its event's id."""
