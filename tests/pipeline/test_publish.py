@@ -134,4 +134,4 @@ async def test_a_time_that_is_none_is_refused(world: World):
     hooks = await world.start()
     for moment in ("2030-01-01T00:00:00Z", 1_900_000_000, datetime(2030, 1, 1)):  # noqa: DTZ001 - without a zone
         with pytest.raises(Invalid, match="deliver_at is a datetime with a zone"):
-            await hooks.publish("order.paid", {}, deliver_at=moment)  # type: ignore[arg-type]
+            await hooks.publish("order.paid", {}, deliver_at=moment)

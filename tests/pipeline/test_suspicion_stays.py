@@ -62,6 +62,26 @@ async def test_a_lane_whose_circuit_opens_before_all_its_suspects_were_sent(worl
     await world.crash(heir)
 
 
+async def test_one_that_was_sent_while_those_before_it_were_not_settled(world: World, receiver: Receiver):
+    """As far as a lane reaches: with a cap of one, many may be answered and not settled before what is under way."""
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=1)
+    never = asyncio.Event()
+
+    async def hangs(worker, settlements, *, notes, now):
+        await never.wait()
+
+    hooks.store.settle = hangs
+    receiver.answer = lambda body: Answer(200) if body != b"9" else _no_answer()
+    await hooks.accept([Draft("order.paid", b"%d" % n) for n in range(10)])
+    await world.until(lambda: b"9" in receiver.bodies())
+    await world.crash(hooks)
+    heir = await world.start()
+    await world.until(lambda: receiver.bodies().count(b"9") == 2)
+    assert (await _marks(heir))[b"9"] == 1
+    await world.crash(heir)
+
+
 def _no_answer() -> Answer:
     return Answer(hold=asyncio.Event())
 

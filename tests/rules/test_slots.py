@@ -3,6 +3,7 @@ import pytest
 from hookline.model import Outcome
 from hookline.rules.slots import (
     Health,
+    depth,
     health_after,
     is_retrys_turn,
     kept_in_line,
@@ -66,6 +67,14 @@ def test_a_lane_whose_last_answers_took_long_is_slow_although_it_accepts(duratio
 def test_a_quarter_of_the_slots_is_kept_for_the_proven():
     assert share_of_unproven(1_000) == 750
     assert share_of_unproven(1) == 1
+
+
+@pytest.mark.parametrize(
+    ("cap", "is_strict", "expected"),
+    [(1, False, 64), (5, False, 64), (32, False, 64), (33, False, 66), (50, False, 100), (1, True, 2)],
+)
+def test_a_lane_reaches_as_far_as_twice_its_cap_and_not_less_than_a_settle_takes(cap, is_strict, expected):
+    assert depth(cap, is_strict=is_strict) == expected
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
 """
 PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
 
-DESTINATIONS = "SELECT id, url FROM endpoints WHERE enabled LIMIT 10000"  # as many as MOST_COUNTED
+DESTINATIONS = f"SELECT id, url FROM endpoints WHERE enabled LIMIT {MOST_COUNTED}"
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,8 +24,7 @@ ANSWER_S = 1.0
 DOWN = 1_000
 FAILURES, COOLDOWN_S, DEADLINE_S, GRACE_S = 5, 2.0, 3.0, 2.0
 HELD_S = 4.5  # the receiver has a dead prober's request open for longer than the takeover takes
-CLOCKS_S = 0.25  # the receiver's reading of a request may be this late, or as much later as there is leeway …
-LATEST_S = 1.0  # … up to this
+CLOCKS_S = 0.25  # the receiver's reading of a request may be this late
 
 
 def limit_the_rate(system: System) -> list[str]:
@@ -140,7 +139,7 @@ def _probes_in_order(system: System, receipts: list[Receipt], dead: str) -> list
     cooldown, since = COOLDOWN_S, tripped
     for probe in probes:
         waited = probe.began - since
-        if waited < cooldown - min(CLOCKS_S * system.leeway, LATEST_S):
+        if waited < cooldown - CLOCKS_S:
             wrong.append(f"probes: one after {waited:.2f} s, allowed after {cooldown:g}")
         since = probe.ended
         cooldown *= 2
