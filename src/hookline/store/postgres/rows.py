@@ -62,13 +62,17 @@ Columns = list[Sequence[Any] | None]
 
 
 def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
-    """The arrays of ACCEPT: events, their deliveries with the (1-based) place of their event, and the events' hops."""
+    """The arrays of ACCEPT: events, their deliveries with the (1-based) place of their event, and the events' hops.
+
+    Mostly each event has one delivery: no places are bound then.
+    """
     events = [publication.event for publication in batch]
     deliveries = [
         delivery_of(publication.event.id, ordinal)
         for publication in batch
         for ordinal in range(len(publication.endpoints))
     ]
+    places = [place for place, publication in enumerate(batch, 1) for _ in publication.endpoints]
     return [
         [event.id for event in events],
         [event.account for event in events],
@@ -80,7 +84,7 @@ def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
         _column([each.digest if each.event.idempotency_key is not None else None for each in batch]),
         deliveries,
         [endpoint for publication in batch for endpoint in publication.endpoints],
-        [place for place, publication in enumerate(batch, 1) for _ in publication.endpoints],
+        None if places == list(range(1, len(places) + 1)) else places,
         _unusual([event.hops for event in events], 0),
     ]
 

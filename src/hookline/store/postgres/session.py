@@ -9,6 +9,7 @@ import asyncpg
 import structlog
 
 from hookline.errors import StoreRefused, StoreUnavailable
+from hookline.store.postgres.arrays import use_lists
 
 log = structlog.get_logger("hookline.store")
 
@@ -60,8 +61,8 @@ SELECT current_setting('server_version_num')::int / 10000 AS major, pg_is_in_rec
 """
 
 
-async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool) -> Any:
-    """A session that is safe to use; refuses a server that would lose what it acknowledged."""
+async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool, lists: bool = False) -> Any:
+    """A session that is safe to use, for statements that take lists; refuses a server that would lose what it acknowledged."""
     try:
         connection = await asyncpg.connect(
             url,
@@ -81,6 +82,8 @@ async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool
         _keep_alive(connection)
         await use_plain_ids(connection)
         judge(await connection.fetchrow(CHECK_SESSION), unsafe=unsafe)
+        if lists:
+            await use_lists(connection, schema=SCHEMA)
     except BaseException:
         connection.terminate()
         raise

@@ -1,6 +1,7 @@
 """Which statements does the PostgreSQL store run?
 
-In the order of the contract, under the names the SQLite store uses. Batches come as arrays, one for each column.
+In the order of the contract, under the names the SQLite store uses. Batches come as arrays, one for each column; those
+that are long and always there are of our own domains (arrays.py).
 Values of index predicates are literals: bound, a generic plan cannot use the partial index. Times are bound and
 read as seconds (`to_timestamp`, `date_part`): half the cost of a codec for timestamptz in Python. Locks are taken
 in one order everywhere: workers, jobs, deliveries, lanes, changes.
@@ -30,7 +31,7 @@ NEWEST_MIGRATION = "SELECT name FROM schema_migrations ORDER BY number DESC LIMI
 ACCEPT = """
 WITH fresh AS MATERIALIZED (SELECT n FROM change_counter WHERE catalogue <= $1),
 p AS MATERIALIZED (
-  SELECT p.* FROM fresh, unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::float8[], $8::float8[], $9::bytea[],
+  SELECT p.* FROM fresh, unnest($2::id_list, $3::text_list, $4::text_list, $5::text_list, $6::bytes_list, $7::float8[], $8::float8[], $9::bytea[],
       $13::smallint[])
     WITH ORDINALITY AS p (id, account, type, key, payload, created_at, deliver_at, digest, hops, n)),
 keyed AS (
@@ -46,8 +47,8 @@ queued AS (
   INSERT INTO deliveries (id, endpoint_id, due_at, queue)
   SELECT d.id, d.endpoint_id, to_timestamp(greatest(p.deliver_at, $14)),
     CASE WHEN p.deliver_at > $14 THEN 'timed' ELSE 'ready' END
-  FROM unnest($10::uuid[], $11::uuid[], $12::int[]) WITH ORDINALITY AS d (id, endpoint_id, publication, n)
-  JOIN p ON p.n = d.publication
+  FROM unnest($10::id_list, $11::id_list, $12::number_list) WITH ORDINALITY AS d (id, endpoint_id, publication, n)
+  JOIN p ON p.n = coalesce(d.publication, d.n)
   WHERE p.id IN (SELECT id FROM stored)
   ORDER BY d.n RETURNING seq)
 SELECT NOT EXISTS (SELECT FROM fresh) AS stale, (SELECT min(seq) FROM queued) AS first_seq,
@@ -109,18 +110,18 @@ LOAD = """
 SELECT d.id, d.endpoint_id, d.queue, d.seq, date_part('epoch', d.due_at) AS due_at, d.attempts, d.replays, d.marks,
   e.type, e.idempotency_key, date_part('epoch', e.created_at) AS created_at,
   CASE WHEN length(e.payload) <= $8 THEN e.payload END AS payload, coalesce(e.hops, 0) AS hops
-FROM unnest($1::uuid[], $2::int[], $3::int[], $4::bigint[], $5::float8[])
+FROM unnest($1::id_list, $2::int[], $3::int[], $4::bigint[], $5::float8[])
   WITH ORDINALITY AS o (endpoint_id, ready, timed, floor, due_floor, n)
 CROSS JOIN LATERAL (
   (SELECT d.id, d.endpoint_id, d.queue, d.seq, d.due_at, d.attempts, d.replays, d.marks FROM deliveries d
    WHERE d.endpoint_id = o.endpoint_id AND d.state = 'pending' AND d.queue = 'ready' AND d.seq >= o.floor
-     AND d.id NOT IN (SELECT unnest($6::uuid[]))
+     AND d.id NOT IN (SELECT unnest($6::id_list))
    ORDER BY d.seq LIMIT o.ready)
   UNION ALL
   (SELECT d.id, d.endpoint_id, d.queue, d.seq, d.due_at, d.attempts, d.replays, d.marks FROM deliveries d
    WHERE d.endpoint_id = o.endpoint_id AND d.state = 'pending' AND d.queue = 'timed'
      AND d.due_at BETWEEN to_timestamp(o.due_floor) AND to_timestamp($7)
-     AND d.id NOT IN (SELECT unnest($6::uuid[]))
+     AND d.id NOT IN (SELECT unnest($6::id_list))
    ORDER BY d.due_at, d.id LIMIT o.timed)) d
 JOIN events e ON e.id = event_of(d.id)
 ORDER BY o.n, d.queue, CASE WHEN d.queue = 'ready' THEN d.seq END, d.due_at, d.id
@@ -158,13 +159,14 @@ noted AS (
 SETTLE = f"""
 WITH {_ME},
 s AS MATERIALIZED (
-  SELECT id, delivery_id, endpoint_id, epoch, coalesce(number, 1) AS number, coalesce(replays, 0) AS replays,
-    coalesce(state, 'delivered') AS state, due_at, reason, at, coalesce(outcome, 'accepted') AS outcome, duration, status,
+  SELECT id, delivery_id, endpoint_id, epoch::bigint AS epoch, coalesce(number, 1) AS number, coalesce(replays, 0) AS replays,
+    coalesce(state, 'delivered') AS state, due_at, reason, at, coalesce(outcome, 'accepted') AS outcome, duration,
+    status::int AS status,
     error, error_detail, dns, connect, tls, first_byte,
     request_url, request_headers, response_headers, response_body, response_truncated, final_url, n
-  FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::int[], $7::int[], $8::text[], $9::float8[], $10::text[],
-    $11::float8[], $12::text[], $13::float8[], $14::int[], $15::text[], $16::text[],
-    $17::float8[], $18::float8[], $19::float8[], $20::float8[],
+  FROM unnest($2::id_list, $3::id_list, $4::id_list, $5::number_list, $6::int[], $7::int[], $8::text[], $9::number_list, $10::text[],
+    $11::number_list, $12::text[], $13::number_list, $14::number_list, $15::text[], $16::text[],
+    $17::number_list, $18::number_list, $19::number_list, $20::number_list,
     $21::text[], $22::text[], $23::text[], $24::bytea[], $25::bool[], $26::text[]) WITH ORDINALITY
   AS s (id, delivery_id, endpoint_id, epoch, number, replays, state, due_at, reason,
     at, outcome, duration, status, error, error_detail,

@@ -109,15 +109,16 @@ class PostgresStore(
             size: int = 1,
             timeout: float = call_timeout,
             patience: float | None = None,
+            lists: bool = False,
         ) -> Links:
-            connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe)
+            connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe, lists=lists)
             return Links(connect, size=size, call_timeout=timeout, patience=patience)
 
         self._listener = partial(session.connect, url, role="listen", settings=session.DESK, unsafe=unsafe)
-        self._accept = links("accept", session.HOT)
-        self._settle = links("settle", session.HOT)
+        self._accept = links("accept", session.HOT, lists=True)
+        self._settle = links("settle", session.HOT, lists=True)
         self._lanes = links("lanes", session.HOT)
-        self._loads = links("load", session.HOT, size=LOAD_SESSIONS)
+        self._loads = links("load", session.HOT, size=LOAD_SESSIONS, lists=True)
         self._pulse = links("pulse", session.HOT)
         self._desk = links("desk", session.DESK, size=DESK_SESSIONS, patience=patience)
         self._lists = links("lists", session.LISTS, size=LIST_SESSIONS, patience=patience)
