@@ -121,6 +121,7 @@ class Hookline:
             self.store,
             self._catalogue,
             self.worker.handover,
+            self.worker.admission,
             self.clock,
             self.ids,
             most_deliveries=settings.deliveries_per_event,

@@ -23,14 +23,14 @@ from hookline.errors import (
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import Event, EventId, Queue
+from hookline.pipeline.admission import Admission
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.drafts import Done, Draft, Entry, Published, Result, Submission
 from hookline.pipeline.handover import Handover
 from hookline.pipeline.repeats import answer_by, answer_repeat, digest, split
 from hookline.store.contract import INLINE_PAYLOAD_BYTES, Acceptance, Loaded, Prior, Publication, Store
 
-_BATCH = 500  # events in one commit; a submission is never split
-_BATCH_DELIVERIES = 5_000
+_BATCH_DELIVERIES = 5_000  # in one commit; a submission is never split
 _BATCH_BYTES = 8 * 1024 * 1024
 _WAITING_EVENTS = 20_000  # beyond this a publish is refused, not kept
 _WAITING_BYTES = 128 * 1024 * 1024
@@ -47,6 +47,7 @@ class Intake:
         store: Store,
         catalogue: Catalogue,
         handover: Handover,
+        admission: Admission,
         clock: Clock,
         ids: Ids,
         *,
@@ -56,6 +57,7 @@ class Intake:
         self._store = store
         self._catalogue = catalogue
         self._handover = handover
+        self._admission = admission
         self._clock = clock
         self._ids = ids
         self._most_deliveries = most_deliveries
@@ -136,9 +138,10 @@ class Intake:
         entries: list[Entry] = []
         keys: set[tuple[str, str]] = set()
         size = deliveries = 0
+        most = self._admission.at_once()
         find, new_id = self._catalogue.find, self._ids.event
         while (
-            self._waiting and len(entries) < _BATCH and size < _BATCH_BYTES and deliveries < _BATCH_DELIVERIES
+            self._waiting and len(entries) < most and size < _BATCH_BYTES and deliveries < _BATCH_DELIVERIES
         ):
             submission = self._waiting[0]
             named = [

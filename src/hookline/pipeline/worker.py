@@ -13,6 +13,7 @@ from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.ids import Ids
 from hookline.model import EndpointId, Outcome, State, WorkerId
+from hookline.pipeline.admission import Admission
 from hookline.pipeline.bury import bury, sweep
 from hookline.pipeline.careful import Careful
 from hookline.pipeline.catalogue import Catalogue
@@ -132,6 +133,9 @@ class Worker:
             heart,
             clock,
             on_woken=self._hints.woken,
+        )
+        self.admission = Admission(
+            is_behind=lambda: self._loader.is_behind, delivered=lambda: self.settler.delivered
         )
         self.standing = Standing(self.holdings.lanes, self._deliverer.under_way, clock)
         self._upkeep = Upkeep(
