@@ -84,6 +84,9 @@ class AccountMismatch(Invalid):
         detail = "This key is bound to another account; leave the account out."
         super().__init__(detail, pointer=pointer, code="account_mismatch")
 
+    def under(self, pointer: str) -> "AccountMismatch":
+        return AccountMismatch(pointer + self.pointer)
+
 
 class Unreadable(HooklineError):
     """Input that cannot be read at all: not one JSON value, a duplicate key, nested too deep."""

@@ -8,6 +8,7 @@ deliveries are that id plus their ordinal, so that one primary key lists them.
 import re
 from functools import lru_cache
 from random import Random
+from struct import Struct
 
 from hookline.clock import Clock
 from hookline.errors import NotFound
@@ -28,7 +29,10 @@ PREFIXES = {
 }
 
 _ORDINAL_MASK = MAX_FANOUT - 1
-_SHAPE = (0x7 << 76) | (0b10 << 62)  # version 7, RFC 9562 variant
+_HALVES = Struct(">QQ")
+_VARIANT = 0b10 << 62  # RFC 9562; the version, 7, is in the other half
+_CHANCE = (1 << 62) - 1
+_EVENT_CHANCE = _CHANCE & ~_ORDINAL_MASK
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"  # base32hex: text sorts as the bytes do
 _PAIRS = [a + b for a in _ALPHABET[:8] for b in _ALPHABET]
 _TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
@@ -46,24 +50,24 @@ class Ids:
 
     def event(self) -> EventId:
         """A new event's id, with room for its deliveries' ordinals."""
-        return EventId((self._next() & ~_ORDINAL_MASK).to_bytes(16))
+        return EventId(self._next(_EVENT_CHANCE))
 
     def endpoint(self) -> EndpointId:
-        return EndpointId(self._next().to_bytes(16))
+        return EndpointId(self._next())
 
     def attempt(self) -> AttemptId:
-        return AttemptId(self._next().to_bytes(16))
+        return AttemptId(self._next())
 
     def worker(self) -> WorkerId:
-        return WorkerId(self._next().to_bytes(16))
+        return WorkerId(self._next())
 
     def job(self) -> JobId:
-        return JobId(self._next().to_bytes(16))
+        return JobId(self._next())
 
     def key(self) -> KeyId:
-        return KeyId(self._next().to_bytes(16))
+        return KeyId(self._next())
 
-    def _next(self) -> int:
+    def _next(self, chance: int = _CHANCE) -> bytes:
         ms = int(self._clock.wall() * 1000)
         if ms > self._ms:
             self._ms, self._count = ms, 0
@@ -71,7 +75,10 @@ class Ids:
             self._count += 1  # the same millisecond, or a clock that was set back
             if self._count > 0xFFF:
                 self._ms, self._count = self._ms + 1, 0
-        return self._ms << 80 | self._count << 64 | _SHAPE | self._rng.getrandbits(62)
+        # In two halves: numbers of 128 bits take twice the time.
+        return _HALVES.pack(
+            self._ms << 16 | 0x7000 | self._count, _VARIANT | self._rng.getrandbits(62) & chance
+        )
 
 
 def delivery_of(event: EventId, ordinal: int) -> DeliveryId:

@@ -50,22 +50,17 @@ def read_publication(
     header_key: bytes | None = None,
     limit_bytes: int,
     now: float,
-    at: str = "",
     bound_to: str | None = None,
     hops: int = 0,
 ) -> Draft:
-    """The event that a body asks to publish.
-
-    `at` is where the body stands in the request, as a JSON pointer; `bound_to` the only account that the caller
-    may publish to.
-    """
+    """The event that a body asks to publish; `bound_to` is the only account that the caller may publish to."""
     check_text(body)
     try:
         envelope = _envelope.decode(body)
     except RecursionError:
         raise too_deep() from None
     except msgspec.ValidationError:
-        raise _diagnose(body, _Envelope, at=at) from None
+        raise _diagnose(body, _Envelope) from None
     except msgspec.DecodeError as error:
         raise not_json(error) from None
     payload = bytes(envelope.payload)
@@ -75,21 +70,19 @@ def read_publication(
         raise TooLarge("A payload", limit_bytes=limit_bytes)
     check_depth(payload)
     return Draft(
-        type=check_type(envelope.type, pointer=at + "/type"),
+        type=check_type(envelope.type),
         payload=payload,
-        account=_account(account, bound_to, pointer=at + "/account")
-        if isinstance(account, str)
-        else bound_to or DEFAULT_ACCOUNT,
-        idempotency_key=_idempotency_key(key, header_key, at=at),
-        deliver_at=_moment(deliver_at, now=now, at=at) if isinstance(deliver_at, str) else None,
+        account=_account(account, bound_to) if isinstance(account, str) else bound_to or DEFAULT_ACCOUNT,
+        idempotency_key=_idempotency_key(key, header_key),
+        deliver_at=_moment(deliver_at, now=now) if isinstance(deliver_at, str) else None,
         hops=hops,
     )
 
 
-def _account(text: str, bound_to: str | None, *, pointer: str) -> str:
-    account = check_account(text, pointer=pointer)
+def _account(text: str, bound_to: str | None) -> str:
+    account = check_account(text)
     if bound_to is not None and account != bound_to:
-        raise AccountMismatch(pointer)
+        raise AccountMismatch("/account")
     return account
 
 
@@ -104,7 +97,7 @@ def read_batch(body: bytes) -> list[bytes]:
     except RecursionError:
         raise too_deep() from None
     except msgspec.ValidationError:
-        raise _diagnose(body, _Batch, at="") from None
+        raise _diagnose(body, _Batch) from None
     except msgspec.DecodeError as error:
         raise not_json(error) from None
     if not items:
@@ -174,7 +167,7 @@ def _check_keys(body: bytes) -> None:
         seen.add(key)
 
 
-def _diagnose(body: bytes, kind: type[msgspec.Struct], *, at: str) -> Invalid | Unreadable:
+def _diagnose(body: bytes, kind: type[msgspec.Struct]) -> Invalid | Unreadable:
     """What is wrong with a body that is not such an envelope, or not JSON further on."""
     try:
         _raw.decode(body)
@@ -186,7 +179,7 @@ def _diagnose(body: bytes, kind: type[msgspec.Struct], *, at: str) -> Invalid | 
     except Unreadable as error:
         return error
     except msgspec.ValidationError:
-        return Invalid("This must be a JSON object.", pointer=at)
+        return Invalid("This must be a JSON object.")
     except msgspec.DecodeError as error:
         return not_json(error)
     known = kind.__struct_fields__
@@ -194,18 +187,18 @@ def _diagnose(body: bytes, kind: type[msgspec.Struct], *, at: str) -> Invalid | 
         if name not in known:
             return Invalid(
                 f"There is no field {name[:100]!r} here.{did_you_mean(name, known)}",
-                pointer=f"{at}/{pointer_step(name)}",
+                pointer=f"/{pointer_step(name)}",
                 code="unknown_field",
             )
     for field in msgspec.structs.fields(kind):
         if field.required and field.name not in fields:
-            return Invalid(f"The field {field.name} is missing.", pointer=f"{at}/{field.name}")
+            return Invalid(f"The field {field.name} is missing.", pointer=f"/{field.name}")
     if kind is _Batch:
-        return Invalid("events is a list of events.", pointer=f"{at}/events")
+        return Invalid("events is a list of events.", pointer="/events")
     wrong = next(
         name for name in known if name != "payload" and name in fields and not _is_text(name, fields[name])
     )
-    return Invalid(f"The field {wrong} is a text.", pointer=f"{at}/{wrong}")
+    return Invalid(f"The field {wrong} is a text.", pointer=f"/{wrong}")
 
 
 def _is_text(name: str, value: msgspec.Raw) -> bool:
@@ -213,29 +206,29 @@ def _is_text(name: str, value: msgspec.Raw) -> bool:
     return text.startswith(b'"') or (text == b"null" and name != "type")
 
 
-def _idempotency_key(body_key: str | UnsetType | None, header_key: bytes | None, *, at: str) -> str | None:
+def _idempotency_key(body_key: str | UnsetType | None, header_key: bytes | None) -> str | None:
     key = None
     if isinstance(body_key, str):
-        key = check_idempotency_key(body_key, pointer=at + "/idempotency_key")
+        key = check_idempotency_key(body_key)
     if header_key is None:
         return key
     given = check_idempotency_key(header_key.decode("latin-1"), pointer="")
     if key is not None and key != given:
         raise Invalid(
             "The Idempotency-Key header and idempotency_key differ; give one of them.",
-            pointer=at + "/idempotency_key",
+            pointer="/idempotency_key",
         )
     return given
 
 
-def _moment(text: str, *, now: float, at: str) -> float:
+def _moment(text: str, *, now: float) -> float:
     try:
         moment = rfc3339.read(text)
     except ValueError:
         raise Invalid(
             "deliver_at is an RFC 3339 time with a zone, such as 2026-01-31T12:00:00Z.",
-            pointer=at + "/deliver_at",
+            pointer="/deliver_at",
         ) from None
     if moment > now + MAX_AHEAD_S:
-        raise Invalid("deliver_at lies at most 365 days ahead.", pointer=at + "/deliver_at")
+        raise Invalid("deliver_at lies at most 365 days ahead.", pointer="/deliver_at")
     return moment

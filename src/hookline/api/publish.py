@@ -119,18 +119,10 @@ class _Batch:
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_Many":
         now, hops = self._now(), checked(_noted(headers)[1], most=self._max_hops)
         read: list[Draft | HooklineError] = []
-        for place, item in enumerate(read_batch(body)):
+        limit = self._payload_limit
+        for item in read_batch(body):
             try:
-                read.append(
-                    read_publication(
-                        item,
-                        limit_bytes=self._payload_limit,
-                        now=now,
-                        at=f"/events/{place}",
-                        bound_to=bound_to,
-                        hops=hops,
-                    )
-                )
+                read.append(read_publication(item, limit_bytes=limit, now=now, bound_to=bound_to, hops=hops))
             except HooklineError as error:
                 read.append(error)
         return _Many(read)
@@ -147,22 +139,20 @@ class _Many:
 
     def answer(self, results: list[Result], *, request_id: str) -> bytes:
         accepted = iter(results)
-        return b'{"results":[%b]}' % b",".join(
-            [
-                _shown(each)
-                if isinstance(each, Published)
-                else b'{"error":%b}' % msgspec.json.encode(describe(each, request_id=request_id))
-                for each in [
-                    _placed(next(accepted), place) if isinstance(each, Draft) else each
-                    for place, each in enumerate(self._read)
-                ]
-            ]
-        )
+        shown: list[bytes] = []
+        for place, each in enumerate(self._read):
+            result = next(accepted) if isinstance(each, Draft) else each
+            if isinstance(result, Published):
+                shown.append(_shown(result))
+            else:
+                problem = describe(_placed(result, place), request_id=request_id)
+                shown.append(b'{"error":%b}' % msgspec.json.encode(problem))
+        return b'{"results":[%b]}' % b",".join(shown)
 
 
-def _placed(result: Result, place: int) -> Result:
-    """What was refused after it was read does not know its place in the batch."""
-    return result.under(f"/events/{place}") if isinstance(result, Invalid) else result
+def _placed(error: HooklineError, place: int) -> HooklineError:
+    """What was refused does not know its place in the batch."""
+    return error.under(f"/events/{place}") if isinstance(error, Invalid) else error
 
 
 def _shown(published: Published) -> bytes:

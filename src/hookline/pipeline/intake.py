@@ -258,6 +258,8 @@ class Intake:
             event = entry.event
             if event.deliver_at is not None and event.deliver_at > now:
                 entry.lanes = ()
+            elif len(entry.endpoints) == 1:
+                entry.lanes = (reserve(entry.endpoints[0], naming.delivery_of(event.id, 0)),)
             else:
                 entry.lanes = [
                     reserve(endpoint, naming.delivery_of(event.id, ordinal))

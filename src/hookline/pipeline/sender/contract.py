@@ -8,7 +8,7 @@ import msgspec
 from hookline.model import NO_TIMINGS, ErrorKind, Timings
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target(msgspec.Struct, frozen=True, cache_hash=True):
     """Where requests go: the parts of an endpoint's URL that a connection and a request line need."""
 
     url: str

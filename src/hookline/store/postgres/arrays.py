@@ -6,7 +6,7 @@ domain has a codec that writes the column in one go.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from struct import Struct
 from typing import Any
 
@@ -17,6 +17,7 @@ log = structlog.get_logger("hookline.store")
 Column = Sequence[Any]
 
 _HEAD = Struct(">iiIii")  # dimensions, is any null, type of the elements, length, number of the first
+_LENGTH = Struct(">i")
 _NUMBER = Struct(">id")
 _ID_LENGTH = (16).to_bytes(4)
 _NULL = (-1).to_bytes(4, signed=True)
@@ -43,12 +44,16 @@ def numbers(column: Column) -> bytes:
 
 def texts(column: Column) -> bytes:
     """A `text_list`."""
-    return _array(_TEXT, column, lambda text: _sized(text.encode()))
+    if None in column:
+        return _array(_TEXT, column, lambda text: _sized(text.encode()))
+    return _head(_TEXT, column) + _all_sized([text.encode() for text in column])
 
 
 def blobs(column: Column) -> bytes:
     """A `bytes_list`."""
-    return _array(_BYTEA, column, _sized)
+    if None in column:
+        return _array(_BYTEA, column, _sized)
+    return _head(_BYTEA, column) + _all_sized(column)
 
 
 CODECS: dict[str, Callable[[Column], bytes]] = {
@@ -84,7 +89,12 @@ def _head(type: int, column: Column) -> bytes:
 
 
 def _sized(value: bytes) -> bytes:
-    return len(value).to_bytes(4) + value
+    return _LENGTH.pack(len(value)) + value
+
+
+def _all_sized(column: Sequence[bytes]) -> bytes:
+    # No call of ours for an element.
+    return b"".join(chain.from_iterable(zip(map(_LENGTH.pack, map(len, column)), column, strict=True)))
 
 
 def _never_read(value: bytes) -> bytes:

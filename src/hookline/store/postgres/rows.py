@@ -17,6 +17,7 @@ from hookline.model import (
     Endpoint,
     ErrorKind,
     Event,
+    EventId,
     Ordering,
     Outcome,
     Queue,
@@ -67,14 +68,19 @@ def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
     Mostly each event has one delivery: no places are bound then.
     """
     events = [publication.event for publication in batch]
-    deliveries = [
-        delivery_of(publication.event.id, ordinal)
-        for publication in batch
-        for ordinal in range(len(publication.endpoints))
-    ]
-    places = [place for place, publication in enumerate(batch, 1) for _ in publication.endpoints]
+    ids: list[EventId] = [event.id for event in events]
+    endpoints = [endpoint for publication in batch for endpoint in publication.endpoints]
+    deliveries: Sequence[bytes] = ids  # an event's only delivery has its id
+    places = None
+    if not all(len(publication.endpoints) == 1 for publication in batch):
+        deliveries = [
+            delivery_of(publication.event.id, ordinal)
+            for publication in batch
+            for ordinal in range(len(publication.endpoints))
+        ]
+        places = [place for place, publication in enumerate(batch, 1) for _ in publication.endpoints]
     return [
-        [event.id for event in events],
+        ids,
         [event.account for event in events],
         [event.type for event in events],
         _column([event.idempotency_key for event in events]),
@@ -83,8 +89,8 @@ def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
         _column([event.deliver_at for event in events]),
         _column([each.digest if each.event.idempotency_key is not None else None for each in batch]),
         deliveries,
-        [endpoint for publication in batch for endpoint in publication.endpoints],
-        None if places == list(range(1, len(places) + 1)) else places,
+        endpoints,
+        places,
         _unusual([event.hops for event in events], 0),
     ]
 
