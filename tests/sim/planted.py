@@ -1,8 +1,8 @@
 """Would the simulation see a bug?
 
 Bugs by name, each a small change to the product that is made for one test and taken back. They are the list of the
-design (M1 to M15, M16 to M25), as far as they can be said in lanes, and one that the simulation found; where one is said
-otherwise, its sentence tells how.
+design (M1 to M15, M16 to M25), as far as they can be said in lanes, and two of our own: one that the simulation found,
+and one that a run with real faults did; where one is said otherwise, its sentence tells how.
 """
 
 import asyncio
@@ -379,6 +379,18 @@ def _m26(garden: Garden) -> None:
     garden.replace(sql, "RELEASE", "suspect = u.suspect", "suspect = 0")
 
 
+@bug("M27 a late answer to a dead owner ends the turn of the next one")
+def _m27(garden: Garden) -> None:
+    right = garden.put(Worker, "_settled", None)
+
+    def settled(self: Worker, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
+        right(self, lane, settlement, verdict)
+        if lane.lost and verdict is Verdict.LATE:
+            self._careful.settled(settlement.attempt.delivery_id)
+
+    Worker._settled = settled
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -387,6 +399,7 @@ SCENE_OF: dict[str, str] = {
     "M19 no tombstones": "slow loads",
     "M22 no sweep after a death": "death before the wake",
     "M26 a lane that is let go is no longer suspect": "poison",
+    "M27 a late answer to a dead owner ends the turn of the next one": "taken for dead",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
@@ -407,7 +420,10 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M24 no reconcile": 35,
     "M25 handed over to a strict lane": 15,
     "M26 a lane that is let go is no longer suspect": 5,
+    "M27 a late answer to a dead owner ends the turn of the next one": 45,
 }
 # Not planted each time: those that a dozen seeds did not notice each time it was measured. A small change of the
 # product moves the seeds, and what is rare may not be found again in the time that a run of the suite has.
-RARE = frozenset(name for name in BUGS if name.split()[0] in ("M1", "M11", "M15", "M17", "M19", "M24", "M25"))
+RARE = frozenset(
+    name for name in BUGS if name.split()[0] in ("M1", "M11", "M15", "M17", "M19", "M24", "M25", "M27")
+)

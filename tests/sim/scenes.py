@@ -119,6 +119,16 @@ def _poison(world: "World") -> None:
     world.receivers.is_poisoned = True
 
 
+def _taken_for_dead(world: "World") -> None:
+    """A worker that was buried takes its own lanes again, while what it settled before is still on its way."""
+    world.workers, world.has_api = 1, True
+    world.faults.only("partition", "slow_store", every=3.0)
+    world.faults.lame = {"settle": 6.0, "mark": 8.0}
+    world.clients.every = 0.05
+    world.operators.always = {"events": ["*"], "circuit": None, "max_in_flight": 20}
+    world.operators.mood = "ok"
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -126,4 +136,5 @@ SCENES = {
     "slow loads": Scene(_slow_loads),
     "death before the wake": Scene(_death_before_the_wake, _publish_and_die),
     "poison": Scene(_poison),
+    "taken for dead": Scene(_taken_for_dead),
 }
