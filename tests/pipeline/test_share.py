@@ -11,6 +11,7 @@ from tests.world import World
 pytestmark = pytest.mark.anyio
 
 LANES = 40
+LEAST = LANES // 2 - 8  # a few more than its share are left with whoever has them (rules/sharing.py)
 
 
 async def holder_of_all(world: World, receiver: Receiver) -> Hookline:
@@ -52,9 +53,9 @@ async def test_a_worker_that_comes_later_gets_its_share_and_each_delivery_is_mad
         await publish(shared_world, first, number)
         await pass_time(shared_world, 0.5)
         assert held(first) + held(second) <= LANES
-        if number >= 60 and LANES // 3 <= held(second) <= LANES - LANES // 3:
+        if number >= 60 and LEAST <= held(second) <= LANES - LEAST:
             break
-    assert LANES // 3 <= held(second) <= LANES - LANES // 3
+    assert LEAST <= held(second) <= LANES - LEAST
     assert len(receiver.requests) == LANES * number
 
 
