@@ -143,7 +143,7 @@ class PostgresServer:
                     self._port = port
                     self._query(f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{GUARDED_PASSWORD}'")
                 return
-        raise RuntimeError(f"{self!r} does not start:\n{self._log()}")
+        raise RuntimeError(f"{self!r} does not start:\n{self.log()[-4000:]}")
 
     def stop(self) -> None:
         """Stop it as an operator would (fast: open transactions are rolled back)."""
@@ -267,8 +267,9 @@ class PostgresServer:
             self._process.wait(START_TIMEOUT)
             self._process = None
 
-    def _log(self) -> str:
-        return (self._base / "log").read_text(errors="replace")[-4000:]
+    def log(self) -> str:
+        """What it has said since it was made."""
+        return (self._base / "log").read_text(errors="replace")
 
     def _as_user(self) -> dict[str, object]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
