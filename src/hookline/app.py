@@ -13,8 +13,8 @@ from typing import Any, Self
 import msgspec
 import structlog
 
+from hookline import open_files, rfc3339
 from hookline import payload as payloads
-from hookline import rfc3339
 from hookline.accounts import Accounts
 from hookline.bounds import Bounds
 from hookline.clock import Clock, SystemClock
@@ -43,6 +43,7 @@ from hookline.pipeline.snapshots import SnapshotWatch
 from hookline.pipeline.worker import Worker
 from hookline.reports import EndpointReport, Reports
 from hookline.rotation import Rotation
+from hookline.rules.descriptors import most_connections, slots_within
 from hookline.rules.hops import checked
 from hookline.rules.retention import keep_from_days
 from hookline.rules.retry import PRESETS
@@ -102,6 +103,7 @@ class Hookline:
             gate=self._heart.is_fresh,
             vet=self.bounds.may_dial,
             reached=hosts.reached,
+            most_open=most_connections(open_files.allowed()),
         )
         self.worker = Worker(
             self.store,
@@ -112,7 +114,7 @@ class Hookline:
             self.ids,
             rng,
             canonical=self.bounds.canonical,
-            slots=settings.max_in_flight,
+            slots=slots_within(settings.max_in_flight, open_files.allowed()),
             poll=settings.poll_s,
             delivers=deliver,
             hints=settings.notify,
@@ -203,6 +205,11 @@ class Hookline:
     def is_ready(self) -> bool:
         """Does the database answer, and does it take what is published?"""
         return self._is_running and self._heart.is_fresh() and self._heart.may_write()
+
+    @property
+    def shortages(self) -> int:
+        """How many connections this process could not open for lack of a descriptor, port or memory."""
+        return self._sender.shortages
 
     def _refuse_unless_started(self) -> None:
         if not self._was_started:

@@ -142,6 +142,9 @@ class Deliverer:
         try:
             assert body is not None  # noqa: S101 - fetched, or there from the start
             request = flight.outlet.request(flight.delivery, body, number=flight.number, wall=flight.wall)
+        except MemoryError:
+            self._put_back(flight)
+            return
         except Exception as error:
             log.exception("delivery.failed", delivery=ids.show("delivery", flight.delivery.id))
             flight.done(Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=type(error).__name__))
@@ -179,7 +182,7 @@ class Deliverer:
         """An attempt ended."""
         failpoint("answer.after")
         delivery, lane = flight.delivery, flight.lane
-        if not answer.sent and not flight.hops:
+        if not answer.sent and (answer.short or not flight.hops):
             self._put_back(flight)
             return
         try:
