@@ -19,7 +19,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"store", "rules", "receiver"}),
     frozenset({"filters", "schemas"}),
     frozenset({"pipeline", "client"}),
-    frozenset({"hookline", "app", "desk", "endpoints", "reports"})  # "hookline": the package's own __init__
+    frozenset(
+        {"hookline", "app", "desk", "endpoint_faults", "endpoints", "reports"}
+    )  # "hookline": the package's own __init__
     | {
         "accounts",
         "bounds",

@@ -20,6 +20,7 @@ from hookline.bounds import Bounds
 from hookline.clock import Clock, SystemClock
 from hookline.config import IN_MEMORY, Settings, is_in_memory
 from hookline.desk import Desk
+from hookline.endpoint_faults import EndpointJudge
 from hookline.endpoints import EndpointPatch, read_fields
 from hookline.errors import ConfigError, Invalid, SchemaOutgrown, StoreUnavailable
 from hookline.event_types import EventTypes
@@ -79,6 +80,7 @@ class Hookline:
         self.ids = Ids(self.clock, rng)
         self.store = store or store_for(settings.database, self.clock)
         self.sealer = Sealer(settings.secret_key)
+        judge = EndpointJudge(self.sealer)
         self.bounds = Bounds(settings, is_here=is_here)
         hosts = Hosts(settings.max_in_flight_per_host, is_allowed=self.bounds.is_allowed)
         self._catalogue = Catalogue(
@@ -87,6 +89,7 @@ class Hookline:
             sealer=self.sealer,
             contact=settings.contact,
             hosts=hosts,
+            judge=judge.faults,
         )
         self._heart = Heart(
             self.store,
@@ -143,6 +146,7 @@ class Hookline:
             bounds=self.bounds,
             on_job=self._jobs.nudge,
             sealer=self.sealer,
+            judge=judge,
         )
         self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
         self.trial = Trial(self.store, self._catalogue, self.worker.handover, self.clock, self.ids)
@@ -152,7 +156,7 @@ class Hookline:
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
         self.figures = Figures(self.store, self.clock)
-        self.reports = Reports(self.store, self.worker.standing, default_retry=settings.retry)
+        self.reports = Reports(self.store, self.worker.standing, default_retry=settings.retry, judge=judge)
         # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False

@@ -6,6 +6,7 @@ of this delivery, never a dead worker.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import msgspec
@@ -13,7 +14,7 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import HooklineError, Invalid
+from hookline.errors import EndpointUnusable, HooklineError, Invalid
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import Attempt, ErrorKind, Outcome, State
@@ -145,11 +146,19 @@ class Deliverer:
         except MemoryError:
             self._put_back(flight)
             return
+        except EndpointUnusable as error:
+            self._fail(flight, str(error))
+            return
         except Exception as error:
             log.exception("delivery.failed", delivery=ids.show("delivery", flight.delivery.id))
-            flight.done(Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=type(error).__name__))
+            self._fail(flight, type(error).__name__)
             return
         self._sender.send(request, flight.done)
+
+    def _fail(self, flight: Flight, detail: str) -> None:
+        """No request could be made; in the loop's next step: whoever sends must not recurse."""
+        answer = Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=detail)
+        asyncio.get_running_loop().call_soon(partial(self.land, flight, answer, was_made=False))
 
     def _follow(self, flight: Flight, answer: Answer) -> bool:
         """Send the request on where a redirect points to, if the endpoint allows it; says whether it was."""
@@ -178,8 +187,8 @@ class Deliverer:
         self._sender.send(request, flight.done)
         return True
 
-    def land(self, flight: Flight, answer: Answer) -> None:
-        """An attempt ended."""
+    def land(self, flight: Flight, answer: Answer, *, was_made: bool = True) -> None:
+        """An attempt ended, or a request for it could not even be made."""
         failpoint("answer.after")
         delivery, lane = flight.delivery, flight.lane
         if not answer.sent and (answer.short or not flight.hops):
@@ -188,7 +197,7 @@ class Deliverer:
         try:
             if answer.status is not None and 300 <= answer.status < 400 and self._follow(flight, answer):
                 return
-            settlement = self._settlement(flight, answer)
+            settlement = self._settlement(flight, answer, with_evidence=was_made)
         except Exception as error:
             log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
             failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
