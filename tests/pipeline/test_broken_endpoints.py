@@ -10,7 +10,9 @@ from hookline.errors import Invalid
 from hookline.ids import read, show
 from hookline.model import Attempt, EndpointId, ErrorKind, State
 from hookline.reports import EndpointReport
+from hookline.resealing import seal_all
 from hookline.rotation import RotationInput
+from hookline.sealing import PREFIX, Sealer
 from hookline.store.contract import DeliveryFilter
 from tests.planting import is_sqlite, plant
 from tests.receiver import Receiver
@@ -223,3 +225,18 @@ async def test_what_cannot_be_read_is_not_overwritten_unasked(world: World, rece
         hooks.update_endpoint(id, description="new", headers={"authorization": "Bearer x"})
     )
     assert (await world.pass_until(shown(hooks, endpoint))).problems == ()
+
+
+async def test_sealing_all_secrets_leaves_broken_rows_as_they_are(world: World, receiver: Receiver):
+    hooks = await world.start()
+    unread, garbled, fine = await world.pass_until(create(hooks, receiver, 3))
+    plant(world.database, unread, "headers", "no json")
+    plant(world.database, garbled, "secret", "sealed1 ?")
+    assert await world.pass_until(seal_all(hooks.store, Sealer(["k" * 40]))) == 1
+    found = {
+        each.id: each for each in await world.pass_until(hooks.store.endpoints_by_id([unread, garbled, fine]))
+    }
+    assert found[unread].unread.keys() == {"headers"}
+    assert not found[unread].secret.startswith(PREFIX)
+    assert found[garbled].secret == "sealed1 ?"
+    assert found[fine].secret.startswith(PREFIX)
