@@ -166,9 +166,11 @@ class Catalogue:
         if not faults:
             try:
                 return self._make(endpoint, secrets, health)
-            except Exception as error:  # the rules let it pass, and it cannot be sent to all the same
-                is_named = isinstance(error, Invalid) and error.pointer
-                faults = {error.pointer.split("/")[1]: error.detail} if is_named else {"": repr(error)}  # type: ignore[attr-defined]
+            # The rules let it pass, and it cannot be sent to all the same.
+            except Invalid as error:
+                faults = {error.pointer.strip("/").partition("/")[0]: error.detail}
+            except Exception as error:
+                faults = {"": repr(error)}
         field, why = next(iter(faults.items()))
         fault = f"endpoint.{field} is not valid: {why}" if field else f"The endpoint cannot be used: {why}"
         log.error("endpoint.invalid", endpoint_id=ids.show("endpoint", endpoint.id), error=fault)

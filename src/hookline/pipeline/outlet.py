@@ -31,22 +31,22 @@ from hookline.version import USER_AGENT
 MASK = "***"
 
 # What an endpoint with a fault has in place of what is at fault. Nothing is sent with them.
-_STAND_INS: dict[str, Any] = {
+_REPLACED = [
+    "headers",
+    "timeout",
+    "max_redirects",
+    "max_in_flight",
+    "rate_limit",
+    "filter",
+    "retry",
+    "retry_statuses",
+    "circuit",
+]
+_STAND_INS: dict[str, Any] = {"url": "http://endpoint.invalid/"} | {
     field.name: field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     for field in msgspec.structs.fields(Endpoint)
-    if field.name
-    in {
-        "headers",
-        "timeout",
-        "max_redirects",
-        "max_in_flight",
-        "rate_limit",
-        "filter",
-        "retry",
-        "retry_statuses",
-    }
-    | {"circuit"}
-} | {"url": "http://endpoint.invalid/"}
+    if field.name in _REPLACED
+}
 
 
 def usable(endpoint: Endpoint, faults: Collection[str]) -> Endpoint:
