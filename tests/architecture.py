@@ -12,12 +12,16 @@ from typing import NamedTuple
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"model"}),
-    frozenset({"clock", "config", "failpoints", "ids", "logs", "net", "sealing", "signing", "version"})
+    frozenset(
+        {"clock", "config", "failpoints", "ids", "logs", "net", "open_files", "sealing", "signing", "version"}
+    )
     | {"headers", "metadata", "names", "nearest", "payload", "ranges", "rfc3339"},
     frozenset({"store", "rules", "receiver"}),
     frozenset({"filters", "schemas"}),
     frozenset({"pipeline", "client"}),
-    frozenset({"hookline", "app", "desk", "endpoints", "reports"})  # "hookline": the package's own __init__
+    frozenset(
+        {"hookline", "app", "desk", "endpoint_faults", "endpoints", "reports"}
+    )  # "hookline": the package's own __init__
     | {
         "accounts",
         "bounds",

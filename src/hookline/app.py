@@ -13,13 +13,14 @@ from typing import Any, Self
 import msgspec
 import structlog
 
+from hookline import open_files, rfc3339
 from hookline import payload as payloads
-from hookline import rfc3339
 from hookline.accounts import Accounts
 from hookline.bounds import Bounds
 from hookline.clock import Clock, SystemClock
 from hookline.config import IN_MEMORY, Settings, is_in_memory
 from hookline.desk import Desk
+from hookline.endpoint_faults import EndpointJudge
 from hookline.endpoints import EndpointPatch, read_fields
 from hookline.errors import ConfigError, Invalid, SchemaOutgrown, StoreUnavailable
 from hookline.event_types import EventTypes
@@ -43,6 +44,7 @@ from hookline.pipeline.snapshots import SnapshotWatch
 from hookline.pipeline.worker import Worker
 from hookline.reports import EndpointReport, Reports
 from hookline.rotation import Rotation
+from hookline.rules.descriptors import most_connections, slots_within
 from hookline.rules.hops import checked
 from hookline.rules.retention import keep_from_days
 from hookline.rules.retry import PRESETS
@@ -78,6 +80,7 @@ class Hookline:
         self.ids = Ids(self.clock, rng)
         self.store = store or store_for(settings.database, self.clock)
         self.sealer = Sealer(settings.secret_key)
+        judge = EndpointJudge(self.sealer)
         self.bounds = Bounds(settings, is_here=is_here)
         hosts = Hosts(settings.max_in_flight_per_host, is_allowed=self.bounds.is_allowed)
         self._catalogue = Catalogue(
@@ -86,6 +89,7 @@ class Hookline:
             sealer=self.sealer,
             contact=settings.contact,
             hosts=hosts,
+            judge=judge.faults,
         )
         self._heart = Heart(
             self.store,
@@ -102,6 +106,7 @@ class Hookline:
             gate=self._heart.is_fresh,
             vet=self.bounds.may_dial,
             reached=hosts.reached,
+            most_open=most_connections(open_files.allowed()),
         )
         self.worker = Worker(
             self.store,
@@ -112,7 +117,7 @@ class Hookline:
             self.ids,
             rng,
             canonical=self.bounds.canonical,
-            slots=settings.max_in_flight,
+            slots=slots_within(settings.max_in_flight, open_files.allowed()),
             poll=settings.poll_s,
             delivers=deliver,
             hints=settings.notify,
@@ -141,6 +146,7 @@ class Hookline:
             bounds=self.bounds,
             on_job=self._jobs.nudge,
             sealer=self.sealer,
+            judge=judge,
         )
         self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
         self.trial = Trial(self.store, self._catalogue, self.worker.handover, self.clock, self.ids)
@@ -150,7 +156,7 @@ class Hookline:
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
         self.figures = Figures(self.store, self.clock)
-        self.reports = Reports(self.store, self.worker.standing, default_retry=settings.retry)
+        self.reports = Reports(self.store, self.worker.standing, default_retry=settings.retry, judge=judge)
         # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
@@ -203,6 +209,11 @@ class Hookline:
     def is_ready(self) -> bool:
         """Does the database answer, and does it take what is published?"""
         return self._is_running and self._heart.is_fresh() and self._heart.may_write()
+
+    @property
+    def shortages(self) -> int:
+        """How many connections this process could not open for lack of a descriptor, port or memory."""
+        return self._sender.shortages
 
     def _refuse_unless_started(self) -> None:
         if not self._was_started:

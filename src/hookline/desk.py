@@ -13,13 +13,14 @@ from hookline.bounds import Bounds
 from hookline.clock import Clock
 from hookline.config import Settings
 from hookline.dead_letters import Chosen
+from hookline.endpoint_faults import EndpointJudge
 from hookline.endpoints import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
-from hookline.errors import Invalid, NotFound, Overloaded, WrongState
+from hookline.errors import Invalid, NotFound, Overloaded, SealBroken, WrongState
 from hookline.ids import Ids, event_of, show
 from hookline.model import Delivery, DeliveryId, Endpoint, EndpointId, EventId, State
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.handover import Handover
-from hookline.sealing import Sealer
+from hookline.sealing import Sealer, Secrets
 from hookline.store.contract import Job, JobKind, JobState, Store
 
 REPLAYED_BY_DEFAULT = tuple(state for state in State if state is not State.PENDING)
@@ -41,6 +42,7 @@ class Desk:
         *,
         bounds: Bounds,
         sealer: Sealer | None = None,
+        judge: EndpointJudge | None = None,
         on_job: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -51,6 +53,7 @@ class Desk:
         self._settings = settings
         self._bounds = bounds
         self._sealer = sealer or Sealer()
+        self._judge = judge or EndpointJudge(self._sealer)
         self._on_job = on_job  # somebody has a job to carry out
 
     # --- endpoints ---
@@ -86,15 +89,23 @@ class Desk:
                 now=self._clock.now(),
                 private_allowed=self._bounds.private_allowed,
                 allowed=self._bounds.allowed,
-                secrets=self._sealer.opened(found[0]),
+                secrets=self._opened(found[0]),
+                faults=self._judge.faults(found[0]),
             )
             if endpoint.url != found[0].url:
                 self._bounds.refuse_own(endpoint.url)
-            endpoint = self._sealer.sealed(endpoint)
+            if self._opened(found[0]) is not None:  # else its secret stays as it is stored
+                endpoint = self._sealer.sealed(endpoint)
             if await self._store.update_endpoint(endpoint, was=found[0].updated_at, now=self._clock.now()):
                 await self._tell(id)  # one that was enabled or resumed has waiting deliveries
                 return endpoint
         raise Overloaded(f"The endpoint {show('endpoint', id)} is being changed by others all the time.")
+
+    def _opened(self, endpoint: Endpoint) -> Secrets | None:
+        try:
+            return self._sealer.opened(endpoint)
+        except SealBroken:
+            return None
 
     async def delete_endpoint(self, id: EndpointId) -> None:
         """Delete an endpoint; its pending deliveries are cancelled."""

@@ -4,7 +4,7 @@ Every field of an endpoint is checked here, whoever asks: the API, the command l
 library. What comes out can be stored and sent to.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,6 +31,11 @@ from hookline.sealing import Secrets
 MAX_PATTERNS = 100
 MAX_DESCRIPTION = 1_000
 
+# Of these nothing worth keeping is lost: a secret that cannot be read is replaced by a rotation.
+_NOT_GIVEN = frozenset({"secret", "old_secret", "old_secret_until", "signature", "disabled_reason"}) | {
+    "created_at",
+    "updated_at",
+}
 _TICK = 1e-6  # seconds; both databases keep times to the microsecond
 
 
@@ -148,10 +153,12 @@ def patched(
     private_allowed: bool,
     allowed: Sequence[Network] | None = None,
     secrets: Secrets | None = None,
+    faults: Collection[str] = (),
 ) -> Endpoint:
     """The endpoint after a merge patch; `Invalid` names the field that will not do.
 
-    `secrets` are the endpoint's own, opened, where they are not stored plain.
+    `secrets` are the endpoint's own, opened, where they are not stored plain. A field that is at `fault` as it is
+    stored is not merged into, but replaced.
     """
     secrets = secrets or Secrets(endpoint.secret, endpoint.old_secret, endpoint.old_secret_until)
     changes: dict[str, Any] = {}
@@ -168,10 +175,16 @@ def patched(
         if changes["enabled"]:
             changes["disabled_reason"] = None
     if patch.headers is not UNSET:
-        changes["headers"] = {} if patch.headers is None else headers.merged(endpoint.headers, patch.headers)
+        changes["headers"] = (
+            {}
+            if patch.headers is None
+            else headers.merged({} if "headers" in faults else endpoint.headers, patch.headers)
+        )
     if patch.metadata is not UNSET:
         changes["metadata"] = (
-            {} if patch.metadata is None else metadata.merged(endpoint.metadata, patch.metadata)
+            {}
+            if patch.metadata is None
+            else metadata.merged({} if "metadata" in faults else endpoint.metadata, patch.metadata)
         )
     if patch.signing is not UNSET:
         changes["signing"] = style = _signing(_given(patch.signing, Signing.STANDARD))
@@ -197,7 +210,9 @@ def patched(
     if patch.max_redirects is not UNSET:
         changes["max_redirects"] = restraint.max_redirects(patch.max_redirects)
     if patch.rate_limit is not UNSET:
-        changes["rate_limit"] = restraint.rate_limit(patch.rate_limit, before=endpoint.rate_limit)
+        changes["rate_limit"] = restraint.rate_limit(
+            patch.rate_limit, before=None if "rate_limit" in faults else endpoint.rate_limit
+        )
     if patch.ordering is not UNSET:
         changes["ordering"] = restraint.ordering(patch.ordering)
     if patch.paused is not UNSET:
@@ -207,8 +222,25 @@ def patched(
     if patch.retry_statuses is not UNSET:
         changes["retry_statuses"] = _retry_statuses(patch.retry_statuses)
     if patch.circuit is not UNSET:
-        changes["circuit"] = restraint.circuit(patch.circuit, before=endpoint.circuit)
-    return msgspec.structs.replace(endpoint, **changes, updated_at=later_than(endpoint, now))
+        changes["circuit"] = restraint.circuit(
+            patch.circuit, before=None if "circuit" in faults else endpoint.circuit
+        )
+    changed = msgspec.structs.replace(endpoint, **changes, updated_at=later_than(endpoint, now))
+    return written_whole(changed, given=changes)
+
+
+def written_whole(endpoint: Endpoint, *, given: Collection[str]) -> Endpoint:
+    """The endpoint as it may be written: what is stored and cannot be read must be given anew, or it would be lost."""
+    for name, why in endpoint.unread.items():
+        if name not in given and name not in _NOT_GIVEN:
+            raise Invalid(
+                f"{name} of this endpoint is not valid ({why}); give it too.", pointer=f"/{_shown_as(name)}"
+            )
+    return msgspec.structs.replace(endpoint, unread={}) if endpoint.unread else endpoint
+
+
+def _shown_as(field: str) -> str:
+    return "timeout_ms" if field == "timeout" else field
 
 
 def later_than(endpoint: Endpoint, now: float) -> float:

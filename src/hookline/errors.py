@@ -131,6 +131,14 @@ class SealBroken(HooklineError):
     """A secret in the database is sealed, and not with a key of this server's."""
 
 
+class SealGarbled(SealBroken):
+    """What is stored as a sealed secret is none, whatever the key."""
+
+
+class EndpointUnusable(HooklineError):
+    """A stored endpoint, or what a request to it is made of, would not make a request; names the field."""
+
+
 class SchemaOutgrown(StoreRefused):
     """The database was migrated by a later version and no longer serves this one."""
 

@@ -203,6 +203,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     circuit: CircuitPolicy | None = CircuitPolicy()  # None: never trips
     created_at: float
     updated_at: float
+    unread: dict[
+        str, str
+    ] = {}  # fields whose stored value cannot be read, and why: a stand-in is in their place
 
 
 class EventType(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,11 +6,15 @@ nowhere else, so that a test or a simulation can be the network.
 
 import asyncio
 import contextlib
+import errno
+import os
 import socket
 import ssl
 import threading
 from collections.abc import Callable
 from typing import Protocol
+
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL, errno.ENOMEM})
 
 
 class Net(Protocol):
@@ -44,6 +48,15 @@ def is_here(address: str) -> bool:
     return True
 
 
+def is_shortage(error: BaseException) -> bool:
+    """Did this machine run out of descriptors, ports or memory? Then it says nothing about the other one."""
+    if isinstance(error, socket.gaierror):
+        return error.errno == socket.EAI_MEMORY
+    if isinstance(error, ssl.SSLError):  # with numbers of its own
+        return False
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _SHORTAGES)
+
+
 class SystemNet:
     """The operating system's resolver and sockets, on the running loop."""
 
@@ -57,18 +70,30 @@ class SystemNet:
             try:
                 infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
                 outcome = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in infos))
+            except socket.gaierror as error:
+                outcome = (
+                    _shortage() or error
+                )  # without a descriptor no name is found, and it does not say why
             except Exception as error:
                 outcome = error
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_give, found, outcome)
 
-        threading.Thread(target=look, name="hookline-lookup", daemon=True).start()
+        try:
+            threading.Thread(target=look, name="hookline-lookup", daemon=True).start()
+        except RuntimeError as error:
+            raise OSError(errno.ENOMEM, "no thread could be started for a lookup") from error
         return await found
 
     async def connect(
         self, protocol: Callable[[], asyncio.Protocol], address: str, port: int
     ) -> asyncio.Transport:
-        transport, _ = await asyncio.get_running_loop().create_connection(protocol, address, port)
+        try:
+            transport, _ = await asyncio.get_running_loop().create_connection(protocol, address, port)
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL and not _has_way_to(address):
+                raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH)) from error
+            raise
         return transport
 
     async def start_tls(
@@ -80,6 +105,26 @@ class SystemNet:
         if wrapped is None:
             raise ConnectionResetError("the connection was closed before TLS began")
         return wrapped
+
+
+def _shortage() -> OSError | None:
+    """Why no socket can be had; None: one can."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
+    except OSError as error:
+        return error
+    return None
+
+
+def _has_way_to(address: str) -> bool:
+    """Does this machine have an address to reach that one from? If so, it is ports that it lacks. Nothing is sent."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as trial:
+            trial.connect((address, 9))
+    except OSError as error:
+        return error.errno != errno.EADDRNOTAVAIL
+    return True
 
 
 def _give(found: "asyncio.Future[list[str]]", outcome: list[str] | Exception) -> None:

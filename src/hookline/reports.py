@@ -4,12 +4,13 @@ The questions that need more than one look into the store, and how their answers
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from hookline import ids, rfc3339
+from hookline.endpoint_faults import EndpointJudge, retry_of, shown_as
 from hookline.errors import NotFound
 from hookline.headers import MASK
 from hookline.model import (
@@ -27,12 +28,14 @@ from hookline.model import (
 )
 from hookline.rules.liveness import condition
 from hookline.rules.retry import DEFAULT_PRESET, PRESETS, policy_of
+from hookline.sealing import Sealer
 from hookline.shapes import (
     AttemptReport,
     CircuitReport,
     DeathReport,
     DeliveryCounts,
     DeliveryReport,
+    EndpointProblem,
     ErrorReport,
     EventReport,
     JobReport,
@@ -44,6 +47,8 @@ from hookline.shapes import EndpointReport as EndpointReport
 from hookline.store.contract import Job, JobKind, Lane, Store, Worker
 from hookline.store.events import ListedEvent
 from hookline.waiting import waiting_for
+
+_NO_FAULTS: Mapping[str, str] = {}
 
 
 class Owner(Protocol):
@@ -65,7 +70,15 @@ class Owner(Protocol):
 class Reports:
     """Answers from the store and, for lanes owned here, from their owner."""
 
-    def __init__(self, store: Store, owner: Owner, *, default_retry: str = DEFAULT_PRESET) -> None:
+    def __init__(
+        self,
+        store: Store,
+        owner: Owner,
+        *,
+        default_retry: str = DEFAULT_PRESET,
+        judge: EndpointJudge | None = None,
+    ) -> None:
+        self._judge = judge or EndpointJudge(Sealer())
         self._store = store
         self._owner = owner
         self._default_retry = default_retry
@@ -85,6 +98,7 @@ class Reports:
                 circuit=circuits.get(each.id, CLOSED),
                 is_slow=self._owner.is_slow(each.id),
                 default_retry=self._default_retry,
+                faults=self._judge.faults(each),
             )
             for each in endpoints
         ]
@@ -109,7 +123,9 @@ class Reports:
                 now=now,
             )
             policy = (
-                self._default_policy if endpoint is None else policy_of(endpoint.retry, self._default_policy)
+                self._default_policy
+                if endpoint is None
+                else policy_of(retry_of(endpoint), self._default_policy)
             )
             shown.append(
                 _delivery_report(
@@ -193,6 +209,7 @@ def endpoint_report(
     is_slow: bool = False,
     default_retry: str = DEFAULT_PRESET,
     reveal: bool = False,
+    faults: Mapping[str, str] = _NO_FAULTS,
 ) -> EndpointReport:
     """An endpoint with its headers' values hidden; `reveal` adds the secret."""
     return EndpointReport(
@@ -208,7 +225,7 @@ def endpoint_report(
         filter=endpoint.filter,
         signing=endpoint.signing.value,
         signature=endpoint.signature.value,
-        timeout_ms=round(endpoint.timeout * 1_000),
+        timeout_ms=round(endpoint.timeout * 1_000) if math.isfinite(endpoint.timeout) else 0,
         max_redirects=endpoint.max_redirects,
         max_in_flight=endpoint.max_in_flight,
         rate_limit=endpoint.rate_limit,
@@ -219,6 +236,7 @@ def endpoint_report(
         circuit=endpoint.circuit,
         circuit_state=_circuit_report(CLOSED if endpoint.circuit is None else circuit),
         slow=is_slow,
+        problems=tuple(EndpointProblem(shown_as(field), why) for field, why in faults.items()),
         created_at=rfc3339.show(endpoint.created_at),
         updated_at=rfc3339.show(endpoint.updated_at),
         secret=endpoint.secret if reveal else msgspec.UNSET,

@@ -7,7 +7,8 @@ import structlog
 
 from hookline import ids, rfc3339, signing
 from hookline.clock import Clock
-from hookline.endpoints import chosen_secret, later_than, read_signature
+from hookline.endpoint_faults import EndpointJudge
+from hookline.endpoints import chosen_secret, later_than, read_signature, written_whole
 from hookline.errors import Invalid, NotFound, OverlapUnderWay, Overloaded
 from hookline.model import Endpoint, EndpointId, Signature
 from hookline.pipeline.catalogue import Catalogue
@@ -60,6 +61,7 @@ class Rotation:
         self._store = store
         self._catalogue = catalogue
         self._sealer = sealer
+        self._judge = EndpointJudge(sealer)
         self._clock = clock
 
     async def read(self, id: EndpointId) -> SecretReport:
@@ -78,21 +80,24 @@ class Rotation:
             endpoint = await self._endpoint(id)
             kind = signature if asked.secret is not None else signature or endpoint.signature
             secret = chosen_secret(asked.secret, style=endpoint.signing, signature=kind)
-            opened = self._sealer.opened(endpoint)
             now = self._clock.now()
-            if secret == opened.secret or (is_overlapping(endpoint, at=now) and secret == opened.old):
+            # One that cannot sign is replaced at once: there is nothing to overlap with.
+            opened = None if "secret" in self._judge.faults(endpoint) else self._sealer.opened(endpoint)
+            if opened is not None and (
+                secret == opened.secret or (is_overlapping(endpoint, at=now) and secret == opened.old)
+            ):
                 raise Invalid("This secret signs already; a rotation brings another one.", pointer="/secret")
             rotated = rotate(
                 endpoint,
                 secret,
                 signature=signing.signature_of(secret, endpoint.signing),
-                overlap=overlap,
+                overlap=0 if opened is None else overlap,
                 now=now,
             )
             if isinstance(rotated, UnderWay):
                 raise OverlapUnderWay(rfc3339.show(rotated.until))
             changed = msgspec.structs.replace(rotated.endpoint, updated_at=later_than(endpoint, now))
-            changed = self._sealer.sealed(changed)
+            changed = self._sealer.sealed(written_whole(changed, given=()))
             if await self._store.update_endpoint(changed, was=endpoint.updated_at, now=now):
                 await self._catalogue.include_own()
                 log.info("secret.rotated", endpoint_id=ids.show("endpoint", id), overlap_s=overlap)

@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
-from hookline.errors import ConfigError, SealBroken
+from hookline.errors import ConfigError, SealBroken, SealGarbled
 from hookline.model import Endpoint
 
 # No secret has a space in it, so nothing that was stored plain can look like this. The number is the method's.
 PREFIX = "sealed1 "
 _NONCE_BYTES = 12
+_TAG_BYTES = 16
 _PURPOSE = b"hookline: secrets at rest, 1"
 _MARK = b"hookline"
 
@@ -61,6 +62,8 @@ class Sealer:
         for cipher in self._ciphers:
             if (opened := _opened(cipher, text, of=of)) is not None:
                 return opened
+        if _bytes_of(text) is None:
+            raise SealGarbled("A secret in the database begins like a sealed one, and is none.")
         raise SealBroken(
             "A secret in the database is sealed, "
             + (
@@ -132,9 +135,20 @@ def _cipher(key: str) -> Any:
 def _opened(cipher: Any, text: str, *, of: bytes) -> str | None:
     from cryptography.exceptions import InvalidTag
 
+    sealed = _bytes_of(text)
+    if sealed is None:
+        return None
     try:
-        sealed = b64decode(text[len(PREFIX) :], validate=True)
         opened: bytes = cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], of)
+        return opened.decode()
     except (InvalidTag, ValueError):
         return None
-    return opened.decode()
+
+
+def _bytes_of(text: str) -> bytes | None:
+    """Nonce, text and tag of a sealed secret; None: it cannot be one."""
+    try:
+        sealed = b64decode(text[len(PREFIX) :], validate=True)
+    except ValueError:
+        return None
+    return sealed if len(sealed) >= _NONCE_BYTES + _TAG_BYTES else None

@@ -66,6 +66,13 @@ class CircuitReport(msgspec.Struct, kw_only=True):
     reason: str | None
 
 
+class EndpointProblem(msgspec.Struct):
+    """A field of a stored endpoint that cannot be used as it is, and why."""
+
+    field: str
+    detail: str
+
+
 class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     """An endpoint as it is shown; `secret` only to whoever just created it."""
 
@@ -92,6 +99,7 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     circuit: CircuitPolicy | None
     circuit_state: CircuitReport
     slow: bool
+    problems: tuple[EndpointProblem, ...]  # mostly none; with one its deliveries fail until it is put right
     created_at: Moment
     updated_at: Moment
     secret: str | msgspec.UnsetType = msgspec.UNSET

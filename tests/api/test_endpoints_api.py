@@ -64,6 +64,7 @@ def test_an_endpoint_is_created_with_its_secret_and_read_without(service):
         },
         "circuit_state": CLOSED,
         "slow": False,
+        "problems": [],
         "created_at": created["created_at"],
         "updated_at": created["created_at"],
     }

@@ -22,11 +22,13 @@ from hookline.cli.checks.delivering import check_delivering
 from hookline.cli.checks.findings import Finding, Level
 from hookline.cli.checks.machine import check_open_files
 from hookline.cli.checks.settings import check_networks
+from hookline.ids import read
 from hookline.model import WorkerId
 from hookline.store.checkup import Examined, Waiting
 from hookline.store.contract import Worker
 from hookline.store.postgres.session import MOST_SESSIONS
 from hookline.store.postgres.store import PostgresStore
+from planting import plant
 from server_process import ServerProcess, run
 from terminal import Terminal
 
@@ -414,3 +416,20 @@ def test_a_person_reads_one_line_for_each_check(tmp_path):
 def test_the_connections_that_one_process_needs_are_counted_right():
     store = PostgresStore("postgresql://nobody@127.0.0.1/x")
     assert sum(links._size for links in store._links) + 1 == MOST_SESSIONS
+
+
+def test_an_endpoint_that_todays_rules_would_refuse_is_named_with_its_field(tmp_path, database):
+    where = ("--database", database)
+    planted_in = f"sqlite:///{tmp_path}/x.db" if database.startswith("sqlite") else database
+    with ServerProcess("--dev", *where, cwd=tmp_path) as server:
+        create_endpoint(server, "http://127.0.0.1:8999/")
+        [made] = httpx.get(f"{server.url}/v1/endpoints", trust_env=False, timeout=30).json()["data"]
+        assert server.stop() == 0
+    plant(planted_in, read("endpoint", made["id"]), "headers", '{"a b": "c"}')
+    code, found = examined(tmp_path, *where, env={"HOOKLINE_DEV": "true"})
+    level, detail, _ = found["endpoints"]
+    assert (code, level) == (1, "bad")
+    assert detail.startswith(f"{made['id']}: headers is not valid (")
+    plant(planted_in, read("endpoint", made["id"]), "url", "http://[::1")
+    _, found = examined(tmp_path, *where, env={"HOOKLINE_DEV": "true"})
+    assert found["endpoints"][1].startswith(f"{made['id']}: url is not valid (")

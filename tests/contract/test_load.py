@@ -29,6 +29,7 @@ async def test_a_loaded_delivery_has_all_that_is_needed_to_send_it(store):
             idempotency_key="k",
             created_at=NOW - 2,
             payload=b"{}",
+            payload_bytes=2,
         )
     ]
 

@@ -226,6 +226,7 @@ class Reference:
             event.created_at,
             event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None,
             event.hops,
+            len(event.payload),
         )
 
     def settle(

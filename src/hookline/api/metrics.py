@@ -1,7 +1,7 @@
 """What does monitoring read?
 
-Prometheus' text format. Figures of the whole installation, the same from every process: no label names an account or an
-endpoint. What has to be counted is some seconds old (see `figures`).
+Prometheus' text format. Figures of the whole installation, the same from every process but for the sender's shortages:
+no label names an account or an endpoint. What has to be counted is some seconds old (see `figures`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ class MetricCalls:
 
     def __init__(self, hookline: Hookline) -> None:
         self._figures = hookline.figures
+        self._hookline = hookline
         self._scope = Scope.OPEN if hookline.settings.open_metrics else Scope.READ
 
     def table(self) -> list[Call]:
@@ -59,6 +60,12 @@ class MetricCalls:
                 {"": oldest},
             ),
             *_of_the_store(await self._figures.bloat()),
+            *_gauge(
+                "hookline_sender_shortages_total",
+                "Connections that the answering process could not open for lack of a descriptor, port or memory.",
+                {"": self._hookline.shortages},
+                kind="counter",
+            ),
         ]
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
         return Response("\n".join([*lines, ""]), headers=headers, media_type=MEDIA)
@@ -88,8 +95,8 @@ def _of_the_store(bloat: Bloat) -> Iterator[str]:
     )
 
 
-def _gauge(name: str, help: str, values: Mapping[str, float]) -> Iterator[str]:
+def _gauge(name: str, help: str, values: Mapping[str, float], *, kind: str = "gauge") -> Iterator[str]:
     yield f"# HELP {name} {help}"
-    yield f"# TYPE {name} gauge"
+    yield f"# TYPE {name} {kind}"
     for labels, value in values.items():
         yield f"{name}{{{labels}}} {value!r}" if labels else f"{name} {value!r}"

@@ -45,6 +45,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     from hookline.cli.checks.secrets import check_secret_key
     from hookline.cli.checks.server import check_server
     from hookline.cli.checks.settings import check_file, check_settings
+    from hookline.cli.checks.stored_endpoints import check_stored_endpoints
     from hookline.clock import SystemClock
     from hookline.errors import ConfigError
 
@@ -61,6 +62,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     if found is not None and found.schema is None and not found.missing_rights:
         yield from check_delivering(found, wall=wall, heartbeat=settings.heartbeat_s)
         yield from check_destinations(found, settings)
+        yield from check_stored_endpoints(found, settings)
     yield from check_open_files(settings.max_in_flight)
     yield from check_server(settings)
 

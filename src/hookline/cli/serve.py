@@ -14,6 +14,7 @@ from typing import TypeVar
 import click
 import uvloop
 
+from hookline import open_files
 from hookline.api.app import Api
 from hookline.api.server import FINISH_WITHIN_S, ApiServer
 from hookline.app import Hookline, key_desk, store_for
@@ -60,6 +61,7 @@ def run(settings: Settings, *, delivers: bool = True) -> None:
     """Serve until told to stop."""
     _check(settings)
     logs.configure()
+    open_files.raise_limit()
     listener = _listener(settings)
     with listener:
         if settings.processes > 1:

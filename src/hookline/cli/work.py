@@ -9,6 +9,7 @@ import asyncio
 import click
 import uvloop
 
+from hookline import open_files
 from hookline.app import Hookline
 from hookline.cli import logs
 from hookline.cli.lifetime import on_signals, prepare, say_stopped, say_stopping, spare_the_collector
@@ -19,6 +20,7 @@ from hookline.version import VERSION
 def run(settings: Settings) -> None:
     """Deliver until told to stop."""
     logs.configure()
+    open_files.raise_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(settings))
 

@@ -114,6 +114,7 @@ class Endpoint(Answer, frozen=True, kw_only=True):
     circuit: dict[str, float] | None = None
     circuit_state: Circuit | None = None
     slow: bool = False
+    problems: list[dict[str, str]] = []  # fields that cannot be used as they are stored, and why
     secret: str | None = None
 
     def __repr__(self) -> str:

@@ -4,23 +4,28 @@ A copy in memory, as of a numbered change. Accept carries that number and writes
 moved on, so fan-out from memory is as exact as fan-out in the database.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 
 from hookline import ids
-from hookline.errors import SealBroken
+from hookline.errors import Invalid, SealBroken, SealGarbled
 from hookline.model import Endpoint, EndpointId
 from hookline.pipeline.content import Content
 from hookline.pipeline.hosts import Hosts
-from hookline.pipeline.outlet import Outlet
+from hookline.pipeline.outlet import Outlet, usable
 from hookline.rules.fanout import NOBODY, Subscriptions
 from hookline.rules.retry import DEFAULT_POLICY, Policy
 from hookline.rules.slots import Health
-from hookline.sealing import Sealer
+from hookline.sealing import Sealer, Secrets
 from hookline.store.contract import NO_ENDPOINT, Change, Store
 
 log = structlog.get_logger()
+
+
+# Shown, and of no use for sending: a fault in one of them spoils nothing.
+_FOR_PEOPLE = frozenset({"account", "description", "metadata", "disabled_reason", "created_at", "updated_at"})
 
 
 class Catalogue:
@@ -34,12 +39,14 @@ class Catalogue:
         sealer: Sealer | None = None,
         contact: str | None = None,
         hosts: Hosts | None = None,
+        judge: Callable[[Endpoint], Mapping[str, str]] = lambda endpoint: endpoint.unread,
     ) -> None:
         self._store = store
         self._default = default  # the retry policy of endpoints that name none
         self._sealer = sealer or Sealer()
         self._contact = contact
         self._hosts = hosts
+        self._judge = judge  # which fields of a stored endpoint are at fault, and why
         self.content = Content()
         self._outlets: dict[EndpointId, Outlet] = {}
         self._members: dict[str, set[EndpointId]] = {}
@@ -49,14 +56,15 @@ class Catalogue:
         self.on_own_change: Callable[[], None] = lambda: None
 
     async def open(self) -> None:
-        """Read all endpoints and event types; `SealBroken` when a secret cannot be opened."""
+        """Read all endpoints and event types; `SealBroken` when secrets are sealed and there is no key."""
         catalogue = await self._store.catalogue()
         self._outlets.clear()  # of a start that failed: what was there then may be gone
         self._members.clear()
         self._subscriptions.clear()
         self.content = Content()
         for endpoint in catalogue.endpoints:
-            self._sealer.opened(endpoint)
+            if not self._sealer.seals:  # whether a key is the right one was asked before
+                self._refuse_sealed(endpoint)
             self._put(endpoint)
         # Read after the number, so that every change up to it is in them; what came since is read again.
         self.content.describe(await self._store.event_types())
@@ -134,18 +142,52 @@ class Catalogue:
         ids = {each.id for each in (await self._store.catalogue()).endpoints} | self._outlets.keys()
         return [*(Change(n, id, "endpoint") for id in sorted(ids)), Change(n, NO_ENDPOINT, "event_type")]
 
+    def _refuse_sealed(self, endpoint: Endpoint) -> None:
+        with contextlib.suppress(SealGarbled):
+            self._sealer.opened(endpoint)
+
     def _put(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
+        outlet = self._outlet(endpoint, health)
+        self._outlets[endpoint.id] = outlet
+        self._members.setdefault(endpoint.account, set()).add(endpoint.id)
+        self.content.subscribe(outlet.endpoint)
+
+    def _outlet(self, endpoint: Endpoint, health: Health) -> Outlet:
+        faults = {name: why for name, why in self._judge(endpoint).items() if name not in _FOR_PEOPLE}
+        secrets = None
         try:
             secrets = self._sealer.opened(endpoint)
+        except SealGarbled:
+            pass  # a fault of its secret
         except SealBroken as error:
             # Another process, with another key, wrote it since this one started: not to be sent to from here.
             log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
-            secrets = None
-        self._outlets[endpoint.id] = Outlet(
-            endpoint, secrets, default=self._default, contact=self._contact, health=health, hosts=self._hosts
+            faults.pop("secret", None)
+        if not faults:
+            try:
+                return self._make(endpoint, secrets, health)
+            # The rules let it pass, and it cannot be sent to all the same.
+            except Invalid as error:
+                faults = {error.pointer.strip("/").partition("/")[0]: error.detail}
+            except Exception as error:
+                faults = {"": repr(error)}
+        field, why = next(iter(faults.items()))
+        fault = f"endpoint.{field} is not valid: {why}" if field else f"The endpoint cannot be used: {why}"
+        log.error("endpoint.invalid", endpoint_id=ids.show("endpoint", endpoint.id), error=fault)
+        return self._make(usable(endpoint, faults), secrets, health, fault=fault)
+
+    def _make(
+        self, endpoint: Endpoint, secrets: Secrets | None, health: Health, *, fault: str | None = None
+    ) -> Outlet:
+        return Outlet(
+            endpoint,
+            secrets,
+            default=self._default,
+            contact=self._contact,
+            health=health,
+            hosts=self._hosts,
+            fault=fault,
         )
-        self._members.setdefault(endpoint.account, set()).add(endpoint.id)
-        self.content.subscribe(endpoint)
 
     def _leave(self, account: str, id: EndpointId) -> None:
         members = self._members[account]

@@ -6,6 +6,7 @@ of this delivery, never a dead worker.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import msgspec
@@ -13,13 +14,14 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import HooklineError, Invalid
+from hookline.errors import EndpointUnusable, HooklineError, Invalid
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
 from hookline.model import Attempt, ErrorKind, Outcome, State
 from hookline.pipeline.blocked import Blocked
 from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
+from hookline.pipeline.memory import Memory
 from hookline.pipeline.outlet import Outlet
 from hookline.pipeline.sender.contract import Answer, Sender
 from hookline.rules.outcome import classify, is_accepted
@@ -29,7 +31,6 @@ from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
 from hookline.rules.slots import Health
 from hookline.store.contract import Loaded, Settlement, Store
 
-_LARGE_AT_ONCE = 64  # payloads over the in-line size in memory at the same time; 64 MiB at the default limit
 _HEADERS_KEPT_BYTES = 2_048
 
 log = structlog.get_logger()
@@ -82,6 +83,7 @@ class Deliverer:
         self,
         store: Store,
         sender: Sender,
+        memory: Memory,
         clock: Clock,
         ids: Ids,
         rng: Random,
@@ -92,6 +94,7 @@ class Deliverer:
     ) -> None:
         self._store = store
         self._sender = sender
+        self._memory = memory
         self._clock = clock
         self._ids = ids
         self._rng = rng
@@ -100,7 +103,6 @@ class Deliverer:
         self._on_unsent = on_unsent
         self._blocked = Blocked(clock)
         self._fetches: dict[asyncio.Task[None], None] = {}
-        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self.under_way: set[bytes] = set()
 
     def send(self, lane: Lane, delivery: Loaded, is_probe: bool) -> None:
@@ -122,40 +124,41 @@ class Deliverer:
         await asyncio.gather(*self._fetches, return_exceptions=True)
 
     async def _fetch_and_send(self, flight: Flight) -> None:
-        async with self._large:
-            landed = asyncio.Event()
-            try:
-                flight.body = await self._store.payload(ids.event_of(flight.delivery.id))
-            except HooklineError as error:
-                log.debug("payload.failed", error=str(error))
-                self._put_back(flight)
-                return
-            except asyncio.CancelledError:
-                self._put_back(flight)
-                raise
-            self._send(flight, landed.set)
-            await landed.wait()
+        try:
+            flight.body = await self._store.payload(ids.event_of(flight.delivery.id))
+        except HooklineError as error:
+            log.debug("payload.failed", error=str(error))
+            self._put_back(flight)
+            return
+        except asyncio.CancelledError:
+            self._put_back(flight)
+            raise
+        self._send(flight)
 
-    def _send(self, flight: Flight, landed: Callable[[], None] | None = None) -> None:
+    def _send(self, flight: Flight) -> None:
         flight.began = self._clock.monotonic()
         flight.started_at = self._clock.now()
         flight.wall = self._clock.wall()
         body = flight.body
-        done = flight.done
-        if landed is not None:
-
-            def done(answer: Answer) -> None:
-                flight.done(answer)
-                landed()
-
         try:
             assert body is not None  # noqa: S101 - fetched, or there from the start
             request = flight.outlet.request(flight.delivery, body, number=flight.number, wall=flight.wall)
+        except MemoryError:
+            self._put_back(flight)
+            return
+        except EndpointUnusable as error:
+            self._fail(flight, str(error))
+            return
         except Exception as error:
             log.exception("delivery.failed", delivery=ids.show("delivery", flight.delivery.id))
-            done(Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=type(error).__name__))
+            self._fail(flight, type(error).__name__)
             return
-        self._sender.send(request, done)
+        self._sender.send(request, flight.done)
+
+    def _fail(self, flight: Flight, detail: str) -> None:
+        """No request could be made; in the loop's next step: whoever sends must not recurse."""
+        answer = Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=detail)
+        asyncio.get_running_loop().call_soon(partial(self.land, flight, answer, was_made=False))
 
     def _follow(self, flight: Flight, answer: Answer) -> bool:
         """Send the request on where a redirect points to, if the endpoint allows it; says whether it was."""
@@ -184,17 +187,17 @@ class Deliverer:
         self._sender.send(request, flight.done)
         return True
 
-    def land(self, flight: Flight, answer: Answer) -> None:
-        """An attempt ended."""
+    def land(self, flight: Flight, answer: Answer, *, was_made: bool = True) -> None:
+        """An attempt ended, or a request for it could not even be made."""
         failpoint("answer.after")
         delivery, lane = flight.delivery, flight.lane
-        if not answer.sent and not flight.hops:
+        if not answer.sent and (answer.short or not flight.hops):
             self._put_back(flight)
             return
         try:
             if answer.status is not None and 300 <= answer.status < 400 and self._follow(flight, answer):
                 return
-            settlement = self._settlement(flight, answer)
+            settlement = self._settlement(flight, answer, with_evidence=was_made)
         except Exception as error:
             log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
             failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
@@ -211,6 +214,8 @@ class Deliverer:
         except Exception:  # what the lane makes of it must not keep the delivery from being settled
             log.exception("lane.failed", delivery=ids.show("delivery", delivery.id))
         self._on_landed(lane, flight.health, flight.outlet.host, settlement)
+        if delivery.payload is None:
+            self._let_go(flight)
 
     def _asked(self, answer: Answer) -> float | None:
         if answer.status is None or answer.status < 300:
@@ -221,6 +226,13 @@ class Deliverer:
     def _put_back(self, flight: Flight) -> None:
         self.under_way.discard(flight.delivery.id)
         self._on_unsent(flight.lane, flight.health, flight.outlet.host, flight.delivery)
+        if flight.delivery.payload is None:
+            self._let_go(flight)
+
+    def _let_go(self, flight: Flight) -> None:
+        """The payload is needed no more, and its bytes are others'."""
+        flight.body = None
+        self._memory.give_back(flight.lane, flight.health, flight.delivery.payload_bytes)
 
     def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery

@@ -14,6 +14,7 @@ from hookline.clock import Clock
 from hookline.model import FOREVER
 from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
+from hookline.pipeline.memory import Memory
 from hookline.rules.slots import Health, share_of_unproven, shares
 from hookline.rules.suspicion import TURN
 from hookline.store.contract import Loaded
@@ -31,6 +32,7 @@ class Dispatcher:
         slots: int,
         clock: Clock,
         *,
+        memory: Memory,
         may_send: Callable[[], bool],
         send: Callable[[Lane, Loaded, bool], None],
         probe: Callable[[Lane], None],
@@ -44,6 +46,7 @@ class Dispatcher:
         self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in Health)
         self._turn = 0
         self._newest_first = False
+        self._memory = memory
         self._may_send = may_send
         self._send = send
         self._probe = probe  # writes down that a circuit's probe is sent, then offers the lane again
@@ -118,16 +121,23 @@ class Dispatcher:
         return used[health] < self._shares[health] and self.in_flight - used[Health.PROVEN] < self._unproven
 
     def _send_one(self, lane: Lane) -> None:
-        """Send the lane's next delivery, unless its host has as many under way as it may."""
+        """Send the lane's next delivery, unless its host has as many under way as it may, or there is no memory."""
         host = lane.outlet.host if lane.outlet is not None else None
-        if host is not None:
-            if not host.admits(lane):
-                host.park(lane)
-                self._crowded.add(host)
+        if host is not None and not host.admits(lane):
+            host.park(lane)
+            self._crowded.add(host)
+            return
+        delivery = lane.pop()
+        if delivery.payload is None:
+            size = delivery.payload_bytes
+            if not self._memory.admits(lane, size):
+                lane.unpop(delivery)
+                self._memory.park(lane, size)
                 return
+            self._memory.take(lane, size)
+        if host is not None:
             host.in_flight += 1
             lane.is_called = False
-        delivery = lane.pop()
         is_probe = lane.gate.spend()
         lane.in_flight += 1
         self.in_flight += 1
@@ -188,7 +198,9 @@ class Dispatcher:
                 self._call(host)
 
     def call_waiting(self) -> None:
-        """Look after the hosts that lanes wait for: one that was called may have had nothing to send when its turn came."""
+        """Look after what lanes wait for: one that was called may have had nothing to send when its turn came."""
+        self._memory.forget_lost()
+        self._memory.call_waiting()
         for host in tuple(self._crowded):
             self._call(host)
 

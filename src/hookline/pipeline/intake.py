@@ -318,6 +318,7 @@ class Intake:
                     now,  # created_at
                     payload,
                     event.hops,
+                    len(event.payload),
                 )
                 if lane is not None:
                     hand_over(lane, delivery, at=at)

@@ -6,15 +6,25 @@ Everything here is memory: losing it loses nothing, the rows are still pending.
 
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from hookline.model import FOREVER, LONG_AGO, DeliveryId, Ordering, Outcome, Queue
 from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.gate import Gate
-from hookline.pipeline.hosts import Host
 from hookline.pipeline.outlet import Outlet
 from hookline.pipeline.reading import Reading
 from hookline.rules.slots import RETRY_SHARE, SLOW, Health, depth, health_after, is_retrys_turn, window_after
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
+
+
+class Line(Protocol):
+    """Where lanes stand that wait for the same thing."""
+
+    @property
+    def line(self) -> "deque[Lane]": ...
+
+    def room_in_line(self) -> int:
+        """How many deliveries each of them may hold in memory meanwhile."""
 
 
 class Lane:
@@ -95,7 +105,7 @@ class Lane:
         self.releasing = False
         self.lost = False
         self.queued = False  # stands in the dispatcher's line
-        self.parked_at: Host | None = None  # in whose line it stands, with that host's cap reached
+        self.parked_at: Line | None = None  # in whose line it stands: its host's, or that for memory
         self.is_called = False  # it was first in its host's line, and a slot was free
         self.sends = 0
         self.generation = 0  # counts how often unsent rows were forgotten
@@ -167,20 +177,25 @@ class Lane:
 
     def room(self) -> int:
         """How many more deliveries may be kept in memory; there is always room for the head."""
-        outlet = self.outlet
-        host = None if outlet is None else outlet.host
-        if host is None or not host.line:
+        line = self._line()
+        if line is None or not line.line:
             room = self.kept - len(self.known)
         else:
-            room = min(self.kept, host.room_in_line()) - len(self.known)
+            room = min(self.kept, line.room_in_line()) - len(self.known)
         return max(1, room) if self.is_strict and self.awaits_head else room
 
     def wants_more(self) -> bool:
         """Is there so much room that a load is worth it? At half, or less while others wait for the same host."""
-        host = None if self.outlet is None else self.outlet.host
-        if host is None or not host.line:
+        line = self._line()
+        if line is None or not line.line:
             return 2 * self.room() >= self.kept
-        return self.room() >= max(1, min(self.kept, host.room_in_line()) // 2)
+        return self.room() >= max(1, min(self.kept, line.room_in_line()) // 2)
+
+    def _line(self) -> Line | None:
+        """The line that what it holds has to share memory with."""
+        if self.parked_at is not None or self.outlet is None:
+            return self.parked_at
+        return self.outlet.host
 
     def can_send(self) -> bool:
         """Is there something to send now, as far as the lane itself is concerned?"""
@@ -256,6 +271,11 @@ class Lane:
         """Put back what was taken and not sent."""
         self.aside.pop(delivery.id, None)
         (self.ready if delivery.queue is Queue.READY else self.timed).appendleft(delivery)
+
+    def unpop(self, delivery: Loaded) -> None:
+        """Put back what was only looked at: whose turn it is stays as it was."""
+        self.sends -= 1
+        self.push_back(delivery)
 
     def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
         """An attempt of it was answered."""
@@ -344,18 +364,18 @@ class Lane:
             del self.known[id]
             self._buffers.counts[self.health] -= 1
 
-    def park(self, host: Host) -> None:
-        """It waits for its host.
+    def park(self, line: Line) -> None:
+        """It waits for its host, or for memory.
 
         What it holds beyond its share is left to be read again, and the rest is no longer counted with what other
         lanes hold: they must not run out of buffers because of it.
         """
-        self.parked_at = host
+        self.parked_at = line
         self.is_called = False
         self._shared.counts[self.health] -= len(self.known)
         self._buffers = Buffers(0)
         self._buffers.counts[self.health] += len(self.known)
-        self._leave_beyond(host.room_in_line())
+        self._leave_beyond(line.room_in_line())
 
     def _leave_beyond(self, keep: int) -> None:
         """Leave what it holds unsent, beyond so many, to be read again."""
@@ -368,7 +388,7 @@ class Lane:
             self.read_again()
 
     def unpark(self) -> None:
-        """It does not wait for its host any more."""
+        """It stands in that line no more."""
         self.parked_at = None
         self._shared.counts[self.health] += len(self.known)
         self._buffers = self._shared

@@ -2,15 +2,24 @@
 
 An outlet is an endpoint made ready for sending: its URL taken apart, its key decoded, the constant header
 lines joined. It is built once per version of the endpoint, so that a request costs a signature and a join.
+
+It is also the wall in front of the socket: whatever the store holds, what is built here is the head of one request, each
+line of it ours or one that the rules for headers allow, or nothing is built.
 """
 
-from hookline import ids
-from hookline.errors import SealBroken
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from hookline import headers, ids
+from hookline.errors import EndpointUnusable, SealBroken
 from hookline.model import Endpoint, Signing
 from hookline.pipeline.hosts import Hosts
 from hookline.pipeline.sender.contract import Request
 from hookline.pipeline.sender.target import parse
-from hookline.pipeline.signer import signer_of
+from hookline.pipeline.signer import Signer, signer_of
 from hookline.rules.hops import HEADER as HOPS
 from hookline.rules.outcome import expanded
 from hookline.rules.retry import DEFAULT_POLICY, Policy, policy_of
@@ -21,6 +30,30 @@ from hookline.version import USER_AGENT
 
 MASK = "***"
 
+# What an endpoint with a fault has in place of what is at fault. Nothing is sent with them.
+_REPLACED = [
+    "headers",
+    "timeout",
+    "max_redirects",
+    "max_in_flight",
+    "rate_limit",
+    "filter",
+    "retry",
+    "retry_statuses",
+    "circuit",
+]
+_STAND_INS: dict[str, Any] = {"url": "http://endpoint.invalid/"} | {
+    field.name: field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    for field in msgspec.structs.fields(Endpoint)
+    if field.name in _REPLACED
+}
+
+
+def usable(endpoint: Endpoint, faults: Collection[str]) -> Endpoint:
+    """The endpoint with stand-ins for the fields at fault; for all where it is not known which."""
+    stand_ins = {name: each for name, each in _STAND_INS.items() if name in faults or "" in faults}
+    return msgspec.structs.replace(endpoint, **stand_ins)
+
 
 class Outlet:
     """An endpoint, ready to be sent to."""
@@ -30,6 +63,7 @@ class Outlet:
         "_constant",
         "_sign",
         "endpoint",
+        "fault",
         "health",
         "host",
         "is_open",
@@ -47,18 +81,28 @@ class Outlet:
         contact: str | None = None,
         health: Health = Health.UNTRIED,
         hosts: Hosts | None = None,
+        fault: str | None = None,
     ) -> None:
         self.endpoint = endpoint
+        self.fault = fault  # why nothing can be sent to it, in a line for people
         self.policy = policy_of(endpoint.retry, default)
         self.retried = expanded(endpoint.retry_statuses)
-        # Without its secrets (sealed with another key) nothing can be signed, and so nothing sent.
-        self.is_open = endpoint.enabled and not endpoint.paused and secrets is not None
+        # Without its secrets (sealed with another key) nothing can be signed, and so nothing sent. One with a fault is
+        # open: its deliveries fail, and say why.
+        is_sealed = secrets is None and fault is None
+        self.is_open = endpoint.enabled and not endpoint.paused and not is_sealed
         self.target = parse(endpoint.url)
         self.host = None if hosts is None else hosts.of(self.target.host)  # None: it has no cap
         self.health = health  # how the last attempt of this process went
-        self._sign = _cannot_sign if secrets is None else signer_of(secrets, endpoint.signing)
+        self._sign: Signer = _cannot_sign
+        if fault is not None:
+            self._sign = partial(_refuse, fault)
+        elif secrets is not None:
+            self._sign = signer_of(secrets, endpoint.signing)
         self._base = _BASE if contact is None else {**_BASE, "user-agent": f"{USER_AGENT} (+{contact})"}
-        self._constant = _lines({**self._base, **endpoint.headers})
+        # Checked once more: a line break in one of them would begin another header, or another request.
+        own = headers.merged({}, endpoint.headers) if endpoint.headers else {}
+        self._constant = _lines({**self._base, **own})
 
     def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
         """The signed request for one attempt."""
@@ -103,16 +147,22 @@ class Outlet:
     def _lines(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> bytes:
         event_id = ids.show("event", ids.event_of(delivery.id))
         timestamp = int(wall)
+        event_type = delivery.event_type
+        if not event_type.isprintable():
+            raise EndpointUnusable("event.type has characters that cannot stand in a request.")
         if self.endpoint.signing is Signing.STANDARD:
             signature = self._sign(event_id, timestamp, body)
             return (
                 f"webhook-id: {event_id}\r\nwebhook-timestamp: {timestamp}\r\nwebhook-signature: {signature}\r\n"
-                f"webhook-event: {delivery.event_type}\r\nwebhook-attempt: {number}\r\n"
+                f"webhook-event: {event_type}\r\nwebhook-attempt: {number}\r\n"
             ).encode("ascii")
+        key = delivery.idempotency_key or event_id
+        if not key.isprintable():
+            raise EndpointUnusable("event.idempotency_key has characters that cannot stand in a request.")
         return (
             f"x-webhook-id: {ids.show('delivery', delivery.id)}\r\nx-event-id: {event_id}\r\n"
-            f"x-idempotency-key: {delivery.idempotency_key or event_id}\r\n"
-            f"x-webhook-event: {delivery.event_type}\r\n"
+            f"x-idempotency-key: {key}\r\n"
+            f"x-webhook-event: {event_type}\r\n"
             f"x-webhook-timestamp: {timestamp}\r\nx-delivery-timestamp: {timestamp}\r\n"
             f"x-webhook-signature: {self._sign(event_id, timestamp, body)}\r\nx-webhook-attempt: {number}\r\n"
         ).encode("ascii")
@@ -134,5 +184,9 @@ def _cannot_sign(id: str, timestamp: int, body: bytes) -> str:
     raise SealBroken("The endpoint's secret is sealed with another key.")
 
 
-def _lines(headers: dict[str, str]) -> bytes:
-    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("ascii")
+def _refuse(fault: str, id: str, timestamp: int, body: bytes) -> str:
+    raise EndpointUnusable(fault)
+
+
+def _lines(fields: dict[str, str]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode("ascii")

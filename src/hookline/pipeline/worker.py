@@ -28,6 +28,7 @@ from hookline.pipeline.hosts import Host
 from hookline.pipeline.lane import Lane
 from hookline.pipeline.load import Loader
 from hookline.pipeline.loops import Loop, Loops
+from hookline.pipeline.memory import Memory
 from hookline.pipeline.pace import Pace
 from hookline.pipeline.sender.contract import Sender
 from hookline.pipeline.settle import Settler
@@ -88,9 +89,11 @@ class Worker:
             hear=self._heard,
             are_used=hints and not store.exclusive,
         )
+        memory = Memory()
         self._deliverer = Deliverer(
             store,
             sender,
+            memory,
             clock,
             ids,
             rng,
@@ -101,10 +104,12 @@ class Worker:
         self.dispatcher = Dispatcher(
             slots,
             clock,
+            memory=memory,
             may_send=self._may_send,
             send=self._deliverer.send,
             probe=lambda lane: self._errands.probe(lane),
         )
+        memory.offer = self.dispatcher.offer
         self.settler = Settler(
             store,
             clock,

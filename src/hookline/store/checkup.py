@@ -2,6 +2,7 @@
 
 import msgspec
 
+from hookline.model import Endpoint
 from hookline.store.contract import Worker
 
 MOST_COUNTED = 10_000  # of a backlog: that it is large is all that need be known of a larger one
@@ -13,8 +14,6 @@ SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
 UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
 """
 PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
-
-DESTINATIONS = f"SELECT id, url FROM endpoints WHERE enabled LIMIT {MOST_COUNTED}"
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +37,6 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     seal: str = ""  # the mark beside the secrets that only their key opens; nothing: any key will do
     sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' secrets that are sealed, and whose they are
     plain: int = 0  # endpoints with a secret that is not sealed
-    destinations: tuple[
-        tuple[bytes, str], ...
-    ] = ()  # URLs of enabled endpoints, MOST_COUNTED at most, and whose
+    endpoints: tuple[Endpoint, ...] = ()  # MOST_COUNTED at most
     workers: tuple[Worker, ...] = ()
     waiting: Waiting | None = None

@@ -125,6 +125,7 @@ class Loaded(msgspec.Struct, gc=False):
     created_at: float
     payload: bytes | None  # None: larger than INLINE_PAYLOAD_BYTES, see `payload()`
     hops: int = 0  # of its event
+    payload_bytes: int = 0
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

@@ -20,11 +20,12 @@ NAMED = 3  # endpoints
 
 def check_destinations(found: Examined, settings: Settings) -> Iterator[Finding]:
     """By the URLs of enabled endpoints."""
-    if not found.destinations:
+    destinations = [(each.id, each.url) for each in found.endpoints if each.enabled and _is_url(each.url)]
+    if not destinations:
         return
-    refused = [(id, url) for id, url in found.destinations if not _may_send(url, settings)]
+    refused = [(id, url) for id, url in destinations if not _may_send(url, settings)]
     if not refused:
-        yield ok("endpoints", f"their addresses may be sent to ({_many(len(found.destinations))} enabled)")
+        yield ok("endpoints", f"their addresses may be sent to ({_many(len(destinations))} enabled)")
         return
     named = ", ".join(
         f"{ids.show('endpoint', id)} at {urlsplit(url).hostname}" for id, url in refused[:NAMED]
@@ -35,6 +36,15 @@ def check_destinations(found: Examined, settings: Settings) -> Iterator[Finding]
         f"a process with these settings would refuse to send to {named}{more}, and every attempt would fail",
         f"set {PREFIX}ALLOW_NETWORKS alike wherever hookline runs, or disable them",
     )
+
+
+def _is_url(url: str) -> bool:
+    """Would any settings do? What is no URL is told of elsewhere."""
+    try:
+        canonical(url, private_allowed=True)
+    except Invalid:
+        return False
+    return True
 
 
 def _may_send(url: str, settings: Settings) -> bool:

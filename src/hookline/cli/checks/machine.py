@@ -1,12 +1,11 @@
 """Does this machine let a server run?"""
 
-import resource
 import socket
 from collections.abc import Iterator
 
+from hookline import open_files
 from hookline.cli.checks.findings import Finding, bad, ok, warn
-
-SPARE_FILES = 200  # beside requests under way: connections of clients and of the database, files
+from hookline.rules.descriptors import RESERVED, slots_within
 
 
 def check_port(host: str, port: int) -> Iterator[Finding]:
@@ -32,13 +31,17 @@ def check_port(host: str, port: int) -> Iterator[Finding]:
 
 def check_open_files(max_in_flight: int) -> Iterator[Finding]:
     """Are there enough file descriptors for all requests under way?"""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = max_in_flight + SPARE_FILES
-    if limit != resource.RLIM_INFINITY and limit < needed:
+    allowed = open_files.allowed_after_raising()
+    if allowed is None:
+        yield ok("open files", "no limit")
+        return
+    slots = slots_within(max_in_flight, allowed)
+    if slots < max_in_flight:
+        needed = max_in_flight + RESERVED
         yield warn(
             "open files",
-            f"{limit:,} are allowed, {needed:,} may be needed",
-            f"ulimit -n {needed}, or lower HOOKLINE_MAX_IN_FLIGHT",
+            f"{allowed:,} are allowed: {slots:,} requests can be under way at once, and not {max_in_flight:,}",
+            f"raise the hard limit (ulimit -Hn {needed}, LimitNOFILE={needed}), or lower HOOKLINE_MAX_IN_FLIGHT",
         )
     else:
-        yield ok("open files", f"{limit:,} are allowed" if limit != resource.RLIM_INFINITY else "no limit")
+        yield ok("open files", f"{allowed:,} are allowed")

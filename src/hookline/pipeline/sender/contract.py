@@ -39,6 +39,9 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     truncated: bool = False  # there was more of the body than is kept
     timings: Timings = NO_TIMINGS
     sent: bool = True  # False: the gate was shut before the first byte; nothing left this machine
+    short: bool = (
+        False  # this machine had no descriptor, port or memory left for it: no attempt of the receiver's
+    )
 
 
 class Sender(Protocol):

@@ -13,7 +13,7 @@ from functools import partial
 from hookline.clock import Clock
 from hookline.failpoints import failpoint
 from hookline.model import ErrorKind
-from hookline.net import Net
+from hookline.net import Net, is_shortage
 from hookline.pipeline.sender.connection import Connection
 from hookline.pipeline.sender.contract import Target
 from hookline.pipeline.sender.exchange import OVERDUE, Phase, Progress
@@ -29,6 +29,10 @@ class Unreachable(Exception):
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
+
+
+class Shortage(Exception):
+    """This machine has no descriptor, port or memory left for a connection: not the receiver's fault."""
 
 
 class Dialler:
@@ -60,7 +64,9 @@ class Dialler:
             connection, transport = await self._connect(target, addresses, make, progress)
             if target.tls:
                 await self._secure(target, transport, connection, progress)
-        except (OSError, UnicodeError) as error:
+        except (OSError, UnicodeError, MemoryError) as error:
+            if is_shortage(error):
+                raise Shortage(str(error) or type(error).__name__) from error
             raise _explain(error, progress.phase) from error
         return connection
 
@@ -106,7 +112,7 @@ class Dialler:
                 self._reached(target.host, address)
             except BaseException as error:
                 connection.discard()
-                if left > 1 and isinstance(error, OSError):
+                if left > 1 and isinstance(error, OSError) and not is_shortage(error):
                     continue
                 raise
             return connection, transport

@@ -6,6 +6,7 @@ sweep over everything under way. Only opening a connection takes a task, and the
 """
 
 import asyncio
+import math
 import ssl
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +20,7 @@ from hookline.model import ErrorKind
 from hookline.net import Net
 from hookline.pipeline.sender.connection import Connection, Key
 from hookline.pipeline.sender.contract import Answer, Request, Target
-from hookline.pipeline.sender.dial import Dialler, Unreachable, default_context
+from hookline.pipeline.sender.dial import Dialler, Shortage, Unreachable, default_context
 from hookline.pipeline.sender.exchange import OVERDUE, Exchange, Progress
 from hookline.pipeline.sender.pool import Pool, PoolLimits
 from hookline.pipeline.sender.response import Limits
@@ -29,6 +30,9 @@ from hookline.rules.lookups import BUDGET_S
 SWEEP_EVERY = 0.05  # seconds; a slot must be free 0.2 s after its deadline
 TIDY_EVERY = 1.0  # seconds; looking through every destination is not for each sweep
 MAX_ROUTES = 50_000  # targets whose head is remembered, a few hundred bytes each
+REST_S = 0.5  # seconds without a new connection after there was no descriptor, port or memory for one
+RELIEF = 32  # idle connections that are closed then
+SAY_AGAIN_S = 60.0  # between two lines about it
 FAREWELL = 1.0  # seconds that closing waits for the loop to let go of the sockets
 
 _CLOSED = "The sender was closed."
@@ -50,6 +54,7 @@ class HttpSender:
         context: ssl.SSLContext | None = None,
         limits: Limits | None = None,
         pool: PoolLimits | None = None,
+        most_open: int | None = None,
         reached: Callable[[str, str], None] = lambda host, address: None,
     ) -> None:
         self._clock = clock
@@ -73,6 +78,10 @@ class HttpSender:
         self._all_closed = asyncio.Event()
         self._sweeper: asyncio.TimerHandle | None = None
         self._tidy_at = 0.0
+        self._most_open = most_open  # connections, idle ones included; None: any number
+        self._rests_until = -math.inf  # no connection is opened before this
+        self._said_at = -math.inf
+        self.shortages = 0  # connections that could not be opened for lack of a descriptor, port or memory
         self._is_closed = False
 
     # What the pipeline calls.
@@ -212,6 +221,12 @@ class HttpSender:
         )
 
     def _dial(self, exchange: Exchange, route: tuple[Key, bytes]) -> None:
+        if self._clock.monotonic() < self._rests_until:
+            self._under_way.pop(exchange, None)
+            asyncio.get_running_loop().call_soon(exchange.end, self._unsent(exchange, "The sender rests."))
+            return
+        if self._most_open is not None and len(self._under_way) + len(self._pool) > self._most_open:
+            self._pool.close_oldest(1)
         exchange.progress = Progress()
         task = asyncio.get_running_loop().create_task(self._open_and_start(exchange, route))
         exchange.task = task
@@ -223,6 +238,8 @@ class HttpSender:
         assert exchange.progress is not None  # noqa: S101 - for the type checker; `_dial` sets it
         try:
             connection = await self._dialler.open(exchange.request.target, make, exchange.progress)
+        except Shortage as shortage:
+            self._fall_short(exchange, str(shortage))
         except Unreachable as unreachable:
             self._stop(exchange, self._failure(exchange, unreachable.kind, unreachable.detail))
         except asyncio.CancelledError:
@@ -241,6 +258,26 @@ class HttpSender:
                 )
             else:
                 self._start(connection, exchange, route, self._clock.monotonic())
+
+    def _fall_short(self, exchange: Exchange, detail: str) -> None:
+        """A connection could not be opened, and not because of the receiver: open none for a moment."""
+        now = self._clock.monotonic()
+        self.shortages += 1
+        self._rests_until = now + REST_S
+        self._pool.close_oldest(RELIEF)
+        if now - self._said_at >= SAY_AGAIN_S:
+            self._said_at = now
+            _log.warning(
+                "sender.short",
+                error=detail,
+                shortages=self.shortages,
+                open_connections=len(self._open),
+                note="deliveries wait and are not charged for it: see `hookline doctor` and the limit of open files",
+            )
+        self._stop(exchange, self._unsent(exchange, detail))
+
+    def _unsent(self, exchange: Exchange, detail: str) -> Answer:
+        return Answer(self._clock.monotonic() - exchange.started, detail=detail, sent=False, short=True)
 
     def _stop(self, exchange: Exchange, answer: Answer) -> None:
         """End a request wherever it is."""

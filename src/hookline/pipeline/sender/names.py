@@ -7,7 +7,7 @@ behind: whoever waits for it fails after the budget, and it goes on holding its 
 import asyncio
 
 from hookline.clock import Clock
-from hookline.net import Net
+from hookline.net import Net, is_shortage
 from hookline.rules.lookups import AT_ONCE, BUDGET_S, FOUND_S, GIVEN_UP_S, NOT_FOUND_S, Standing
 
 REMEMBERED = 20_000  # names
@@ -112,6 +112,8 @@ class Names:
                 try:
                     found = await self._net.resolve(host, port) or "the name has no address"
                 except (OSError, UnicodeError) as error:
+                    if is_shortage(error):
+                        raise  # it says nothing about the name
                     found = str(error) or type(error).__name__
             self._remember(host, found)
             return found

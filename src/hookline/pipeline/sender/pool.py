@@ -1,6 +1,7 @@
 """Which open connections wait for their next request?"""
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -66,6 +67,11 @@ class Pool:
             self._close(connection)
         for key in [key for key, idle in self._by_key.items() if not idle]:
             del self._by_key[key]
+
+    def close_oldest(self, number: int) -> None:
+        """Close so many of those that have waited the longest, to make room for others."""
+        for connection in list(islice(self._oldest_first, number)):
+            self._close(connection)
 
     def close(self) -> None:
         """Close all."""

@@ -4,10 +4,14 @@ Splits a URL that was validated and made canonical when the endpoint was written
 mended or lower-cased here, so the receiver sees the path as the endpoint's owner gave it.
 """
 
+import re
+
 from hookline.errors import Invalid
 from hookline.pipeline.sender.contract import Target
 
 _PORTS = {"http": 80, "https": 443}
+_PATH = re.compile(r"/[\x21-\x7e]*")
+_HOST = re.compile(r"(?:[0-9A-Za-z._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?")
 
 
 def parse(url: str) -> Target:
@@ -35,10 +39,11 @@ def head_of(target: Target) -> bytes:
     host = f"[{target.host}]" if ":" in target.host else target.host
     if target.port != _PORTS["https" if target.tls else "http"]:
         host = f"{host}:{target.port}"
-    for part in (target.path, host):
-        # The last fuse against a forged request: what is not one visible word would break the line.
-        if not part.isascii() or not part.isprintable() or " " in part:
-            raise Invalid("The URL has characters that cannot stand in a request.", code="url_invalid")
+    # The wall against a forged request: what is not one visible word would break the line.
+    if not _PATH.fullmatch(target.path) or not _HOST.fullmatch(host):
+        raise Invalid(
+            "The URL has characters that cannot stand in a request.", pointer="/url", code="url_invalid"
+        )
     return f"POST {target.path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: ".encode("ascii")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
-from hookline.store.checkup import DESTINATIONS, MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
+from hookline.store.checkup import MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
 from hookline.store.postgres import rows, schema, session, sql
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.figures import OLDEST_DUE
@@ -90,7 +90,9 @@ async def _contents(connection: Any, *, now: float) -> dict[str, Any]:
         "seal": await connection.fetchval(SEAL) or "",
         "sealed": tuple((row["id"], row["secret"]) for row in await connection.fetch(SEALED)),
         "plain": await connection.fetchval(PLAIN),
-        "destinations": tuple((row["id"], row["url"]) for row in await connection.fetch(DESTINATIONS)),
+        "endpoints": tuple(
+            rows.endpoints(await connection.fetch(sql.LIST_ENDPOINTS, None, None, None, MOST_COUNTED))
+        ),
         "workers": tuple(
             rows.worker(row) for row in await connection.fetch(sql.PULSE_WORKERS) if row["id"] is not None
         ),

@@ -10,7 +10,6 @@ from hookline.ids import delivery_of
 from hookline.model import (
     Attempt,
     Circuit,
-    CircuitPolicy,
     CircuitState,
     Death,
     Delivery,
@@ -21,14 +20,12 @@ from hookline.model import (
     Ordering,
     Outcome,
     Queue,
-    RateLimit,
     Reason,
-    Signature,
-    Signing,
     Slice,
     State,
     Timings,
 )
+from hookline.store import endpoint_row
 from hookline.store.contract import (
     DeliveryFilter,
     Job,
@@ -51,9 +48,6 @@ from hookline.store.contract import (
 _QUEUES = {queue.value: queue for queue in Queue}
 
 _SLICES = msgspec.json.Decoder(tuple[Slice, ...])
-_RATE_LIMIT = msgspec.json.Decoder(RateLimit)
-_RETRY_STATUSES = msgspec.json.Decoder(tuple[str | int, ...])
-_CIRCUIT_POLICY = msgspec.json.Decoder(CircuitPolicy)
 
 _FILTER = msgspec.json.Decoder(DeliveryFilter)
 
@@ -307,35 +301,9 @@ def worker(row: Any) -> Worker:
     )
 
 
-def endpoint(row: Any) -> Endpoint:
-    return Endpoint(
-        id=row["id"],
-        account=row["account"],
-        url=row["url"],
-        events=tuple(row["events"]),
-        secret=row["secret"],
-        old_secret=row["old_secret"],
-        old_secret_until=row["old_secret_until"],
-        filter=row["filter"],
-        signing=Signing(row["signing"]),
-        signature=Signature(row["signature"]),
-        description=row["description"],
-        enabled=row["enabled"],
-        disabled_reason=row["disabled_reason"],
-        headers=msgspec.json.decode(row["headers"]),
-        metadata=msgspec.json.decode(row["metadata"]),
-        timeout=row["timeout"],
-        max_redirects=row["max_redirects"],
-        max_in_flight=row["max_in_flight"],
-        rate_limit=_maybe(_RATE_LIMIT.decode, row["rate_limit"]),
-        ordering=Ordering(row["ordering"]),
-        paused=row["paused"],
-        retry=_maybe(msgspec.json.decode, row["retry"]),
-        retry_statuses=_RETRY_STATUSES.decode(row["retry_statuses"]),
-        circuit=_maybe(_CIRCUIT_POLICY.decode, row["circuit"]),
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )
+def endpoints(found: Iterable[Any]) -> list[Endpoint]:
+    """The endpoints of these rows; one without an id is nobody's."""
+    return [endpoint for row in found if (endpoint := endpoint_row.read(dict(row))) is not None]
 
 
 def event(row: Any) -> Event:

@@ -109,7 +109,8 @@ RETURNING {_TAKEN}
 LOAD = """
 SELECT d.id, d.endpoint_id, d.queue, d.seq, date_part('epoch', d.due_at) AS due_at, d.attempts, d.replays, d.marks,
   e.type, e.idempotency_key, date_part('epoch', e.created_at) AS created_at,
-  CASE WHEN length(e.payload) <= $8 THEN e.payload END AS payload, coalesce(e.hops, 0) AS hops
+  CASE WHEN length(e.payload) <= $8 THEN e.payload END AS payload, coalesce(e.hops, 0) AS hops,
+  length(e.payload) AS payload_bytes
 FROM unnest($1::id_list, $2::int[], $3::int[], $4::bigint[], $5::float8[])
   WITH ORDINALITY AS o (endpoint_id, ready, timed, floor, due_floor, n)
 CROSS JOIN LATERAL (

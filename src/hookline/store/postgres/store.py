@@ -478,19 +478,19 @@ class PostgresStore(
         found = await self._desk.fetch(sql.CATALOGUE)
         return Catalogue(
             n=found[0]["n"],
-            endpoints=tuple(rows.endpoint(row) for row in found if row["id"] is not None),
+            endpoints=tuple(rows.endpoints(row for row in found if row["id"] is not None)),
         )
 
     async def endpoints_by_id(self, ids: Sequence[EndpointId]) -> list[Endpoint]:
         """See the contract."""
-        return [rows.endpoint(row) for row in await self._desk.fetch(sql.ENDPOINTS_BY_ID, ids)]
+        return rows.endpoints(await self._desk.fetch(sql.ENDPOINTS_BY_ID, ids))
 
     async def list_endpoints(
         self, *, account: str | None, enabled: bool | None, after: EndpointId | None, limit: int
     ) -> list[Endpoint]:
         """See the contract."""
         found = await self._desk.fetch(sql.LIST_ENDPOINTS, account, enabled, after, limit)
-        return [rows.endpoint(row) for row in found]
+        return rows.endpoints(found)
 
     async def event(self, event: EventId) -> Event | None:
         """See the contract."""

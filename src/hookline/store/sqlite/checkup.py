@@ -5,11 +5,12 @@ from typing import Any
 from urllib.parse import quote
 
 from hookline.errors import HooklineError
-from hookline.store.checkup import DESTINATIONS, MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
+from hookline.store.checkup import MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
 from hookline.store.sqlite import migrating, sql
 from hookline.store.sqlite.connection import OLDEST_SQLITE
 from hookline.store.sqlite.faults import translated
 from hookline.store.sqlite.figures import OLDEST_DUE
+from hookline.store.sqlite.reading import list_endpoints
 from hookline.store.sqlite.rows import read_worker
 
 COUNT_DUE = """
@@ -61,7 +62,9 @@ def _contents(connection: sqlite3.Connection, *, now: float) -> dict[str, Any]:
         "seal": mark[0] if mark else "",
         "sealed": tuple(connection.execute(SEALED).fetchall()),
         "plain": connection.execute(PLAIN).fetchone()[0],
-        "destinations": tuple(connection.execute(DESTINATIONS).fetchall()),
+        "endpoints": tuple(
+            list_endpoints(connection, account=None, enabled=None, after=None, limit=MOST_COUNTED)
+        ),
         "workers": tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall())),
         "waiting": waiting,
     }

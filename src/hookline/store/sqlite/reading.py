@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from hookline.model import Attempt, Delivery, DeliveryId, Endpoint, EndpointId, Event, EventId, JobId, State
 from hookline.store.contract import Catalogue, DeliveryFilter, Job, JobKind, Lane
@@ -23,14 +24,14 @@ def catalogue(connection: sqlite3.Connection) -> Catalogue:
     connection.execute("BEGIN")  # both reads in one snapshot
     try:
         (n,) = connection.execute(sql.CATALOGUE_NUMBER).fetchone()
-        rows = connection.execute(sql.CATALOGUE_ENDPOINTS).fetchall()
+        endpoints = _endpoints(connection, sql.CATALOGUE_ENDPOINTS, {})
     finally:
         connection.execute("COMMIT")
-    return Catalogue(n, tuple(map(read_endpoint, rows)))
+    return Catalogue(n, tuple(endpoints))
 
 
 def endpoints_by_id(connection: sqlite3.Connection, ids: Sequence[EndpointId]) -> list[Endpoint]:
-    return [read_endpoint(row) for row in connection.execute(sql.ENDPOINTS_BY_ID, {"ids": packed(ids)})]
+    return _endpoints(connection, sql.ENDPOINTS_BY_ID, {"ids": packed(ids)})
 
 
 def list_endpoints(
@@ -43,7 +44,26 @@ def list_endpoints(
 ) -> list[Endpoint]:
     statement = sql.LIST_ENDPOINTS if account is None else sql.LIST_ENDPOINTS_OF_ACCOUNT
     values = {"account": account, "enabled": enabled, "before": after or ABOVE_ALL_IDS, "limit": limit}
-    return [read_endpoint(row) for row in connection.execute(statement, values)]
+    return _endpoints(connection, statement, values)
+
+
+def _endpoints(connection: sqlite3.Connection, statement: str, values: dict[str, Any]) -> list[Endpoint]:
+    try:
+        rows = connection.execute(statement, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if "decode to UTF-8" not in str(error):
+            raise
+        # One text that is none keeps every row from being read: once more, with what can be read of it.
+        connection.text_factory = _readable
+        try:
+            rows = connection.execute(statement, values).fetchall()
+        finally:
+            connection.text_factory = str
+    return [endpoint for row in rows if (endpoint := read_endpoint(row)) is not None]
+
+
+def _readable(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 def event(connection: sqlite3.Connection, event: EventId) -> Event | None:

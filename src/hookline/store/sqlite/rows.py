@@ -15,7 +15,6 @@ from hookline.model import (
     NO_TIMINGS,
     Attempt,
     Circuit,
-    CircuitPolicy,
     CircuitState,
     Death,
     Delivery,
@@ -26,14 +25,12 @@ from hookline.model import (
     Ordering,
     Outcome,
     Queue,
-    RateLimit,
     Reason,
-    Signature,
-    Signing,
     Slice,
     State,
     Timings,
 )
+from hookline.store import endpoint_row
 from hookline.store.contract import (
     DeliveryFilter,
     Job,
@@ -54,11 +51,10 @@ _ORDINALS = MAX_FANOUT - 1
 _COPIED_BYTES = 4096  # copying more takes longer than finding no adapter
 
 _SLICES = msgspec.json.Decoder(tuple[Slice, ...])
-_RATE_LIMIT = msgspec.json.Decoder(RateLimit)
-_RETRY_STATUSES = msgspec.json.Decoder(tuple[str | int, ...])
-_CIRCUIT_POLICY = msgspec.json.Decoder(CircuitPolicy)
 
 _FILTER = msgspec.json.Decoder(DeliveryFilter)
+
+_JSON = ("events", *endpoint_row.JSON)
 
 # What stands in for None; the statements turn it into NULL.
 _NO_TEXT = "\0"
@@ -143,63 +139,50 @@ def lane_values(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def read_endpoint(row: Row) -> Endpoint:
-    (
-        id,
-        account,
-        url,
-        events,
-        secret,
-        signing,
-        description,
-        enabled,
-        disabled_reason,
-        headers,
-        metadata,
-        timeout,
-        max_in_flight,
-        created_at,
-        updated_at,
-        max_redirects,
-        paused,
-        ordering,
-        rate_limit,
-        retry,
-        retry_statuses,
-        circuit,
-        old_secret,
-        old_secret_until,
-        filter,
-        signature,
-    ) = row
-    return Endpoint(
-        id=id,
-        account=account,
-        url=url,
-        events=tuple(msgspec.json.decode(events)),
-        secret=secret,
-        old_secret=old_secret,
-        old_secret_until=old_secret_until,
-        signing=Signing(signing),
-        signature=Signature(signature),
-        description=description,
-        enabled=bool(enabled),
-        disabled_reason=disabled_reason,
-        headers=msgspec.json.decode(headers),
-        metadata=msgspec.json.decode(metadata),
-        timeout=timeout,
-        max_redirects=max_redirects,
-        max_in_flight=max_in_flight,
-        rate_limit=_maybe(_RATE_LIMIT.decode, rate_limit),
-        ordering=Ordering(ordering),
-        paused=bool(paused),
-        filter=filter,
-        retry=_maybe(msgspec.json.decode, retry),
-        retry_statuses=_RETRY_STATUSES.decode(retry_statuses),
-        circuit=_maybe(_CIRCUIT_POLICY.decode, circuit),
-        created_at=created_at,
-        updated_at=updated_at,
-    )
+_ENDPOINT = (
+    *(
+        "id",
+        "account",
+        "url",
+        "events",
+        "secret",
+        "signing",
+        "description",
+        "enabled",
+        "disabled_reason",
+        "headers",
+    ),
+    *(
+        "metadata",
+        "timeout",
+        "max_in_flight",
+        "created_at",
+        "updated_at",
+        "max_redirects",
+        "paused",
+        "ordering",
+    ),
+    *(
+        "rate_limit",
+        "retry",
+        "retry_statuses",
+        "circuit",
+        "old_secret",
+        "old_secret_until",
+        "filter",
+        "signature",
+    ),
+)
+_FLAGS = {0: False, 1: True}
+
+
+def read_endpoint(row: Row) -> Endpoint | None:
+    """The endpoint of this row; None when it has no id."""
+    values = dict(zip(_ENDPOINT, row, strict=True))
+    for name in ("enabled", "paused"):
+        flag = values[name]
+        values[name] = _FLAGS.get(flag, flag) if type(flag) is int else flag
+    return endpoint_row.read(values, json=_JSON)
 
 
 def note_rows(notes: Iterable[LaneNote]) -> list[Row]:

@@ -127,7 +127,7 @@ timed (endpoint_id, seq, due_at, id, now, more) AS (
   WHERE t.more > 0)
 SELECT d.id, d.endpoint_id, d.queue, d.seq, d.due_at, d.attempts, d.replays, d.marks,
        e.type, e.idempotency_key, e.created_at, CASE WHEN length(e.payload) <= 16384 THEN e.payload END,
-       coalesce(e.hops, 0)
+       coalesce(e.hops, 0), length(e.payload)
 FROM (SELECT seq FROM ready UNION ALL SELECT seq FROM timed) found
 CROSS JOIN deliveries d ON d.seq = found.seq
 CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.id ORDER BY x.id DESC LIMIT 1)

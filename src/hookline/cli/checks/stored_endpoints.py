@@ -1,0 +1,32 @@
+"""Is every stored endpoint one that today's rules would take?"""
+
+from collections.abc import Iterator
+
+from hookline import ids
+from hookline.cli.checks.findings import Finding, bad
+from hookline.config import Settings
+from hookline.endpoint_faults import EndpointJudge, shown_as
+from hookline.sealing import Sealer
+from hookline.store.checkup import Examined
+
+NAMED = 3  # endpoints
+
+
+def check_stored_endpoints(found: Examined, settings: Settings) -> Iterator[Finding]:
+    """Those with a fault, of which deliveries fail. Whether secrets can be opened is another check's question."""
+    judge = EndpointJudge(Sealer(settings.secret_key))
+    at_fault = []
+    for endpoint in found.endpoints:
+        faults = dict(judge.faults(endpoint))
+        if endpoint.secret.startswith("sealed1 "):
+            faults.pop("secret", None)
+        if faults:
+            field, why = next(iter(faults.items()))
+            at_fault.append(f"{ids.show('endpoint', endpoint.id)}: {shown_as(field)} is not valid ({why})")
+    if at_fault:
+        more = f"; and {len(at_fault) - NAMED:,} more" if len(at_fault) > NAMED else ""
+        yield bad(
+            "endpoints",
+            f"{'; '.join(at_fault[:NAMED])}{more}",
+            "correct them by `hookline endpoints update` or PATCH, or delete them: their deliveries fail",
+        )

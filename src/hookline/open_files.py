@@ -1,0 +1,29 @@
+"""Reads and raises the number of files that this process may have open."""
+
+import resource
+
+
+def allowed() -> int | None:
+    """How many files may be open at once; None: any number."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _number(soft)
+
+
+def allowed_after_raising() -> int | None:
+    """How many may be open once the limit is raised as far as it goes without more rights."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _number(hard)
+
+
+def raise_limit() -> None:
+    """Raise the limit as far as it goes. For processes of our own only: it is not a library's to change."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):  # some systems have a further limit of their own: it stays as it is
+            return
+
+
+def _number(limit: int) -> int | None:
+    return None if limit == resource.RLIM_INFINITY else limit

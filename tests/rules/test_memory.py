@@ -1,0 +1,45 @@
+import pytest
+
+from hookline.rules.memory import BUDGET_BYTES, fits
+from hookline.rules.slots import Health
+
+BUDGET = 1_000
+NOTHING = (0, 0, 0, 0)
+
+
+def fits_beside(held: tuple[int, int, int, int], size: int, health: Health, *, of_lane: int = 0) -> bool:
+    return fits(size, health, held=held, of_lane=of_lane, budget=BUDGET)
+
+
+@pytest.mark.parametrize(
+    ("health", "most"),
+    [(Health.PROVEN, 1_000), (Health.UNTRIED, 500), (Health.SLOW, 500), (Health.FAILING, 250)],
+)
+def test_each_class_has_its_share_of_the_bytes(health, most):
+    held = tuple(most - 100 if each is health else 0 for each in Health)
+    assert fits_beside(held, 100, health)
+    assert not fits_beside(held, 101, health)
+
+
+def test_those_that_are_not_proven_leave_a_quarter_to_those_that_are():
+    held = (0, 400, 300, 50)
+    assert not any(fits_beside(held, 1, health) for health in Health if health is not Health.PROVEN)
+    assert fits_beside(held, 250, Health.PROVEN)
+
+
+def test_a_lane_holds_a_quarter_at_most_but_one_payload_of_any_size():
+    held = (100, 0, 0, 0)
+    assert fits_beside(held, 150, Health.PROVEN, of_lane=100)
+    assert not fits_beside(held, 151, Health.PROVEN, of_lane=100)
+    assert fits_beside(held, 800, Health.PROVEN, of_lane=0)
+
+
+@pytest.mark.parametrize("health", Health)
+def test_one_payload_of_each_class_always_goes_however_large(health):
+    held = tuple(0 if each is health else BUDGET for each in Health)
+    assert fits_beside(held, 10 * BUDGET, health)
+    assert not fits_beside((BUDGET,) * 4, 1, health, of_lane=1)
+
+
+def test_the_budget_holds_many_payloads_of_the_default_limit():
+    assert BUDGET_BYTES // (1 << 20) >= 64
