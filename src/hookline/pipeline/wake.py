@@ -2,6 +2,7 @@
 
 Whoever makes rows due commits first and wakes after. A lane stays in this set until that is done, however
 long the database is away; where this process delivers too, it takes the lane instead and has no need to ask.
+A round begins at once. Lanes gather only while one is under way, so there is never more than one for each commit.
 """
 
 import asyncio
@@ -14,7 +15,6 @@ from hookline.errors import StoreUnavailable
 from hookline.model import EndpointId
 from hookline.store.contract import Loaded, Store
 
-_DEBOUNCE = 0.02  # seconds between two rounds; the first goes at once
 _BACKOFF = 0.5  # seconds after a round that failed
 _KEPT = 64  # deliveries kept in memory per lane, to be handed over if the lane can be taken
 
@@ -74,7 +74,6 @@ class Wakes:
                 raise
             if not self._waiting:
                 self._idle.set()
-            await self._clock.sleep(_DEBOUNCE)
 
     async def flush(self) -> None:
         """Wait until every lane in the set is woken."""
