@@ -9,7 +9,13 @@ from tests.world import World
 pytestmark = pytest.mark.anyio
 
 POLL = 0.5
+LANES = 12
 SLOWLY = 0.0002  # seconds of the test's time at a look: receivers work in real time
+
+
+async def advance(world: World, seconds: float) -> None:
+    end = world.clock.now() + seconds
+    await world.until(lambda: world.clock.now() >= end)
 
 
 async def looks_in_a_second(world: World, hooks: Hookline, receiver: Receiver) -> int:
@@ -24,8 +30,7 @@ async def looks_in_a_second(world: World, hooks: Hookline, receiver: Receiver) -
         return await load(wants, **more)
 
     hooks.store.load = counted  # type: ignore[method-assign]  # asked as before, and counted
-    end = world.clock.now() + 1.0
-    await world.until(lambda: world.clock.now() >= end)
+    await advance(world, 1.0)
     return len(looks)
 
 
@@ -38,3 +43,27 @@ async def test_beside_another_process_it_looks_often(shared_world: World, receiv
     await shared_world.start(deliver=False)
     await shared_world.until(lambda: bool(hooks._heart.peers))
     assert await looks_in_a_second(shared_world, hooks, receiver) >= 6
+
+
+async def test_lanes_that_became_quiet_one_after_the_other_are_looked_at_together(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start(poll_s=POLL)
+    for n in range(LANES):
+        await world.pass_until(hooks.create_endpoint(url=receiver.url(), events=[f"t{n}"]))
+    await advance(world, 1.0)
+    world.step = SLOWLY
+    for n in range(LANES):
+        await world.pass_until(hooks.publish(f"t{n}", n))
+        await world.until(lambda n=n: hooks.worker.settler.delivered == n + 1)
+    load, looks = hooks.store.load, []
+
+    async def counted(wants, **more):
+        looks.append(len(wants))
+        return await load(wants, **more)
+
+    hooks.store.load = counted  # type: ignore[method-assign]  # asked as before, and counted
+    await advance(world, 2 * POLL)
+    assert len(hooks.worker.holdings.lanes) == LANES
+    assert sum(looks) >= LANES, "each of them is looked at"
+    assert len(looks) <= 3

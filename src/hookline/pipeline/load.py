@@ -26,6 +26,7 @@ _TICK = (
 )
 _SHORTEST = 0.01  # seconds between two loads at least, when nobody nudges
 _AT_ONCE = 200  # deliveries handed on before others have their turn: about 20 ms
+_LANES_AT_ONCE = 500  # lanes whose time has come that one load is for: a few milliseconds, here and in the database
 _ACTIVE = 2.0  # seconds since its last delivery that a lane counts as active
 
 log = structlog.get_logger()
@@ -35,7 +36,8 @@ class Loader:
     """Fills the lanes' buffers.
 
     Every owned lane has one next look: by time in the heap, or now in the line of its class, where it waits
-    for room. Nothing here walks over all lanes; a worker may own thousands.
+    for room. Nothing here walks over all lanes; a worker may own thousands. Lanes that are polled are polled at the same
+    moments, so that one statement does for all of them, however many became quiet at however many times.
     """
 
     def __init__(
@@ -143,14 +145,18 @@ class Loader:
         more = [lane for lane, _, _ in asked if lane.behind and lane.wants_more() and not lane.awaits_head]
         for lane in more:
             self.nudge(lane)
-        return bool(more)
+        return bool(more) or any(
+            line and self._buffers.room(health) > 0 for health, line in zip(Health, self._lines, strict=True)
+        )  # room was kept for lanes that had nothing: there is some for those still in line
 
     def _line_up(self, at: float, now: float) -> None:
         """Let the lanes whose time has come stand in the line of their class."""
-        while self._looks and self._looks[0][0] <= at:
+        lined_up = 0
+        while self._looks and self._looks[0][0] <= at and lined_up < _LANES_AT_ONCE:
             due, _, lane = heappop(self._looks)
             if due != lane.look_at or lane.lost:
                 continue
+            lined_up += 1
             if lane.has_unsent and lane.is_held and lane.gate.wants_probe():
                 # It could not be let go during the cooldown, and may have no room for a load to bring this about.
                 self._on_loaded(lane)
@@ -173,10 +179,10 @@ class Loader:
                     continue
                 room = min(lane.room(), share)
                 if room <= 0 or not lane.is_held or lane.is_careful:
-                    self._look_at(lane, at + self._poll)  # whatever changes that nudges too
+                    self._look_at(lane, _next(at, self._poll))  # whatever changes that nudges too
                     continue
                 if lane.awaits_head and lane.gate.head_due is None:
-                    self._look_at(lane, at + self._poll)
+                    self._look_at(lane, _next(at, self._poll))
                     self._on_headless(lane)
                     continue
                 left -= room
@@ -241,13 +247,14 @@ class Loader:
 
     def _look_again(self, lane: Lane, at: float, now: float) -> None:
         """Look at the lane after a while, or when something of it comes due."""
-        pause = self._poll
+        every = self._poll
         if at - lane.active_at < _ACTIVE and not self._is_alone():
-            pause = min(pause, _TICK)
+            every = min(every, _TICK)
+        look = _next(at, every)
         for due in (lane.next_due, lane.gate.hold_until if lane.awaits_head else FOREVER):
             if due > now:
-                pause = min(pause, due - now)
-        self._look_at(lane, at + pause)
+                look = min(look, at + due - now)
+        self._look_at(lane, look)
 
     def _look_at(self, lane: Lane, at: float) -> None:
         lane.look_at = at
@@ -256,3 +263,8 @@ class Loader:
     def _pause(self) -> float:
         next_look = self._looks[0][0] - self._clock.monotonic() if self._looks else self._poll
         return max(next_look, _SHORTEST)
+
+
+def _next(at: float, every: float) -> float:
+    """The next of the moments, so far apart, at which lanes are polled; the same ones for all lanes."""
+    return (at // every + 1) * every
