@@ -99,6 +99,7 @@ HOT = [
     ("WAKE", sql.WAKE, ["deliveries_ready", "deliveries_timed", "changes_reset"]),
     ("BEAT", sql.BEAT, []),
     ("PULSE_CHANGES", sql.PULSE_CHANGES, []),
+    ("PULSE_WAKES", sql.PULSE_WAKES, ["lanes_free"]),
     ("OWNED", sql.OWNED, ["lanes_owned"]),
     ("FREE", sql.FREE, ["lanes_owned"]),
     ("SWEEP_RANGE", sql.SWEEP_RANGE, []),

@@ -64,6 +64,7 @@ HOT = {
     "FREE": FENCE | {"lanes_owned", "lanes_pkey"},
     "SWEEP": PENDING | RESETS | {"lanes_pkey", "deliveries_pkey"},
     "PULSE_CHANGES": {"changes_pkey"},
+    "PULSE_WAKES": {"lanes_free"},
     "PRUNE_LOOK": {"events_pkey", "deliveries_pkey"},
     "PRUNE_DELIVERIES": {"deliveries_pkey"},
     "PRUNE_ATTEMPTS": {"attempts_pkey"},
@@ -84,9 +85,9 @@ Plans = dict[str, dict[str, Nodes]]
 def plan(connection: psycopg.Connection[Any], statement: str) -> Nodes:
     """Every node of the statement's generic plan."""
     numbers = [int(number) for number in re.findall(r"\$(\d+)", statement)]
-    nulls = ", ".join(["NULL"] * max(numbers, default=0))
+    nulls = f"({', '.join(['NULL'] * max(numbers))})" if numbers else ""
     connection.execute(f"PREPARE planned AS {statement}")
-    [[found]] = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE planned({nulls})").fetchall()
+    [[found]] = connection.execute(f"EXPLAIN (FORMAT JSON) EXECUTE planned{nulls}").fetchall()
     connection.execute("DEALLOCATE planned")
     return list(walk(found[0]["Plan"]))
 

@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from factories import NOW, a_worker
+from hookline.model import FOREVER
 from hookline.store.contract import Load
-from scenes import a_lane_in, a_worker_in
+from scenes import a_lane_in, a_worker_in, published
 
 pytestmark = pytest.mark.anyio
 
@@ -45,3 +46,16 @@ async def test_what_another_process_writes_shows_as_foreign(store, second_store)
     pulse = await store.pulse(seen=0)
     assert pulse.foreign
     assert len(pulse.changes) == 1
+
+
+async def test_a_pulse_tells_when_the_first_free_lane_wakes(store):
+    worker = await a_worker_in(store)
+    assert (await store.pulse(seen=0)).wakes_at == FOREVER
+    lanes = [await a_lane_in(store) for _ in range(3)]
+    assert (await store.pulse(seen=0)).wakes_at == FOREVER, "they sleep"
+    for n, lane in enumerate(lanes):
+        await published(store, lane, deliver_at=NOW + 10 - n)
+        await store.wake([lane], now=NOW)
+    assert (await store.pulse(seen=0)).wakes_at == NOW + 8
+    await store.take(worker, limit=1, now=NOW + 8)
+    assert (await store.pulse(seen=0)).wakes_at == NOW + 9, "one that is owned does not count"

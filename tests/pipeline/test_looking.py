@@ -1,4 +1,4 @@
-"""How often does a worker look after a lane that it just brought something to?"""
+"""How often does a worker look for something to do?"""
 
 import pytest
 
@@ -67,3 +67,20 @@ async def test_lanes_that_became_quiet_one_after_the_other_are_looked_at_togethe
     assert len(hooks.worker.holdings.lanes) == LANES
     assert sum(looks) >= LANES, "each of them is looked at"
     assert len(looks) <= 3
+
+
+async def test_a_worker_that_finds_nothing_to_take_does_not_try(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await world.pass_until(hooks.create_endpoint(url=receiver.url(), events=["*"]))
+    take, takes = hooks.store.take, []
+
+    async def counted(worker, **more):
+        takes.append(worker)
+        return await take(worker, **more)
+
+    hooks.store.take = counted  # type: ignore[method-assign]  # asked as before, and counted
+    await advance(world, 2.0)
+    assert takes == []
+    await world.pass_until(hooks.publish("a", 1))  # it is taken by its name
+    await advance(world, 2.0)
+    assert (takes, len(receiver.requests)) == ([], 1)

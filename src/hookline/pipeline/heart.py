@@ -14,7 +14,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import HooklineError, SchemaOutgrown, StorageFull, StoreRefused, StoreUnavailable
 from hookline.ids import Ids
-from hookline.model import WorkerId
+from hookline.model import FOREVER, WorkerId
 from hookline.pipeline.catalogue import Catalogue
 from hookline.rules.liveness import Watch, look
 from hookline.store.contract import Load, Store, Worker
@@ -61,6 +61,7 @@ class Heart:
         self._nudged = asyncio.Event()
         self.id: WorkerId = ids.worker()
         self.peers: tuple[Worker, ...] = ()
+        self.wakes_at = FOREVER  # when the first free lane wakes, as of the last pulse
         self.load: Callable[[], Load] = Load
         self.on_pulse: Callable[[], None] = lambda: None
         self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
@@ -158,6 +159,7 @@ class Heart:
         await self._catalogue.apply(pulse.changes)
         # Only now: an attempt that starts on the strength of this pulse has seen every change before it.
         self._good = began
+        self.wakes_at = pulse.wakes_at
         self.on_pulse()
         self._watch, dead = look(
             self._watch,

@@ -26,7 +26,9 @@ _TICK = (
 )
 _SHORTEST = 0.01  # seconds between two loads at least, when nobody nudges
 _AT_ONCE = 200  # deliveries handed on before others have their turn: about 20 ms
-_LANES_AT_ONCE = 500  # lanes whose time has come that one load is for: a few milliseconds, here and in the database
+_LANES_AT_ONCE = (
+    500  # lanes whose time has come that one load is for: a few milliseconds, here and in the database
+)
 _ACTIVE = 2.0  # seconds since its last delivery that a lane counts as active
 
 log = structlog.get_logger()

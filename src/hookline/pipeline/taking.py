@@ -1,6 +1,7 @@
 """When does a worker take free lanes?
 
-Every quarter of a second, and sooner when others say that they woke some; never while all its slots are in use.
+When a pulse says that the time of one has come, and sooner when others say that they woke some; never while all its
+slots are in use. So nobody asks for lanes, with a lock and a commit, where there are none.
 """
 
 import asyncio
@@ -13,7 +14,6 @@ from hookline.pipeline.dispatch import Dispatcher
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.holdings import Holdings
 
-_TAKE_EVERY = 0.25
 _TAKE_SOONEST = 0.02  # seconds between two takes at least, however many others say that they woke a lane
 
 log = structlog.get_logger()
@@ -29,7 +29,7 @@ class Taking:
         self._dispatcher = dispatcher
         self._heart = heart
         self._clock = clock
-        self._woken_elsewhere = asyncio.Event()
+        self._are_some = asyncio.Event()
         self.is_open = delivers
 
     def close(self) -> None:
@@ -41,18 +41,23 @@ class Taking:
         return self.is_open and not self._dispatcher.is_saturated and self._heart.is_fresh()
 
     def nudge(self) -> None:
-        """Others woke lanes that are not held here: look soon."""
-        self._woken_elsewhere.set()
+        """There are lanes to be taken, as far as is known here: try soon."""
+        self._are_some.set()
+
+    def pulsed(self) -> None:
+        """Each pulse says when the first of the free lanes wakes."""
+        if self._heart.wakes_at <= self._clock.now():
+            self._are_some.set()
 
     async def run(self) -> None:
         """Take until cancelled."""
         while True:
+            await self._are_some.wait()
+            self._are_some.clear()
             if self.can_take():
                 try:
                     while await self._holdings.take() and self.can_take():
                         pass
                 except StoreUnavailable as error:
-                    log.debug("take.failed", error=str(error))
+                    log.debug("take.failed", error=str(error))  # the next pulse sees them again
             await self._clock.sleep(_TAKE_SOONEST)
-            await self._clock.wait(self._woken_elsewhere, _TAKE_EVERY - _TAKE_SOONEST)
-            self._woken_elsewhere.clear()

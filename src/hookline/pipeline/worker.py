@@ -341,6 +341,7 @@ class Worker:
             self._heart.nudge()
 
     def _pulsed(self) -> None:
+        self._taking.pulsed()
         unsent, self._unsent = self._unsent, {}
         for lane in unsent:
             self.dispatcher.offer(lane)

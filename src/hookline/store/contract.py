@@ -17,6 +17,7 @@ import msgspec
 
 from hookline.model import (
     CLOSED,
+    FOREVER,
     Attempt,
     Circuit,
     Delivery,
@@ -223,6 +224,7 @@ class Pulse(msgspec.Struct, frozen=True):
     workers: tuple[Worker, ...]  # all of them, this one included
     changes: tuple[Change, ...]  # after the number asked for, at most 1,000
     foreign: bool = True  # another process may have written since the last pulse (SQLite knows)
+    wakes_at: float = FOREVER  # the earliest `wake_at` of the free lanes
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -385,7 +387,7 @@ class Store(
         """
 
     async def pulse(self, *, seen: int) -> Pulse:
-        """The store's time, all workers, the changes after number `seen`."""
+        """The store's time, all workers, the changes after number `seen`, when the first free lane wakes."""
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
         """Newest first, from below the id `after`, buried ones too."""

@@ -4,7 +4,7 @@ Those without which an event cannot be accepted, or what was accepted not be bro
 so that nothing but the next publish would notice.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from hookline.errors import StoreRefused
 from hookline.store.postgres.faults import RIGHTS_STEP
@@ -20,19 +20,21 @@ NEEDED = (
     ("lanes", "SELECT, UPDATE"),
     ("workers", "SELECT, INSERT, UPDATE, DELETE"),
 )
-# By name, which the server looks up in its cache: a search of its catalogue would read all tables of all schemas.
-LACKING = """
-SELECT right_ || ' on ' || name FROM unnest($1::text[], $2::text[]) AS needed (name, right_)
-WHERE NOT has_table_privilege(name, right_)
-"""
-
 _PAIRS = [(table, right) for table, rights in NEEDED for right in rights.split(", ")]
 VALUES = ([table for table, _ in _PAIRS], [right for _, right in _PAIRS])
 
 
-def refuse_if_lacking(found: list[Any]) -> None:
+def lacking(*, first: int) -> str:
+    """A statement that finds which are lacking; `VALUES` are bound from the parameter `first` on.
+
+    By name, which the server looks up in its cache: a search of its catalogue would read all tables of all schemas.
+    """
+    return f"""
+SELECT right_ || ' on ' || name FROM unnest(${first}::text[], ${first + 1}::text[]) AS needed (name, right_)
+WHERE NOT has_table_privilege(name, right_)"""
+
+
+def refuse_if_lacking(found: Sequence[str]) -> None:
     """Raise with what is lacking, if anything is."""
     if found:
-        raise StoreRefused(
-            f"PostgreSQL refuses: the user lacks {', '.join(row[0] for row in found)}; {RIGHTS_STEP}."
-        )
+        raise StoreRefused(f"PostgreSQL refuses: the user lacks {', '.join(found)}; {RIGHTS_STEP}.")

@@ -7,6 +7,8 @@ read as seconds (`to_timestamp`, `date_part`): half the cost of a codec for time
 in one order everywhere: workers, jobs, deliveries, lanes, changes.
 """
 
+from hookline.store.postgres import rights
+
 MIGRATIONS_LOCK = "SELECT pg_advisory_lock($1)"
 MIGRATIONS_CREATE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -288,24 +290,37 @@ VALUES ($1, $2, $3, $4, $5, to_timestamp($6), to_timestamp($7), $8, $9, $10, $11
 ON CONFLICT (id) DO NOTHING
 """
 
-BEAT = """
-UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
-  lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
-WHERE id = $1 AND buried_at IS NULL
-RETURNING id
+# Differs from sqlite: asks too which rights were taken away.
+BEAT = f"""
+WITH beaten AS (
+  UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
+    lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
+  WHERE id = $1 AND buried_at IS NULL
+  RETURNING id)
+SELECT EXISTS (SELECT FROM beaten) AS alive, ARRAY({rights.lacking(first=9)}) AS lacking
 """
 
 _WORKER = """w.id, w.kind, w.host, w.pid, w.version,
   date_part('epoch', w.started_at) AS started_at, date_part('epoch', w.seen_at) AS seen_at, w.beat,
   w.lanes, w.in_flight, w.free_slots, w.waiting, w.draining, w.delivered_per_s, w.buried_at IS NOT NULL AS buried"""
 
-PULSE_WORKERS = f"""
-SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, {_WORKER}
+PULSE_WORKERS = f"SELECT {_WORKER} FROM workers w ORDER BY w.id"
+
+PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > $1 ORDER BY n LIMIT 1000"
+
+PULSE_WAKES = """
+SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused AND wake_at < 'infinity' ORDER BY wake_at LIMIT 1
+"""
+
+# Differs from sqlite: all of it at once. It is asked four times a second by every process, and a transaction of its own
+# for each part costs more than the parts. The changes come with the first row.
+PULSE = f"""
+SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
+  CASE WHEN row_number() OVER (ORDER BY w.id) = 1
+    THEN ARRAY(SELECT ROW(c.n, c.endpoint_id, c.kind) FROM ({PULSE_CHANGES}) c) END AS changes, {_WORKER}
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true
 ORDER BY w.id
 """
-
-PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > $1 ORDER BY n LIMIT 1000"
 
 LIST_WORKERS = (
     f"SELECT {_WORKER} FROM workers w WHERE $1::uuid IS NULL OR w.id < $1 ORDER BY w.id DESC LIMIT $2"

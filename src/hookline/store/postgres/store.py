@@ -6,6 +6,7 @@ from functools import partial
 from hookline import ids
 from hookline.errors import NotFound, StoreUnavailable
 from hookline.model import (
+    FOREVER,
     Attempt,
     Delivery,
     DeliveryId,
@@ -54,7 +55,7 @@ from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
 from hookline.store.postgres.retention import PostgresRetention
-from hookline.store.postgres.rights import LACKING, VALUES, refuse_if_lacking
+from hookline.store.postgres.rights import VALUES, refuse_if_lacking
 from hookline.store.postgres.schema import (
     bring_up_to_date,
     known,
@@ -325,7 +326,7 @@ class PostgresStore(
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
         """See the contract."""
-        found = await self._pulse.fetch(
+        [found] = await self._pulse.fetch(
             sql.BEAT,
             worker,
             now,
@@ -335,20 +336,22 @@ class PostgresStore(
             load.waiting,
             load.draining,
             load.delivered_per_s,
+            *VALUES,
         )
-        refuse_if_lacking(await self._pulse.fetch(LACKING, *VALUES))
-        return bool(found)
+        refuse_if_lacking(found["lacking"])
+        return bool(found["alive"])
 
     async def pulse(self, *, seen: int) -> Pulse:
         """See the contract."""
-        workers = await self._pulse.fetch(sql.PULSE_WORKERS)
-        if workers[0]["serves"] > self._level:
-            await self._pulse.run(partial(refuse_if_outgrown, serves=workers[0]["serves"]))
-        changes = await self._pulse.fetch(sql.PULSE_CHANGES, seen)
+        found = await self._pulse.fetch(sql.PULSE, seen)
+        first = found[0]
+        if first["serves"] > self._level:
+            await self._pulse.run(partial(refuse_if_outgrown, serves=first["serves"]))
         return Pulse(
-            now=workers[0]["now"],
-            workers=tuple(rows.worker(row) for row in workers if row["id"] is not None),
-            changes=tuple(Change(*row) for row in changes),
+            now=first["now"],
+            workers=tuple(rows.worker(row) for row in found if row["id"] is not None),
+            changes=tuple(Change(*change) for change in first["changes"]),
+            wakes_at=FOREVER if first["wakes_at"] is None else first["wakes_at"],
         )
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:

@@ -260,6 +260,9 @@ _WORKER = """id, kind, host, pid, version, started_at, seen_at, beat,
        lanes, in_flight, free_slots, waiting, draining, delivered_per_s, buried_at IS NOT NULL"""
 PULSE_WORKERS = f"SELECT {_WORKER} FROM workers ORDER BY id"
 PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > :seen ORDER BY n LIMIT 1000"
+PULSE_WAKES = """
+SELECT wake_at FROM lanes WHERE owner IS NULL AND paused = 0 AND wake_at < 9e999 ORDER BY wake_at LIMIT 1
+"""
 LIST_WORKERS = f"SELECT {_WORKER} FROM workers WHERE id < :before ORDER BY id DESC LIMIT :limit"
 OWNED = f"SELECT {TAKEN} FROM lanes WHERE owner = :worker ORDER BY endpoint_id"
 BURY = "UPDATE workers SET buried_at = :now WHERE id = :worker AND beat = :beat AND buried_at IS NULL"

@@ -234,7 +234,7 @@ class SqliteStore(
         return await self._write(partial(workers.beat, worker=worker, load=load, now=now))
 
     async def pulse(self, *, seen: int) -> Pulse:
-        """The store's time, all workers, the changes after number `seen`.
+        """The store's time, all workers, the changes after number `seen`, when the first free lane wakes.
 
         Looked at on the writer's connection: only there is a write of our own not somebody else's.
         """
@@ -244,7 +244,7 @@ class SqliteStore(
         look = await self._writer.run(partial(workers.Look, seen=seen), transacts=False)
         foreign, self._version = look.version != self._version, look.version
         now = self._time.now(written=look.written)
-        return Pulse(now, look.workers, look.changes, foreign=foreign)
+        return Pulse(now, look.workers, look.changes, foreign=foreign, wakes_at=look.wakes_at)
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
         """Newest first, from below the id `after`, buried ones too."""

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from hookline.model import EndpointId, WorkerId
+from hookline.model import FOREVER, EndpointId, WorkerId
 from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, Worker
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.migrating import refuse_if_outgrown
@@ -28,6 +28,8 @@ class Look:
         self.workers = tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall()))
         changes = connection.execute(sql.PULSE_CHANGES, {"seen": seen}).fetchall()
         self.changes = tuple(Change(*row) for row in changes)
+        wakes = connection.execute(sql.PULSE_WAKES).fetchone()
+        self.wakes_at: float = FOREVER if wakes is None else wakes[0]
 
 
 def listed(connection: sqlite3.Connection, *, after: WorkerId | None, limit: int) -> list[Worker]:
