@@ -1,18 +1,36 @@
-"""A way to PostgreSQL on which notifications get lost, as behind a pooler that gives sessions away."""
+"""Ways to PostgreSQL on which it is as behind a pooler that gives sessions away: what a client may not rely on is missing."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import urlsplit
 
 HEAD = 5  # bytes of a message of the server: its kind and its length
 NOTIFICATION = b"A"
+BACKEND_KEY = b"K"
+
+Change = Callable[[bytes, bytes], bytes | None]  # the kind and the body of a message: the body instead
+
+
+def deaf(url: str) -> AbstractAsyncContextManager[str]:
+    """The URL of the same database, through a proxy that drops every notification."""
+    return _through(url, lambda kind, body: None if kind == NOTIFICATION else body)
+
+
+def pooled(url: str, *, pools: Callable[[], bool] = lambda: True) -> AbstractAsyncContextManager[str]:
+    """Through a proxy that tells its clients of a session of its own making, not of the server's process."""
+
+    def change(kind: bytes, body: bytes) -> bytes:
+        if kind != BACKEND_KEY or not pools():
+            return body
+        return (int.from_bytes(body[:4]) ^ 1 << 30).to_bytes(4) + body[4:]
+
+    return _through(url, change)
 
 
 @asynccontextmanager
-async def deaf(url: str) -> AsyncIterator[str]:
-    """The URL of the same database, through a proxy that drops every notification."""
+async def _through(url: str, change: Change) -> AsyncIterator[str]:
     parts = urlsplit(url)
     tasks: set[asyncio.Task[None]] = set()
 
@@ -24,7 +42,7 @@ async def deaf(url: str) -> AsyncIterator[str]:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_pass_all(reader, to_server))
-                group.create_task(_pass_messages(from_server, writer))
+                group.create_task(_pass_messages(from_server, writer, change))
         except* (OSError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -51,10 +69,11 @@ async def _pass_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     raise ConnectionResetError
 
 
-async def _pass_messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pass_messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, change: Change) -> None:
     while True:
         head = await reader.readexactly(HEAD)
         body = await reader.readexactly(int.from_bytes(head[1:]) - 4)
-        if head[:1] != NOTIFICATION:
-            writer.write(head + body)
+        changed = change(head[:1], body)
+        if changed is not None:
+            writer.write(head + changed)
             await writer.drain()

@@ -2,7 +2,9 @@
 
 import asyncio
 
+import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from hookline import Hookline, Settings
 from hookline.errors import StoreUnavailable
@@ -105,21 +107,68 @@ async def test_two_workers_share_the_lanes_and_send_each_delivery_once(
     assert not owned[0] & owned[1]
 
 
-async def test_a_dead_workers_lanes_are_taken_over(shared_world: World, receiver: Receiver):
-    world = shared_world
+async def two_of_whom_one_hangs(world: World, receiver: Receiver) -> tuple[Hookline, Hookline, str]:
+    """A worker whose first request is never answered, another one, and the event."""
     first = await world.start()
     await first.create_endpoint(url=receiver.url(), events=["*"])
     receiver.answers["/"] = [Answer(hold=asyncio.Event()), Answer(200)]
     event = await first.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
     second = await world.start()
+    await world.until(lambda: first._heart.peers and second._heart.peers)
     world.step = 0.005
+    return first, second, event.id
+
+
+async def seconds_until_taken_over(world: World, second: Hookline, event: str) -> float:
     died_at = world.clock.now()
-    await world.crash(first)
-    delivery = await world.until_state(second, event.id, State.DELIVERED)
+    delivery = await world.until_state(second, event, State.DELIVERED)
     (attempt,) = await second.store.attempts(delivery.id)
-    assert 10 <= attempt.at - died_at <= 10 + 2, "the takeover time and at most two seconds more"
     assert [w.id for w in (await second.store.pulse(seen=0)).workers] == [second._heart.id]
+    return attempt.at - died_at
+
+
+async def test_a_dead_workers_lanes_are_taken_over(shared_world: World, receiver: Receiver):
+    first, second, event = await two_of_whom_one_hangs(shared_world, receiver)
+    with capture_logs() as lines:
+        await shared_world.crash(first)
+        took = await seconds_until_taken_over(shared_world, second, event)
+    assert [line["by"] for line in lines if line["event"] == "worker.dead"] == ["session"]
+    assert 2 <= took <= 2 + 1, "a fifth of the takeover time and at most a second more"
+
+
+async def test_the_lanes_of_a_worker_that_stands_still_are_taken_over_after_its_lease(
+    shared_world: World, receiver: Receiver
+):
+    first, second, event = await two_of_whom_one_hangs(shared_world, receiver)
+    with capture_logs() as lines:
+        for task in (stopped := first.worker._loops.tasks):
+            task.cancel()
+        await asyncio.gather(*stopped, return_exceptions=True)
+        took = await seconds_until_taken_over(shared_world, second, event)
+    assert [line["by"] for line in lines if line["event"] == "worker.dead"] == ["lease"]
+    assert 8 <= took <= 10 + 2, "the takeover time since its last beat, and at most two seconds more"
+    await shared_world.crash(first)
+
+
+async def test_a_worker_that_reconnects_is_not_taken_for_dead(
+    shared_world: World, receiver: Receiver, postgres_url: str
+):
+    """Nor are all of them after a database that started again: every session ends at once."""
+    first, second, _ = await two_of_whom_one_hangs(shared_world, receiver)
+    ids = {first._heart.id, second._heart.id}
+    outsider = await asyncpg.connect(postgres_url)
+    with capture_logs() as lines:
+        for _ in range(5):
+            await outsider.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'hookline pulse' AND datname = current_database()"
+            )
+            end = shared_world.clock.now() + 1.5
+            await shared_world.until(lambda end=end: shared_world.clock.now() >= end)
+    await outsider.close()
+    assert not [line for line in lines if line["event"] in ("worker.dead", "worker.buried")]
+    assert {first._heart.id, second._heart.id} == ids
 
 
 async def test_a_worker_taken_for_dead_settles_nothing_and_goes_on_under_a_new_id(

@@ -13,6 +13,7 @@ from hookline.model import State
 from hookline.pipeline.drafts import Draft, Published
 from hookline.rules.fanout import matches
 from hookline.rules.lifecycle import MOVES
+from hookline.rules.liveness import patience
 from hookline.rules.retry import MOST_ASKED, Policy, policy_of
 from hookline.rules.suspicion import CRASH_LIMIT
 from hookline.store.contract import Settlement, Verdict
@@ -131,7 +132,10 @@ class Commits:
             self._fail("I6 crash budget", "a suspect was marked, and carries no mark")
 
     def _worker(self, change: "Change") -> None:
-        """I22: nobody is buried who was heard of within the lease, whatever any clock says, and nobody comes back."""
+        """I22: nobody is buried who was heard of within the lease, whatever any clock says, and nobody comes back.
+
+        Sooner only who lost its session, and had the time to begin another.
+        """
         row = change.new
         if row is None:
             return
@@ -143,7 +147,9 @@ class Commits:
         elif id not in self.buried:
             self.buried.add(id)
             silent = self._now - self._heard_at.get(id, self._now)
-            if silent < self._world.settings.takeover_s - SLACK:
+            takeover = self._world.settings.takeover_s
+            is_gone = self._world.database.sessions.free_for(id) >= patience(takeover) - SLACK
+            if silent < takeover - SLACK and not is_gone:
                 self._fail(
                     "I22 clock independence", f"a worker was buried {silent:.3f} s after its last beat"
                 )

@@ -6,11 +6,12 @@ and one that a run with real faults did; where one is said otherwise, its senten
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import hookline.pipeline.bury
+import hookline.pipeline.heart
 import hookline.pipeline.holdings
 import hookline.pipeline.worker
 import hookline.rules.settlement
@@ -27,6 +28,7 @@ from hookline.pipeline.load import Loader
 from hookline.pipeline.settle import Settler
 from hookline.pipeline.worker import Worker
 from hookline.rules.circuit import begin_probe
+from hookline.rules.liveness import By, Dead, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
 from hookline.store.contract import Acceptance, Loaded, Publication, Release, Settlement, Verdict
 from hookline.store.sqlite import accepting, owning, retention, sql, workers
@@ -132,8 +134,8 @@ def _m5(garden: Garden) -> None:
 
 @bug("M6 the lanes of the dead are not freed")
 def _m6(garden: Garden) -> None:
-    async def careless(store: Any, clock: Any, dead: Any) -> None:
-        for id, beat in dead:
+    async def careless(store: Any, clock: Any, dead: Any, **_: Any) -> None:
+        for id, beat, _by in dead:
             await store.bury(id, beat=beat, now=clock.now())
 
     garden.put(hookline.pipeline.worker, "bury", careless)
@@ -342,7 +344,7 @@ def _m23(garden: Garden) -> None:
     async def look(self: Heart) -> None:
         await right(self)
         now = self._clock.wall()
-        dead = [(peer.id, peer.beat) for peer in self.peers if now - peer.seen_at > self._lease]
+        dead = [Dead(peer.id, peer.beat, By.LEASE) for peer in self.peers if now - peer.seen_at > self._lease]
         if dead:
             await self.on_dead(dead)
 
@@ -391,6 +393,28 @@ def _m27(garden: Garden) -> None:
     Worker._settled = settled
 
 
+@bug("M28 buried although its session lives")
+def _m28(garden: Garden) -> None:
+    """Whoever stands still for a fifth of a lease, whatever its lock says."""
+
+    def look(watch: Watch, workers: Iterable[Seen], **more: Any) -> Any:
+        return right(watch, [each._replace(is_gone=True) for each in workers], **more)
+
+    right = garden.put(hookline.pipeline.heart, "look", look)
+
+
+@bug("M29 buried after a restart of the database")
+def _m29(garden: Garden) -> None:
+    """The lock is looked at only when the beat has stood still for long enough, over whatever gap."""
+
+    def look(watch: Watch, workers: Iterable[Seen], **more: Any) -> Any:
+        still = {id: each._replace(gone_since=each.since) for id, each in watch.stillness.items()}
+        unbroken = Watch(more["began"], more["session"], still)
+        return right(unbroken, workers, **more)
+
+    right = garden.put(hookline.pipeline.heart, "look", look)
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -400,6 +424,8 @@ SCENE_OF: dict[str, str] = {
     "M22 no sweep after a death": "death before the wake",
     "M26 a lane that is let go is no longer suspect": "poison",
     "M27 a late answer to a dead owner ends the turn of the next one": "taken for dead",
+    "M28 buried although its session lives": "late settlements",
+    "M29 buried after a restart of the database": "database restarts",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {

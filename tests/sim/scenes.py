@@ -129,6 +129,23 @@ def _taken_for_dead(world: "World") -> None:
     world.operators.mood = "ok"
 
 
+def _database_restarts(world: "World") -> None:
+    """The database starts again and again: all locks are free, and everybody lives."""
+    _several(world)
+    world.faults.only()
+    world.clients.every = 0.1
+    world.operators.always = {"events": ["*"], "circuit": None}
+    world.operators.mood = "ok"
+
+
+async def _restart_again_and_again(world: "World") -> None:
+    while not world.faults.is_over:
+        await world.moment(world.rng.uniform(2.0, 5.0))
+        if not world.faults.is_over:
+            world.faults.happened("restart")
+            world.database.restart(away=world.rng.choice((0.05, 0.5, 1.5, 3.0)))
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -137,4 +154,5 @@ SCENES = {
     "death before the wake": Scene(_death_before_the_wake, _publish_and_die),
     "poison": Scene(_poison),
     "taken for dead": Scene(_taken_for_dead),
+    "database restarts": Scene(_database_restarts, _restart_again_and_again),
 }

@@ -16,6 +16,7 @@ from hookline.store.hints import Hint
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
+from tests.sim.sessions import CALLS, Sessions
 from tests.sim.shadow import Change, Shadow
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Database:
         self.store = SqliteStore(str(path), clock=self.clock, executor=self.shadow.executor)
         at_once(self.store.open(serve=False))
         self.verbs = 0
+        self.sessions = Sessions(world)
+        self._away_until = float("-inf")
         self.listeners: dict[Process, Callable[[Hint], None]] = {}
 
     def now(self) -> float:
@@ -67,7 +70,7 @@ class Database:
         world = self._world
         fault, there, back = world.faults.of_call(call)
         loop = world.loop
-        if fault == "lost_request":
+        if fault == "lost_request" or loop.time() < self._away_until:
             loop.call_later(
                 there, self._answer, call, None, _gone("The request was lost."), context=self.owner.context
             )
@@ -76,6 +79,9 @@ class Database:
 
     def _carry_out(self, call: Call, fault: str | None, back: float) -> None:
         world, process = self._world, call.process
+        if world.loop.time() < self._away_until:
+            self._answer(call, None, _gone("The database started again."))
+            return
         if process.owner.is_dropped and world.faults.coin(0.5):
             world.log("cut", process.name, call.name)
             return
@@ -108,6 +114,8 @@ class Database:
         if call.name == "pulse" and result is not None:
             # A file remembers the latest time that anybody's beat knew: its time never goes back.
             call.ahead = result.now - self.now()
+        if call.name in CALLS and error is None:
+            result = self.sessions.served(call, result)
         changes = self.shadow.changed()
         world.log("verb", call.process.name, call.name, len(changes), type(error).__name__ if error else "")
         world.checks.after(call, result, changes)
@@ -120,6 +128,12 @@ class Database:
             call.future.set_exception(error)
         else:
             call.future.set_result(result)
+
+    def restart(self, *, away: float) -> None:
+        """It starts again, and is away for so long; every session ends."""
+        self._world.log("restart", away)
+        self._away_until = self._world.loop.time() + away
+        self.sessions.end_all(up_at=self._away_until)
 
     def spread(self, hint: Hint) -> None:
         """Bring a hint to those who listen."""
@@ -173,7 +187,16 @@ class Link:
             began = loop.time()
             self._process.note_skew(self._database.now())
             self._database.submit(call)
-            result = await call.future
+            try:
+                result = await call.future
+            except StoreUnavailable:
+                if name in CALLS:
+                    self._database.sessions.end(
+                        self._process
+                    )  # what became of it is not known: it is dropped
+                raise
+            if name in CALLS:
+                self._database.sessions.answered(self._process)
             if name == "pulse":
                 self._process.clock.answer(began, ahead=call.ahead)
             return result

@@ -156,6 +156,7 @@ class World:
         self.log("crash", process.name, at)
         self.loop.drop(process.owner)
         self.processes.remove(process)
+        self.database.sessions.end(process)
         process.hang_up()
         self.checks.died(process)
         self._replace(process)
@@ -202,6 +203,7 @@ class World:
             return
         self.loop.drop(process.owner)
         self.processes.remove(process)
+        self.database.sessions.end(process)
         process.hang_up()
         self._replace(process)
 

@@ -4,22 +4,25 @@ They are freed in chunks and woken by what their rows ask for; ordinary taking s
 room. Every step may be repeated, by this worker or another, until the dead one's row is gone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.model import EndpointId, WorkerId
+from hookline.model import EndpointId
+from hookline.rules.liveness import Dead
 from hookline.store.contract import Store
 
 log = structlog.get_logger()
 
 
-async def bury(store: Store, clock: Clock, dead: Sequence[tuple[WorkerId, int]]) -> None:
+async def bury(
+    store: Store, clock: Clock, dead: Sequence[Dead], *, on_freed: Callable[[], None] = lambda: None
+) -> None:
     """Bury these workers, each with the beat it was last seen at, and let their lanes be found."""
     buried = False
-    for worker, beat in dead:
+    for worker, beat, by in dead:
         if not await store.bury(worker, beat=beat, now=clock.now()):
             continue  # it beat after all, or its row is gone
         buried = True
@@ -27,8 +30,9 @@ async def bury(store: Store, clock: Clock, dead: Sequence[tuple[WorkerId, int]])
         while lanes := await store.free(worker, now=clock.now()):
             freed += len(lanes)
             await store.wake(sorted(lanes), now=clock.now())
+            on_freed()
         await store.retire(worker)
-        log.warning("worker.dead", worker=ids.show("worker", worker), lanes=freed)
+        log.warning("worker.dead", worker=ids.show("worker", worker), lanes=freed, by=by.value)
     if buried:
         # It may have died between a publish's commit and its wake: those lanes are free and asleep.
         await sweep(store, clock)

@@ -16,14 +16,13 @@ from hookline.errors import HooklineError, SchemaOutgrown, StorageFull, StoreRef
 from hookline.ids import Ids
 from hookline.model import FOREVER, WorkerId
 from hookline.pipeline.catalogue import Catalogue
-from hookline.rules.liveness import Watch, look
-from hookline.store.contract import Load, Store, Worker
+from hookline.rules.liveness import FRESH, By, Dead, Seen, Watch, look
+from hookline.store.contract import Load, Pulse, Store, Worker
 from hookline.version import VERSION
 
 _PULSE = 0.25  # seconds between pulses
 _SKEW = 30.0  # seconds that the wall clock may be off before it is said; webhooks are signed with it
 _SHORTEST = 0.02  # seconds between two pulses at least, however many others say that something changed
-_FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
 
 log = structlog.get_logger()
 
@@ -67,11 +66,11 @@ class Heart:
         self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
         self.on_refused: Callable[[StoreRefused | StorageFull], None] = lambda _: None
         self.on_buried: Callable[[], None] = lambda: None
-        self.on_dead: Callable[[Sequence[tuple[WorkerId, int]]], Awaitable[None]] = _nobody
+        self.on_dead: Callable[[Sequence[Dead]], Awaitable[None]] = _nobody
 
     def is_fresh(self) -> bool:
         """May an attempt start now?"""
-        return self._clock.monotonic() - self._good < _FRESH
+        return self._clock.monotonic() - self._good < FRESH
 
     def may_write(self) -> bool:
         """Did the last beat get through, and did the database refuse nothing that this process has to write?
@@ -95,11 +94,15 @@ class Heart:
         self._is_leaving = False
         began = self._clock.monotonic()
         pulse = await self._store.pulse(seen=self._catalogue.n)
-        self._clock.follow(pulse.now, at=(began + self._clock.monotonic()) / 2)
+        ended = self._clock.monotonic()
+        self._clock.follow(pulse.now, at=(began + ended) / 2)
+        # A server that was killed and started again watches itself die: the sooner it begins the better.
+        self._watch = Watch()
+        self._observe(pulse, pulse.workers, began=began, ended=ended)
         await self._register()
         if self._store.exclusive:
             # Nobody else can be serving this database: whoever is still listed died.
-            await self.on_dead([(worker.id, worker.beat) for worker in pulse.workers])
+            await self.on_dead([Dead(worker.id, worker.beat, By.FILE) for worker in pulse.workers])
 
     async def run_pulse(self) -> None:
         """Look until cancelled."""
@@ -117,7 +120,8 @@ class Heart:
             except StoreRefused as error:
                 self._say("store.refused", error)  # rights were taken away, and may be given back
             await self._clock.sleep(_SHORTEST)
-            await self._clock.wait(self._nudged, _PULSE - _SHORTEST)
+            until_verdict = max(0.0, self._watch.verdict_at - self._clock.monotonic())
+            await self._clock.wait(self._nudged, min(_PULSE - _SHORTEST, until_verdict))
             self._nudged.clear()
 
     def _say(self, event: str, error: HooklineError) -> None:
@@ -148,7 +152,7 @@ class Heart:
         """One pulse."""
         began = self._clock.monotonic()
         id = self.id
-        pulse = await self._store.pulse(seen=self._catalogue.n)
+        pulse = await self._store.pulse(seen=self._catalogue.n, worker=id)
         ended = self._clock.monotonic()
         self._clock.follow(pulse.now, at=(began + ended) / 2)
         self._compare_clocks()
@@ -161,19 +165,29 @@ class Heart:
         self._good = began
         self.wakes_at = pulse.wakes_at
         self.on_pulse()
-        self._watch, dead = look(
-            self._watch,
-            [(worker.id, worker.beat) for worker in self.peers if not worker.buried],
-            at=ended,
-            lease=self._lease,
-            gap=self._lease / 2,
-        )
+        dead = self._observe(pulse, self.peers, began=began, ended=ended)
         if dead:
-            gone = {id for id, _ in dead}
+            gone = {each.id for each in dead}
             self.peers = tuple(worker for worker in self.peers if worker.id not in gone)
-        unfinished = [(worker.id, worker.beat) for worker in self.peers if worker.buried]
+        unfinished = [Dead(worker.id, worker.beat, By.OTHERS) for worker in self.peers if worker.buried]
         if dead or unfinished:
             await self.on_dead([*dead, *unfinished])
+
+    def _observe(self, pulse: Pulse, workers: Sequence[Worker], *, began: float, ended: float) -> list[Dead]:
+        """Who is dead, by this look and those before it."""
+        self._watch, dead = look(
+            self._watch,
+            [
+                Seen(worker.id, worker.beat, worker.id in pulse.gone)
+                for worker in workers
+                if not worker.buried
+            ],
+            began=began,
+            ended=ended,
+            lease=self._lease,
+            session=pulse.session,
+        )
+        return dead
 
     def _compare_clocks(self) -> None:
         """Nothing but signatures and logs goes by the wall clock, and receivers refuse old signatures."""
@@ -225,5 +239,5 @@ class Heart:
         self._beaten = self._clock.monotonic()
 
 
-async def _nobody(_: Sequence[tuple[WorkerId, int]]) -> None:
+async def _nobody(_: Sequence[Dead]) -> None:
     return None

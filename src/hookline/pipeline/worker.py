@@ -12,7 +12,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.ids import Ids
-from hookline.model import EndpointId, Outcome, State, WorkerId
+from hookline.model import EndpointId, Outcome, State
 from hookline.pipeline.admission import Admission
 from hookline.pipeline.bury import bury, sweep
 from hookline.pipeline.careful import Careful
@@ -37,6 +37,7 @@ from hookline.pipeline.shed import Shedding
 from hookline.pipeline.standing import Standing
 from hookline.pipeline.taking import Taking
 from hookline.pipeline.upkeep import Upkeep
+from hookline.rules.liveness import Dead
 from hookline.rules.slots import Health
 from hookline.store.contract import Change, Hint, Load, Loaded, Settlement, Store, Verdict
 
@@ -352,8 +353,8 @@ class Worker:
         for endpoint in self.holdings.drop_all():
             self.handover.wakes.add(endpoint)
 
-    async def _bury(self, dead: Sequence[tuple[WorkerId, int]]) -> None:
-        await bury(self._store, self._clock, dead)
+    async def _bury(self, dead: Sequence[Dead]) -> None:
+        await bury(self._store, self._clock, dead, on_freed=self._taking.nudge)
 
     def _load(self) -> Load:
         return Load(

@@ -225,6 +225,8 @@ class Pulse(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]  # after the number asked for, at most 1,000
     foreign: bool = True  # another process may have written since the last pulse (SQLite knows)
     wakes_at: float = FOREVER  # the earliest `wake_at` of the free lanes
+    gone: frozenset[WorkerId] = frozenset()  # those whose session held a lock that is free now
+    session: int | None = None  # the number of the session that was asked; None: it may be others' too
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -386,8 +388,12 @@ class Store(
         Raises `StoreRefused` when the process could not write what it has to; where it still can, the beat counts.
         """
 
-    async def pulse(self, *, seen: int) -> Pulse:
-        """The store's time, all workers, the changes after number `seen`, when the first free lane wakes."""
+    async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
+        """The store's time, all workers, the changes after number `seen`, when the first free lane wakes.
+
+        Where sessions end with their process, the one that a registered `worker` asks on holds a lock for it, from its
+        registration on and again after each reconnect.
+        """
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
         """Newest first, from below the id `after`, buried ones too."""

@@ -283,12 +283,27 @@ WITH n AS MATERIALIZED (
 
 # --- workers ---------------------------------------------------------------------------------------------
 
-REGISTER = """
+# The lock that says that a worker's session is there: in a space of our own, so that an application's locks are not met.
+# Whoever looks takes it shared, until the end of its statement, so that two who look do not see each other.
+SESSIONS_SPACE = 0x686F6F6B  # "hook"
+_LOCK = f"{SESSIONS_SPACE}, uuid_hash({{id}})"
+
+
+def _hold(*, id: str, backend: str) -> str:
+    """Take a worker's lock for this session, if it is the one with this server process: a pooler's are everybody's."""
+    return f"CASE WHEN pg_backend_pid() = {backend} THEN pg_try_advisory_lock({_LOCK.format(id=id)}) ELSE false END"
+
+
+REGISTER = f"""
 INSERT INTO workers (id, kind, host, pid, version, started_at, seen_at, beat, lanes, in_flight, free_slots, waiting, draining,
-  delivered_per_s)
-VALUES ($1, $2, $3, $4, $5, to_timestamp($6), to_timestamp($7), $8, $9, $10, $11, $12, $13, $14)
+  delivered_per_s, has_session)
+VALUES ($1, $2, $3, $4, $5, to_timestamp($6), to_timestamp($7), $8, $9, $10, $11, $12, $13, $14,
+  {_hold(id="$1", backend="$15")})
 ON CONFLICT (id) DO NOTHING
+RETURNING has_session
 """
+# Behind a pooler after all: whoever looks must go by the lease.
+UNREGISTER_SESSION = "UPDATE workers SET has_session = false WHERE id = $1"
 
 # Differs from sqlite: asks too which rights were taken away.
 BEAT = f"""
@@ -316,6 +331,10 @@ SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused
 # for each part costs more than the parts. The changes come with the first row.
 PULSE = f"""
 SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
+  pg_backend_pid() AS backend,
+  CASE WHEN $4 THEN (SELECT {_hold(id="$2", backend="$3")}) ELSE false END AS took,
+  CASE WHEN w.has_session AND w.buried_at IS NULL AND w.id IS DISTINCT FROM $2
+    THEN pg_try_advisory_xact_lock_shared({_LOCK.format(id="w.id")}) ELSE false END AS is_gone,
   CASE WHEN row_number() OVER (ORDER BY w.id) = 1
     THEN ARRAY(SELECT ROW(c.n, c.endpoint_id, c.kind) FROM ({PULSE_CHANGES}) c) END AS changes, {_WORKER}
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true

@@ -54,6 +54,7 @@ from hookline.store.postgres.hints import PostgresHints
 from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
+from hookline.store.postgres.presence import Presence
 from hookline.store.postgres.retention import PostgresRetention
 from hookline.store.postgres.rights import VALUES, refuse_if_lacking
 from hookline.store.postgres.schema import (
@@ -121,6 +122,7 @@ class PostgresStore(
         self._lanes = links("lanes", session.HOT)
         self._loads = links("load", session.HOT, size=LOAD_SESSIONS, lists=True)
         self._pulse = links("pulse", session.HOT)
+        self._session = Presence()
         self._desk = links("desk", session.DESK, size=DESK_SESSIONS, patience=patience)
         self._lists = links("lists", session.LISTS, size=LIST_SESSIONS, patience=patience)
         self._prune = links("prune", session.HOT)
@@ -305,8 +307,11 @@ class PostgresStore(
 
     async def register(self, worker: Worker) -> None:
         """See the contract."""
+        await self._pulse.run(partial(self._register, worker=worker))
+
+    async def _register(self, connection: Connection, *, worker: Worker) -> None:
         load = worker.load
-        await self._pulse.fetch(
+        found = await connection.fetch(
             sql.REGISTER,
             worker.id,
             worker.kind,
@@ -322,7 +327,10 @@ class PostgresStore(
             load.waiting,
             load.draining,
             load.delivered_per_s,
+            connection.get_server_pid(),
         )
+        if found and found[0]["has_session"]:
+            self._session.holds(connection, worker.id)
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
         """See the contract."""
@@ -341,17 +349,30 @@ class PostgresStore(
         refuse_if_lacking(found["lacking"])
         return bool(found["alive"])
 
-    async def pulse(self, *, seen: int) -> Pulse:
+    async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """See the contract."""
-        found = await self._pulse.fetch(sql.PULSE, seen)
+        return await self._pulse.run(partial(self._look, seen=seen, worker=worker))
+
+    async def _look(self, connection: Connection, *, seen: int, worker: WorkerId | None) -> Pulse:
+        number = self._session.number(connection)
+        backend, wants = connection.get_server_pid(), self._session.wants(worker)
+        found = await connection.fetch(sql.PULSE, seen, worker, backend, wants)
         first = found[0]
+        if first["took"]:
+            self._session.holds(connection, worker)
+        is_own = first["backend"] == backend
+        if not is_own and self._session.is_missed(worker):
+            await connection.execute(sql.UNREGISTER_SESSION, worker)
+            self._session.give_up()
         if first["serves"] > self._level:
-            await self._pulse.run(partial(refuse_if_outgrown, serves=first["serves"]))
+            await refuse_if_outgrown(connection, serves=first["serves"])
         return Pulse(
             now=first["now"],
             workers=tuple(rows.worker(row) for row in found if row["id"] is not None),
             changes=tuple(Change(*change) for change in first["changes"]),
             wakes_at=FOREVER if first["wakes_at"] is None else first["wakes_at"],
+            gone=frozenset(row["id"] for row in found if row["is_gone"]),
+            session=number if is_own else None,
         )
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:

@@ -233,7 +233,7 @@ class SqliteStore(
         """Count up; False when the worker is buried (or gone)."""
         return await self._write(partial(workers.beat, worker=worker, load=load, now=now))
 
-    async def pulse(self, *, seen: int) -> Pulse:
+    async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, when the first free lane wakes.
 
         Looked at on the writer's connection: only there is a write of our own not somebody else's.

@@ -1,0 +1,83 @@
+"""Which sessions does the database of a simulated world have, and which locks do they hold?
+
+As PostgreSQL's: the session of a process's pulse ends with the process, with a call on it that failed, and with the database;
+it stays while the process is stopped. A worker's lock goes with the session, and is taken again by the worker's next
+pulse on another one.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hookline.store.contract import Pulse
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+    from tests.sim.store import Call
+    from tests.sim.world import World
+
+CALLS = ("register", "beat", "pulse")  # on the session of the pulse
+
+
+class Sessions:
+    """The sessions of pulses."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._made = 0
+        self._numbers: dict[Process, int] = {}  # of those that are there
+        self._holders: dict[bytes, Process | None] = {}  # of the locks of workers that have one
+        self._freed_at: dict[
+            bytes, float
+        ] = {}  # of those whose worker was not answered since on a session with it
+        self._up_at = float("-inf")
+
+    def served(self, call: "Call", result: Any) -> Any:
+        """What the database answers to a call on the session of a pulse."""
+        process = call.process
+        if process.owner.is_dropped:
+            return result  # sent before it died
+        if process not in self._numbers:
+            self._made += 1
+            self._numbers[process] = self._made
+        if call.name == "register":
+            self._hold(call.args[0].id, process)
+        if not isinstance(result, Pulse):
+            return result
+        worker = call.keywords.get("worker")
+        if worker in self._holders:
+            self._hold(worker, process)
+        gone = frozenset(id for id, holder in self._holders.items() if holder is None)
+        return msgspec.structs.replace(result, gone=gone, session=self._numbers[process])
+
+    def answered(self, process: "Process") -> None:
+        """A call of this process on its session was answered: it goes on, if it had none for a while."""
+        for worker, holder in self._holders.items():
+            if holder is process:
+                self._freed_at.pop(worker, None)
+
+    def end(self, process: "Process") -> None:
+        """The session of this process's pulse ended, if it had one."""
+        self._numbers.pop(process, None)
+        for worker, holder in self._holders.items():
+            if holder is process:
+                self._holders[worker] = None
+                self._freed_at.setdefault(worker, self._world.loop.time())
+
+    def end_all(self, *, up_at: float) -> None:
+        """The database starts again, and will be there then."""
+        for process in list(self._numbers):
+            self.end(process)
+        self._up_at = up_at
+
+    def free_for(self, worker: bytes) -> float:
+        """Seconds that the worker's lock has been free, with a database that was there.
+
+        What was held for a moment between two looks, by a session that never answered, was not seen by anybody.
+        """
+        if worker not in self._holders or self._holders[worker] is not None:
+            return 0.0
+        return self._world.loop.time() - max(self._freed_at[worker], self._up_at)
+
+    def _hold(self, worker: bytes, process: "Process") -> None:
+        self._holders[worker] = process
