@@ -82,12 +82,12 @@ def kill_the_undertaker(system: System) -> list[str]:
     system.note("kill", victim)
     with contextlib.suppress(TimeoutError):
         wait_for(lambda: not all(each.lives for each in others), "an undertaker's death", 10)
-    dead = [other for other in others if not other.lives]
-    for other in dead:
-        system.note("kill over a burial", other)
     for other in others:
         if other.lives:
             other.arm("")
+    dead = [other for other in others if not other.lives]  # two may see the same death at the same moment
+    for other in dead:
+        system.note("kill over a burial", other)
     for each in (*dead, victim):
         system.replace(each)
     return []
