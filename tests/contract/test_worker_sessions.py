@@ -126,6 +126,19 @@ async def still_beats(observed: PostgresStore, worker: WorkerId) -> bool:
         return await observed.beat(worker, Load(), now=NOW)
 
 
+async def test_a_worker_whose_registration_was_answered_to_nobody_is_there_with_its_first_pulse(
+    observer: PostgresStore, observed: PostgresStore, postgres_url: str
+):
+    """Its row says that it has a session, which ended before anybody was told."""
+    lost = PostgresStore(postgres_url)
+    await lost.open()
+    worker = await a_worker_in(lost)
+    await lost.close()
+    await until_gone(observer, worker)
+    await observed.pulse(seen=0, worker=worker)
+    assert await gone(observer) == set()
+
+
 async def test_who_looks_is_not_taken_for_the_worker_by_another(
     observer: PostgresStore, observed: PostgresStore, outsider: Any
 ):

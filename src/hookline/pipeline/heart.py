@@ -96,7 +96,7 @@ class Heart:
         pulse = await self._store.pulse(seen=self._catalogue.n)
         ended = self._clock.monotonic()
         self._clock.follow(pulse.now, at=(began + ended) / 2)
-        # A server that was killed and started again watches itself die: the sooner it begins the better.
+        # The watch begins here: a server that was killed and started again waits until its predecessor's death shows.
         self._watch = Watch()
         self._observe(pulse, pulse.workers, began=began, ended=ended)
         await self._register()

@@ -14,8 +14,7 @@ class Presence:
     def __init__(self) -> None:
         self._connection: Connection = None
         self._number = 0
-        self._held: WorkerId | None = None  # by this session
-        self._missed: WorkerId | None = None  # has a row which says that it has a session
+        self._held: WorkerId | None = None
 
     def number(self, connection: Connection) -> int:
         """The session's number: each new one has another."""
@@ -25,19 +24,11 @@ class Presence:
             self._held = None
         return self._number
 
-    def wants(self, worker: WorkerId | None) -> bool:
+    def lacks(self, worker: WorkerId | None) -> bool:
         """Is there a lock to be taken (again) for the worker?"""
-        return worker is not None and worker == self._missed and worker != self._held
-
-    def is_missed(self, worker: WorkerId | None) -> bool:
-        """Would others take the worker for dead without the lock?"""
-        return worker is not None and worker == self._missed
+        return worker is not None and worker != self._held
 
     def holds(self, connection: Connection, worker: WorkerId | None) -> None:
         """The session holds the worker's lock."""
         self.number(connection)
-        self._held = self._missed = worker
-
-    def give_up(self) -> None:
-        """The worker has no session of its own any more, and its row says so."""
-        self._missed = None
+        self._held = worker

@@ -331,7 +331,7 @@ SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused
 # for each part costs more than the parts. The changes come with the first row.
 PULSE = f"""
 SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
-  pg_backend_pid() AS backend,
+  pg_backend_pid() AS backend, w.has_session,
   CASE WHEN $4 THEN (SELECT {_hold(id="$2", backend="$3")}) ELSE false END AS took,
   CASE WHEN w.has_session AND w.buried_at IS NULL AND w.id IS DISTINCT FROM $2
     THEN pg_try_advisory_xact_lock_shared({_LOCK.format(id="w.id")}) ELSE false END AS is_gone,

@@ -355,15 +355,14 @@ class PostgresStore(
 
     async def _look(self, connection: Connection, *, seen: int, worker: WorkerId | None) -> Pulse:
         number = self._session.number(connection)
-        backend, wants = connection.get_server_pid(), self._session.wants(worker)
-        found = await connection.fetch(sql.PULSE, seen, worker, backend, wants)
+        backend = connection.get_server_pid()
+        found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker))
         first = found[0]
         if first["took"]:
             self._session.holds(connection, worker)
         is_own = first["backend"] == backend
-        if not is_own and self._session.is_missed(worker):
+        if not is_own and any(row["id"] == worker and row["has_session"] for row in found):
             await connection.execute(sql.UNREGISTER_SESSION, worker)
-            self._session.give_up()
         if first["serves"] > self._level:
             await refuse_if_outgrown(connection, serves=first["serves"])
         return Pulse(
