@@ -286,13 +286,19 @@ def _m18(garden: Garden) -> None:
     _unfence(garden)
     write = garden.put(Settler, "_write", None)
 
-    async def looked(self: Settler, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:
+    async def looked(
+        self: Settler, batch: Sequence[tuple[Lane, Settlement]], *, with_notes: bool = True
+    ) -> list[Verdict]:
         try:
             owned = {lane.endpoint_id: lane.epoch for lane in await self._store.owned(self._worker())}
         except Exception:
             owned = {lane.endpoint_id: lane.epoch for lane, _ in batch}
         ours = [each for each in batch if owned.get(each[1].endpoint_id) == each[1].epoch]
-        verdicts = dict(zip(map(id, ours), await write(self, ours), strict=True)) if ours else {}
+        verdicts = (
+            dict(zip(map(id, ours), await write(self, ours, with_notes=with_notes), strict=True))
+            if ours
+            else {}
+        )
         return [verdicts.get(id(each), Verdict.LATE) for each in batch]
 
     Settler._write = looked

@@ -1,7 +1,7 @@
 """What does monitoring read?
 
-Prometheus' text format. Figures of the whole installation, the same from every process: no label names an account or an
-endpoint. What has to be counted is some seconds old (see `figures`).
+Prometheus' text format. Figures of the whole installation, the same from every process unless they say otherwise: no
+label names an account or an endpoint. What has to be counted is some seconds old (see `figures`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ class MetricCalls:
 
     def __init__(self, hookline: Hookline) -> None:
         self._figures = hookline.figures
+        self._worker = hookline.worker
         self._scope = Scope.OPEN if hookline.settings.open_metrics else Scope.READ
 
     def table(self) -> list[Call]:
@@ -58,6 +59,15 @@ class MetricCalls:
                 "For how long the oldest delivery that is due and not held back has been waiting.",
                 {"": oldest},
             ),
+            *_metric(
+                "hookline_set_aside_rows_total",
+                "Rows that the database refused and that were set aside, by this process since it started.",
+                {
+                    'kind="settlement"': self._worker.settler.set_aside,
+                    'kind="lane"': self._worker.holdings.set_aside,
+                },
+                type="counter",
+            ),
             *_of_the_store(await self._figures.bloat()),
         ]
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -89,7 +99,11 @@ def _of_the_store(bloat: Bloat) -> Iterator[str]:
 
 
 def _gauge(name: str, help: str, values: Mapping[str, float]) -> Iterator[str]:
+    return _metric(name, help, values, type="gauge")
+
+
+def _metric(name: str, help: str, values: Mapping[str, float], *, type: str) -> Iterator[str]:
     yield f"# HELP {name} {help}"
-    yield f"# TYPE {name} gauge"
+    yield f"# TYPE {name} {type}"
     for labels, value in values.items():
         yield f"{name}{{{labels}}} {value!r}" if labels else f"{name} {value!r}"

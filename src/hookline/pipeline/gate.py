@@ -24,6 +24,7 @@ from hookline.store.contract import Taken
 _SAMPLES = 100  # of response times, for the slowness of an endpoint
 _LONGEST_REST = 300.0  # seconds a whole lane rests for one Retry-After
 _LONG = 5.0  # seconds of rest that make it worth letting a lane go
+_QUIET = 60.0  # seconds for which a note that the store refuses is not tried again
 _PROBE_GRACE = 2.0  # seconds after a probe's deadline at which another may try
 
 
@@ -36,6 +37,7 @@ class Gate:
         "_first_success",
         "_is_probe_granted",
         "_now",
+        "_quiet_until",
         "_rest_until",
         "_successes",
         "applied",
@@ -60,6 +62,7 @@ class Gate:
         self.durations: deque[float] = deque(maxlen=_SAMPLES)
         self.version = 0  # counts changes that are to be written down
         self.written = 0
+        self._quiet_until = LONG_AGO  # the store refuses what is to be written: not tried before this
         self._is_probe_granted = False
         self._rest_until = LONG_AGO
         self._successes = 0  # not yet counted in the circuit, since `_first_success`
@@ -77,8 +80,19 @@ class Gate:
 
     @property
     def is_dirty(self) -> bool:
-        """Has something changed that is not written down?"""
-        return self.version != self.written
+        """Has something changed that is not written down, and may be?"""
+        return self.version != self.written and self._quiet_until <= self._now()
+
+    def wrote(self, version: int) -> None:
+        """It is written down, as it was then."""
+        self.written = version
+        self._quiet_until = LONG_AGO
+
+    def refused(self) -> bool:
+        """The store refuses what is to be written down: it is left alone for a while. Says whether this is new."""
+        is_new = self._quiet_until == LONG_AGO
+        self._quiet_until = self._now() + _QUIET
+        return is_new
 
     def now(self) -> float:
         """The store's time."""

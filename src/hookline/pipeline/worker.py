@@ -111,6 +111,8 @@ class Worker:
             worker=lambda: heart.id,
             on_settled=self._settled,
             on_batch=self._batch_settled,
+            on_aside=self._set_aside,
+            write_notes=self.holdings.write_notes,
         )
         self._pace = Pace(clock, lambda: self.settler.delivered)
         self._loader = Loader(
@@ -299,6 +301,11 @@ class Worker:
             self._loader.nudge(lane)
         if lane.is_strict:
             self.dispatcher.offer(lane)
+
+    def _set_aside(self, lane: Lane, settlement: Settlement) -> None:
+        """Its settlement cannot be written: the lane goes on without it, and keeps it in mind."""
+        self._careful.settled(settlement.attempt.delivery_id)
+        self.dispatcher.offer(lane)
 
     def _batch_settled(self) -> None:
         self._loader.has_room()

@@ -2,8 +2,8 @@
 
 One verb, one transaction. Every verb takes `now`, the store's time as its caller tracks it. Verbs raise
 `StoreUnavailable` when the database does not answer (whether the write was committed is then in doubt, and
-every verb here may be repeated with the same arguments), `StorageFull` when its disk is full, and
-`StoreRefused` when it must not be used at all. Neither store is the reference: the contract tests are.
+every verb here may be repeated with the same arguments), `StorageFull` when its disk is full,
+`StoreRefused` when it must not be used at all, and `RowRefused` when it takes writes and not this one. Neither store is the reference: the contract tests are.
 
 The words TAKE, LOAD, SETTLE, RELEASE, WAKE, BURY, FREE, SWEEP, BEAT and PULSE are explained in
 docs/lanes.md, with the interleavings that each rule is there for.
