@@ -241,6 +241,7 @@ def _bare(settlement: Settlement, *, now: float) -> Settlement:
             final_url=None,
         ),
         due_at=min(max(settlement.due_at, 0.0), now + _LONGEST_WAIT),
+        gone=None,  # the next one says so again
     )
 
 

@@ -48,6 +48,7 @@ from hookline.store.retention import RetentionStore
 
 FREE_CHUNK = 1_000  # lanes freed from a dead worker in one transaction
 SWEEP_CHUNK = 2_000  # lanes looked at in one transaction of a sweep
+GONE = "The endpoint answered 410 Gone."
 INLINE_PAYLOAD_BYTES = 16_384  # larger payloads are read when the slot is granted
 
 
@@ -136,6 +137,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     state: State
     due_at: float  # pending: when to try again
     reason: Reason | None = None
+    gone: float | None = None  # a receiver said that the endpoint is: `updated_at` of the one that was asked
 
 
 class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,7 +356,8 @@ class Store(
         """Fenced: attempt, delivery and the lanes' notes in one commit; one verdict for each settlement, in order.
 
         A delivery moves only from pending with `attempts = number - 1` and the same `replays`, only while this
-        worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once.
+        worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once. An endpoint that
+        is gone is disabled with the delivery that it was asked for, unless it was changed since it was asked.
         """
 
     async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:

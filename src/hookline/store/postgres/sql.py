@@ -204,6 +204,16 @@ SELECT a.id, a.late FROM unnest($1::uuid[], $2::uuid[]) AS k (delivery_id, id) J
 
 NOTE = f"WITH {_ME}, {_write_notes(first=2)} SELECT endpoint_id FROM noted ORDER BY endpoint_id"
 
+# An endpoint that answered 410, if nobody changed it since it was asked. In the transaction of its settle, which then
+# begins with the endpoints: whoever else changes one locks it before its lane.
+LOCK_GONE = "SELECT id FROM endpoints WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE"
+DISABLE_GONE = """
+UPDATE endpoints SET enabled = false, disabled_reason = $3,
+  updated_at = greatest(to_timestamp($4), updated_at + interval '1 microsecond')
+WHERE id = $1 AND updated_at = to_timestamp($2) AND enabled RETURNING id
+"""
+PAUSE_GONE = "UPDATE lanes SET paused = true WHERE endpoint_id = $1"
+
 # The deliveries of a lane that this worker owns; `{states}` is which of them.
 _SUSPECTS = """
 mine AS MATERIALIZED (

@@ -180,6 +180,13 @@ WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch 
 RETURNING endpoint_id
 """
 
+# An endpoint that answered 410, if nobody changed it since it was asked.
+DISABLE_GONE = """
+UPDATE endpoints SET enabled = 0, disabled_reason = :reason, updated_at = max(:now, updated_at + 1e-6)
+WHERE id = :id AND updated_at = :asked AND enabled = 1
+"""
+PAUSE_GONE = "UPDATE lanes SET paused = 1 WHERE endpoint_id = :id"
+
 SUSPECTS = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
 u (delivery_id, endpoint_id, epoch, now) AS (VALUES {rows})"""
