@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 import hookline.pipeline.bury
 import hookline.pipeline.holdings
+import hookline.pipeline.settle
 import hookline.pipeline.worker
+import hookline.rules.circuit
 import hookline.rules.settlement
 from hookline.clock import SystemClock
-from hookline.model import LONG_AGO
+from hookline.model import LONG_AGO, Circuit, Outcome
 from hookline.pipeline.errands import Errands
 from hookline.pipeline.gate import Gate
 from hookline.pipeline.handover import Handover
@@ -397,6 +401,38 @@ def _m27(garden: Garden) -> None:
     Worker._settled = settled
 
 
+@bug("M31 Retry-After to a probe is taken without a cap")
+def _m31(garden: Garden) -> None:
+    def obedient(circuit: Circuit, outcome: Outcome, **more: Any) -> Circuit:
+        after: Circuit = right(circuit, outcome, **more)
+        asked = more.get("asked")
+        if outcome is not Outcome.THROTTLED or asked is None:
+            return after
+        return msgspec.structs.replace(after, probe_at=more["now"] + asked)
+
+    right = garden.put(hookline.rules.circuit, "after_probe", obedient)
+
+
+@bug("M32 a refused note stops every settle")
+def _m32(garden: Garden) -> None:
+    async def never(error: Exception, write: Any) -> bool:
+        return False
+
+    garden.put(hookline.pipeline.settle, "is_row_at_fault", never)
+
+
+@bug("M33 an operator who closes a circuit ends the rest that the receiver asked for")
+def _m33(garden: Garden) -> None:
+    right = garden.put(Gate, "reset", None)
+
+    def reset(self: Gate, applied: int) -> None:
+        right(self, applied)
+        self.hold_until = LONG_AGO
+        self._settle_down()
+
+    Gate.reset = reset
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -406,6 +442,9 @@ SCENE_OF: dict[str, str] = {
     "M22 no sweep after a death": "death before the wake",
     "M26 a lane that is let go is no longer suspect": "poison",
     "M27 a late answer to a dead owner ends the turn of the next one": "taken for dead",
+    "M31 Retry-After to a probe is taken without a cap": "asks for ever",
+    "M32 a refused note stops every settle": "refused notes",
+    "M33 an operator who closes a circuit ends the rest that the receiver asked for": "believed to be back",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {

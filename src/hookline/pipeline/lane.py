@@ -295,6 +295,7 @@ class Lane:
             head=gate.head,
             circuit=gate.circuit,
             applied=gate.applied,
+            rest_until=gate.rest_until,
         )
 
     def suspect(self, delivery: Loaded) -> Suspect:

@@ -242,7 +242,7 @@ class Worker:
     def _adopted(self, lane: Lane) -> None:
         if lane.is_suspect and lane.is_strict and lane.outlet is not None:
             # What the dead owner sent may still be under way: the next one must not overtake it.
-            lane.gate.rest(self._clock.now() + lane.outlet.endpoint.timeout)
+            lane.gate.wait_out(self._clock.now() + lane.outlet.endpoint.timeout)
         if lane.gate.head is not None:
             self._errands.look_at_head(lane)
         self._loader.nudge(lane)

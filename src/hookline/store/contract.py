@@ -17,6 +17,7 @@ import msgspec
 
 from hookline.model import (
     CLOSED,
+    LONG_AGO,
     Attempt,
     Circuit,
     Delivery,
@@ -98,6 +99,7 @@ class Taken(msgspec.Struct, frozen=True):
     tokens_at: float | None = None
     applied: int = 0  # the last change its owners carried out
     is_reset: bool = False  # an operator closed its circuit after `applied`
+    rest_until: float = LONG_AGO  # a receiver's wish (Retry-After), which `hold_until` includes
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
@@ -149,6 +151,7 @@ class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
     head: DeliveryId | None
     circuit: Circuit
     applied: int
+    rest_until: float = LONG_AGO  # of these the Retry-After: nobody but time ends it
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False):
@@ -241,6 +244,7 @@ class Lane(msgspec.Struct, frozen=True):
     hold_until: float
     head: DeliveryId | None
     circuit: Circuit
+    rest_until: float = LONG_AGO  # a receiver's wish, which `hold_until` includes
 
 
 class JobKind(StrEnum):
