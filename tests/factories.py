@@ -120,6 +120,7 @@ def a_note(lane: Taken, **fields: Any) -> LaneNote:
         "head": None,
         "circuit": CLOSED,
         "applied": 0,
+        "rest_until": LONG_AGO,
     }
     return LaneNote(**(defaults | fields))
 

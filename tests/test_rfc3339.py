@@ -1,6 +1,8 @@
 """How is a moment written outside?"""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookline import rfc3339
 
@@ -63,3 +65,18 @@ def test_anything_else_is_no_moment(text):
 )
 def test_a_moment_is_shown_in_utc_with_microseconds(seconds, text):
     assert rfc3339.show(seconds) == text
+
+
+@pytest.mark.parametrize("seconds", [-1e300, float("-inf"), -62_135_596_801.0])
+def test_a_moment_before_the_first_is_shown_as_the_first(seconds):
+    assert rfc3339.show(seconds) == "0001-01-01T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize("seconds", [9_224_318_015_999.0, 1e300, float("inf"), float("nan")])
+def test_a_moment_after_the_last_is_shown_as_the_last(seconds):
+    assert rfc3339.show(seconds) == "9999-12-31T23:59:59.000000Z"
+
+
+@given(st.floats())
+def test_any_number_is_shown_as_a_moment_that_can_be_read(seconds):
+    assert rfc3339.can_be_shown(rfc3339.read(rfc3339.show(seconds)))

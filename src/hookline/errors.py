@@ -127,6 +127,10 @@ class StoreRefused(HooklineError):
     """The database is there and must not be used: unsafe durability, wrong schema, no rights, file in use."""
 
 
+class RowRefused(StoreRefused):
+    """The database takes writes, and not this one: something in it is against its types or its rules."""
+
+
 class SealBroken(HooklineError):
     """A secret in the database is sealed, and not with a key of this server's."""
 

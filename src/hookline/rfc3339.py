@@ -15,6 +15,8 @@ _SHAPE = re.compile(
 
 _FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+_BEFORE_ALL = "0001-01-01T00:00:00.000000Z"
+_AFTER_ALL = "9999-12-31T23:59:59.000000Z"
 
 
 def read(text: str) -> float:
@@ -43,10 +45,15 @@ def can_be_shown(at: float) -> bool:
 
 
 def show(at: float) -> str:
-    """`2026-05-04T10:20:30.400000Z`"""
+    """`2026-05-04T10:20:30.400000Z`; what cannot be shown, as the first or the last moment that can.
+
+    A database may hold any time. One row with an odd one must not make a list fail.
+    """
     global _shown
     if at == _shown[0]:
         return _shown[1]  # events of one commit share their moment
+    if not _FIRST <= at <= _LAST:
+        return _BEFORE_ALL if at < _FIRST else _AFTER_ALL
     whole = math.floor(at)
     micros = round((at - whole) * 1e6)
     if micros == 1_000_000:

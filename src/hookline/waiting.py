@@ -7,7 +7,7 @@ tells, which may be a heartbeat old.
 from hookline.model import FOREVER, Circuit, CircuitState, Delivery, Endpoint, Ordering, State
 from hookline.store.contract import Lane
 
-WORDS = ("due", "circuit", "rate", "slot", "order", "paused", "disabled")
+WORDS = ("due", "circuit", "receiver", "rate", "slot", "order", "paused", "disabled")
 
 
 def waiting_for(
@@ -29,11 +29,14 @@ def waiting_for(
     rests = endpoint.circuit is not None and circuit.state is not CircuitState.CLOSED
     if rests and delivery.due_at <= max(now, circuit.probe_at or FOREVER):
         return "circuit"
-    if delivery.due_at > now:
-        return "due"
     head = lane.head if lane else None
     is_strict = endpoint.ordering is Ordering.STRICT
-    if is_strict and head not in (None, delivery.id):
+    is_behind = is_strict and head not in (None, delivery.id)
+    if lane is not None and lane.rest_until > now and delivery.due_at <= lane.rest_until and not is_behind:
+        return "receiver"
+    if delivery.due_at > now:
+        return "due"
+    if is_behind:
         return "order"
     if owner_says is not None and not (owner_says == "order" and head == delivery.id):
         return owner_says

@@ -35,7 +35,9 @@ def metrics(service):
     figures = {}
     for line in lines:
         if not line.startswith("#"):
-            name, value = re.fullmatch(r'([a-z_]+(?:\{(?:state|table)="[a-z]+"\})?) (\S+)', line).groups()
+            name, value = re.fullmatch(
+                r'([a-z_]+(?:\{(?:state|table|kind)="[a-z]+"\})?) (\S+)', line
+            ).groups()
             figures[name] = float(value)
     assert {name.partition("{")[0] for name in figures} == helped == typed
     return figures
@@ -72,6 +74,7 @@ def test_where_an_accounts_deliveries_are_and_where_all_of_them_are(service):
             state: total[state] for state in STATES
         }
         assert found["hookline_oldest_due_age_seconds"] == 0
+        assert found['hookline_set_aside_rows_total{kind="settlement"}'] == 0
         assert abs(found["hookline_deliveries_counted_at_seconds"] - time.time()) < 60
         assert "acme" not in service.call("GET", "/metrics").text
 

@@ -80,3 +80,14 @@ async def test_a_retried_head_does_not_go_past_an_open_circuit(store, way):
     await store.retry(head, now=NOW + 1)
     await way(store, worker, lane)
     assert await wakes_at(store, lane.endpoint_id) == NOW + 600
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_retried_head_does_not_end_the_rest_that_its_receiver_asked_for(store, way):
+    """Whoever took the lane before its time would find nothing to do, and so would the next."""
+    worker, lane, head = await a_waiting_head(store)
+    await store.retry(head, now=NOW + 1)
+    resting = msgspec.structs.replace(a_note(lane, hold_until=NOW + 300, rest_until=NOW + 300), head=head)
+    assert await store.note(worker, [resting], now=NOW + 1) == [lane.endpoint_id]
+    await way(store, worker, lane)
+    assert await wakes_at(store, lane.endpoint_id) == NOW + 300

@@ -54,20 +54,23 @@ async def lane_of(store, lane):
 async def test_the_next_owner_finds_what_the_last_one_wrote(store, write):
     worker, lane = await an_owned_lane(store)
     head = await published(store, lane.endpoint_id)
-    note = a_note(lane, hold_until=NOW + 7, head=head, circuit=OPEN, applied=3)
+    note = a_note(lane, hold_until=NOW + 7, head=head, circuit=OPEN, applied=3, rest_until=NOW + 6)
     assert await write(worker, lane, note) in (None, [lane.endpoint_id])
     await let_go(store, worker, lane, wake_at=NOW)
     [taken] = await store.take(await a_worker_in(store), limit=1, now=NOW)
-    assert (taken.hold_until, taken.head, taken.applied) == (NOW + 7, head, 3)
+    assert (taken.hold_until, taken.head, taken.applied, taken.rest_until) == (NOW + 7, head, 3, NOW + 6)
     assert as_written(taken.circuit) == OPEN
 
 
 async def test_an_owner_finds_it_again_and_readers_see_it(store, write):
     worker, lane = await an_owned_lane(store)
-    await write(worker, lane, a_note(lane, hold_until=NOW + 7, head=ids.attempt(), circuit=OPEN))
+    await write(
+        worker, lane, a_note(lane, hold_until=NOW + 7, head=ids.attempt(), circuit=OPEN, rest_until=NOW + 6)
+    )
     [owned] = await store.owned(worker)
     seen = await lane_of(store, lane)
     assert (seen.owner, seen.hold_until, seen.head) == (worker, NOW + 7, owned.head)
+    assert owned.rest_until == seen.rest_until == NOW + 6
     assert seen.circuit == owned.circuit
     assert as_written(seen.circuit) == OPEN
 

@@ -15,7 +15,7 @@ from hookline.model import DeliveryId
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
-# By table: what to read and in which order; a name that ends in `_at`, or `hold_until`, is a time.
+# By table: what to read and in which order; a name that ends in `_at` or `_until` is a time.
 COLUMNS = {
     "deliveries": (
         "id endpoint_id state queue due_at done_at attempts replays waiting_marks reason last_status last_error "
@@ -25,7 +25,7 @@ COLUMNS = {
     "attempts": ("delivery_id id number replays late at outcome status", "delivery_id, id"),
     "lanes": (
         "endpoint_id owner epoch wake_at hold_until paused deleted suspect strict head circuit failures probe_at "
-        "tokens tokens_at applied",
+        "tokens tokens_at applied rest_until",
         "endpoint_id",
     ),
     "events": ("id account type idempotency_key deliver_at created_at size", "id"),
@@ -46,7 +46,7 @@ def statement(table: str, time: str) -> str:
     names, order = COLUMNS[table]
     columns = [
         time.format(name)
-        if name.endswith("_at") or name in ("at", "hold_until")
+        if name == "at" or name.endswith(("_at", "_until"))
         else PUT_TOGETHER.get(name, name)
         for name in names.split()
     ]

@@ -167,6 +167,7 @@ class Machine(RuleBasedStateMachine):
             head=pick([None, *waiting], n) if lane.strict else None,
             circuit=pick([CLOSED, OPEN], n),
             applied=len(self.reference.changes) if n % 3 else lane.applied,
+            rest_until=pick([LONG_AGO, LONG_AGO, self.now + 5], n // 3),
         )
 
     # time and publishers

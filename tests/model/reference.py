@@ -63,6 +63,7 @@ class LaneRow:
     tokens: float | None = None
     tokens_at: float | None = None
     applied: int = 0
+    rest_until: float = LONG_AGO
 
 
 @dataclass
@@ -184,6 +185,7 @@ class Reference:
             lane.tokens_at,
             lane.applied,
             self.is_reset(lane),
+            lane.rest_until,
         )
 
     def owned(self, worker: WorkerId) -> list[Taken]:
@@ -268,6 +270,7 @@ class Reference:
             lane = self.lanes[note.endpoint_id]
             lane.hold_until, lane.head, lane.circuit = note.hold_until, note.head, note.circuit
             lane.applied = max(lane.applied, note.applied)
+            lane.rest_until = note.rest_until
         return sorted(note.endpoint_id for note in written)
 
     def mark(self, worker: WorkerId, suspects: Sequence[Suspect]) -> list[DeliveryId]:
@@ -314,7 +317,8 @@ class Reference:
         if lane.head is None:
             return False
         head = self.deliveries[lane.head]
-        is_moved = lane.circuit.state is CircuitState.CLOSED and head.due_at < lane.hold_until
+        waits = max(head.due_at, lane.rest_until)
+        is_moved = lane.circuit.state is CircuitState.CLOSED and waits < lane.hold_until
         return not lane.strict or head.state is not State.PENDING or (is_moved and head.due_at <= now)
 
     def wake(self, lanes: Iterable[EndpointId], *, now: float) -> None:
@@ -378,7 +382,7 @@ class Reference:
                 (
                     *(x.endpoint_id, x.owner, x.epoch, x.wake_at, x.hold_until, x.paused, x.deleted),
                     *(x.suspect, x.strict, x.head, x.circuit.state, x.circuit.failures, x.circuit.probe_at),
-                    *(x.tokens, x.tokens_at, x.applied),
+                    *(x.tokens, x.tokens_at, x.applied, x.rest_until),
                 )
                 for _, x in sorted(self.lanes.items())
             ],

@@ -1,5 +1,6 @@
 """What an answer means for its delivery, as the endpoint's own settings say."""
 
+import asyncio
 from email.utils import formatdate
 
 import pytest
@@ -76,6 +77,65 @@ async def test_410_disables_the_endpoint_and_keeps_what_waits(world: World, rece
     await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=True))
     again = await world.pass_until(hooks.publish("order.paid", {}))
     await world.until_state(hooks, again.id, State.DELIVERED)
+
+
+async def test_410_from_the_url_it_had_before_does_not_disable_it_at_the_new_one(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start()
+    endpoint = await hooks.create_endpoint(url=receiver.url("/old"), events=["*"], max_in_flight=1)
+    answer = asyncio.Event()
+    receiver.answers["/old"] = [Answer(410, hold=answer)]
+    first = await hooks.publish("order.paid", {})
+    waiting = await hooks.publish("order.paid", {})
+    await world.until(lambda: receiver.requests)
+    await world.pass_until(hooks.update_endpoint(endpoint.id, url=receiver.url("/new")))
+    answer.set()
+    dead = await world.until_state(hooks, first.id, State.DEAD)
+    assert dead.reason is Reason.GONE
+    await world.until_state(hooks, waiting.id, State.DELIVERED)
+    (found,) = (await hooks.store.catalogue()).endpoints
+    assert found.enabled
+    assert receiver.requests[-1].path == "/new"
+
+
+async def test_410_disables_the_endpoint_also_while_the_process_is_leaving(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    answer = asyncio.Event()
+    receiver.answers["/"] = [Answer(410, hold=answer)]
+    await hooks.publish("order.paid", {})
+    await world.until(lambda: receiver.requests)
+    stopping = asyncio.ensure_future(world.stop(hooks))
+    await world.until(lambda: hooks.worker._is_draining)
+    answer.set()
+    assert await stopping
+    hooks = await world.start(deliver=False)
+    (found,) = (await hooks.store.catalogue()).endpoints
+    assert not found.enabled
+
+
+async def test_410_disables_the_endpoint_although_the_process_dies_right_after(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    receiver.answers["/"] = [Answer(410)]
+    settle, settled = hooks.store.settle, asyncio.Event()
+
+    async def and_die(*given, **named):
+        verdicts = await settle(*given, **named)
+        settled.set()
+        await asyncio.Event().wait()
+        return verdicts
+
+    hooks.store.settle = and_die
+    await hooks.publish("order.paid", {})
+    await world.until(settled.is_set)
+    await world.crash(hooks)
+    hooks = await world.start(deliver=False)
+    (found,) = (await hooks.store.catalogue()).endpoints
+    assert not found.enabled
 
 
 async def test_a_redirect_is_a_refusal_unless_the_endpoint_allows_it(world: World, receiver: Receiver):

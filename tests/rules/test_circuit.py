@@ -113,6 +113,11 @@ def test_a_throttled_probe_leaves_it_open_for_what_was_asked_or_the_same_cooldow
     assert (again.state, again.cooldown, again.probe_at) == (CircuitState.OPEN, 300, NOW + 300)
 
 
+def test_a_throttled_probe_is_repeated_after_the_longest_cooldown_at_the_latest():
+    probing = begin_probe(answered(*[FAIL] * 5), until=0.0)
+    assert after_probe(probing, BUSY, policy=POLICY, now=NOW, asked=86_400.0).probe_at == NOW + 3_600
+
+
 def test_answers_to_requests_sent_before_it_opened_change_nothing():
     tripped = answered(*[FAIL] * 5)
     for outcome in Outcome:

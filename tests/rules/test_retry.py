@@ -92,9 +92,8 @@ def test_every_jitter_stays_within_its_bounds(jitter, wait, roll):
     assert wait * (1 - jitter.below) - slack <= drawn <= wait * (1 + jitter.above) + slack
 
 
-def test_what_the_receiver_asks_for_is_a_floor_with_a_ceiling():
+def test_what_the_receiver_asks_for_is_a_floor():
     policy = Policy((0.0, 100.0), NONE)
     assert wait_after(1, policy=policy, roll=0.5, asked=3.0) == 100.0
     assert wait_after(1, policy=policy, roll=0.5, asked=150.0) == 150.0
-    assert wait_after(1, policy=policy, roll=0.5, asked=1e9) == 86_400.0
     assert wait_after(2, policy=policy, roll=0.5, asked=3.0) is None

@@ -84,6 +84,10 @@ class Circuits:
             self._fail(f"{circuit.state} after a probe that was {outcome}")
         if outcome is Outcome.TRANSIENT:  # whoever throttles may say itself when it is to be probed
             self._opened(lane, cooldown)
+        elif (circuit.probe_at or 0.0) - (circuit.opened_at or 0.0) > max(
+            cooldown, policy["max_cooldown_s"]
+        ) + TICK:
+            self._fail("a probe's receiver is left alone for longer than the longest cooldown")
         seen.cooldown = cooldown
 
     def _opened(self, lane: Lane, cooldown: float) -> None:

@@ -14,7 +14,8 @@ from hookline.pipeline.drafts import Draft, Published
 from hookline.rules.fanout import matches
 from hookline.rules.lifecycle import MOVES
 from hookline.rules.liveness import patience
-from hookline.rules.retry import MOST_ASKED, Policy, policy_of
+from hookline.rules.retry import Policy, policy_of
+from hookline.rules.retry_after import LONGEST_ASKED
 from hookline.rules.suspicion import CRASH_LIMIT
 from hookline.store.contract import Settlement, Verdict
 from tests.sim.clock import EPOCH, TICK
@@ -343,7 +344,7 @@ class Commits:
         least, most = usual * (1 - policy.jitter.below), usual * (1 + policy.jitter.above)
         slack = SLACK + 2 * process.skew
         hinted = attempt.status in (429, 503)
-        if asked is not None and hinted and wait < min(asked, MOST_ASKED) - slack:
+        if asked is not None and hinted and wait < min(asked, LONGEST_ASKED) - slack:
             self._fail("I10 retry order", f"due after {wait:.3f} s, {asked:g} s were asked for")
         if wait < least - slack or (wait > most + slack and not hinted):
             self._fail("I10 retry order", f"due after {wait:.3f} s, the policy says {least:g} to {most:g}")

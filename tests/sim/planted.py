@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 import hookline.pipeline.bury
 import hookline.pipeline.heart
 import hookline.pipeline.holdings
+import hookline.pipeline.settle
 import hookline.pipeline.worker
+import hookline.rules.circuit
 import hookline.rules.settlement
 from hookline.clock import SystemClock
-from hookline.model import LONG_AGO
+from hookline.model import LONG_AGO, Circuit, Outcome
 from hookline.pipeline.errands import Errands
 from hookline.pipeline.gate import Gate
 from hookline.pipeline.handover import Handover
@@ -288,13 +292,19 @@ def _m18(garden: Garden) -> None:
     _unfence(garden)
     write = garden.put(Settler, "_write", None)
 
-    async def looked(self: Settler, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:
+    async def looked(
+        self: Settler, batch: Sequence[tuple[Lane, Settlement]], *, with_notes: bool = True
+    ) -> list[Verdict]:
         try:
             owned = {lane.endpoint_id: lane.epoch for lane in await self._store.owned(self._worker())}
         except Exception:
             owned = {lane.endpoint_id: lane.epoch for lane, _ in batch}
         ours = [each for each in batch if owned.get(each[1].endpoint_id) == each[1].epoch]
-        verdicts = dict(zip(map(id, ours), await write(self, ours), strict=True)) if ours else {}
+        verdicts = (
+            dict(zip(map(id, ours), await write(self, ours, with_notes=with_notes), strict=True))
+            if ours
+            else {}
+        )
         return [verdicts.get(id(each), Verdict.LATE) for each in batch]
 
     Settler._write = looked
@@ -415,6 +425,38 @@ def _m29(garden: Garden) -> None:
     right = garden.put(hookline.pipeline.heart, "look", look)
 
 
+@bug("M31 Retry-After to a probe is taken without a cap")
+def _m31(garden: Garden) -> None:
+    def obedient(circuit: Circuit, outcome: Outcome, **more: Any) -> Circuit:
+        after: Circuit = right(circuit, outcome, **more)
+        asked = more.get("asked")
+        if outcome is not Outcome.THROTTLED or asked is None:
+            return after
+        return msgspec.structs.replace(after, probe_at=more["now"] + asked)
+
+    right = garden.put(hookline.rules.circuit, "after_probe", obedient)
+
+
+@bug("M32 a refused note stops every settle")
+def _m32(garden: Garden) -> None:
+    async def never(error: Exception, write: Any) -> bool:
+        return False
+
+    garden.put(hookline.pipeline.settle, "is_row_at_fault", never)
+
+
+@bug("M33 an operator who closes a circuit ends the rest that the receiver asked for")
+def _m33(garden: Garden) -> None:
+    right = garden.put(Gate, "reset", None)
+
+    def reset(self: Gate, applied: int) -> None:
+        right(self, applied)
+        self.hold_until = LONG_AGO
+        self._settle_down()
+
+    Gate.reset = reset
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -426,6 +468,9 @@ SCENE_OF: dict[str, str] = {
     "M27 a late answer to a dead owner ends the turn of the next one": "taken for dead",
     "M28 buried although its session lives": "late settlements",
     "M29 buried after a restart of the database": "database restarts",
+    "M31 Retry-After to a probe is taken without a cap": "asks for ever",
+    "M32 a refused note stops every settle": "refused notes",
+    "M33 an operator who closes a circuit ends the rest that the receiver asked for": "believed to be back",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {

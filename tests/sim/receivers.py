@@ -170,6 +170,14 @@ class Receivers:
         )  # a date depends on the sender's wall clock
         self._reply(receipt, self._rng.choice((429, 503)), after=0.02, fields=f"retry-after: {text}\r\n")
 
+    def _insistent(self, receipt: Receipt) -> None:
+        """Fails, and when it is tried again asks to be left alone for longer than anybody lives."""
+        if self._rng.random() < 0.6:
+            self._failing(receipt)
+            return
+        text = self._rng.choice(("9" * 20, "9" * 60, "86400", "Fri, 31 Dec 9999 23:59:59 GMT"))
+        self._reply(receipt, 429, after=0.02, fields=f"retry-after: {text}\r\n")
+
     def _hanging(self, receipt: Receipt) -> None:
         receipt.processed = self._rng.random() < 0.5
 

@@ -11,7 +11,9 @@ from contextlib import suppress
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hookline import Hookline
 from hookline.errors import HooklineError
+from hookline.model import EndpointId
 from hookline.pipeline.drafts import Draft
 from tests.sim.process import Died
 
@@ -146,6 +148,56 @@ async def _restart_again_and_again(world: "World") -> None:
             world.database.restart(away=world.rng.choice((0.05, 0.5, 1.5, 3.0)))
 
 
+def _asks_for_ever(world: "World") -> None:
+    """Receivers fail, and ask whoever probes them to stay away for ever; operators retry and close circuits."""
+    _several(world)
+    world.faults.only("drain", every=8.0)
+    world.operators.always = {
+        "events": ["*"],
+        "retry": {"schedule": [0], "jitter": "none"},
+        "circuit": {
+            "consecutive_failures": 2,
+            "failure_rate": 1.0,
+            "window_s": 10,
+            "min_attempts": 100,
+            "cooldown_s": 1,
+            "max_cooldown_s": 4,
+        },
+    }
+    world.operators.mood = "insistent"
+    world.longest_drain = 400.0  # a lane rests for five minutes
+
+
+async def _close_circuits(world: "World") -> None:
+    """Somebody believes again and again that the endpoints are back."""
+    while not world.faults.is_over:
+        await world.moment(1.0)
+        for id in list(world.database.shadow.rows["endpoints"]):
+            up = [process for process in world.processes if process.is_up]
+            if up:
+                with suppress(HooklineError, Died):
+                    await up[0].ask(_closing(EndpointId(id)))
+
+
+def _closing(id: EndpointId) -> Callable[[Hookline], Coroutine[Any, Any, None]]:
+    return lambda hooks: hooks.desk.reset_circuit(id)
+
+
+def _refused_notes(world: "World") -> None:
+    """The database takes nothing that is to be written down of one endpoint's lane; all others go on."""
+    world.workers, world.has_api = 1, False
+    world.faults.only()
+    world.expected_errors = frozenset({"lane.note_refused"})
+    world.operators.always = {"events": ["*"], "ordering": "parallel", "circuit": None}
+    world.operators.mood = "throttling"
+
+
+async def _refuse(world: "World") -> None:
+    lanes = world.database.shadow.rows["lanes"]
+    await world.until(lambda: lanes, within=30.0)
+    world.refused.add(min(lanes))
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -155,4 +207,7 @@ SCENES = {
     "poison": Scene(_poison),
     "taken for dead": Scene(_taken_for_dead),
     "database restarts": Scene(_database_restarts, _restart_again_and_again),
+    "asks for ever": Scene(_asks_for_ever),
+    "believed to be back": Scene(_asks_for_ever, _close_circuits),
+    "refused notes": Scene(_refused_notes, _refuse),
 }

@@ -18,7 +18,7 @@ TABLES: dict[str, tuple[tuple[str, ...], str]] = {
     "lanes": (
         ("endpoint_id",),
         "endpoint_id owner epoch wake_at hold_until paused deleted suspect strict head circuit failures cooldown "
-        "opened_at probe_at tokens tokens_at applied",
+        "opened_at probe_at tokens tokens_at applied rest_until",
     ),
     "events": (("id",), "id account type payload idempotency_key deliver_at created_at"),
     "attempts": (

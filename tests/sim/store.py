@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.errors import HooklineError, StoreUnavailable
+from hookline.errors import HooklineError, RowRefused, StoreUnavailable
 from hookline.store.hints import Hint
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
@@ -108,6 +108,7 @@ class Database:
         result: Any = None
         error: HooklineError | None = None
         try:
+            self._refuse_notes(call)
             result = at_once(verb(*call.args, **call.keywords))
         except HooklineError as refusal:
             error = refusal
@@ -120,6 +121,12 @@ class Database:
         world.log("verb", call.process.name, call.name, len(changes), type(error).__name__ if error else "")
         world.checks.after(call, result, changes)
         return result, error
+
+    def _refuse_notes(self, call: Call) -> None:
+        """As a rule of the database would, or a value that it cannot hold."""
+        notes = call.args[1] if call.name == "note" else call.keywords.get("notes", ())
+        if any(note.endpoint_id in self._world.refused for note in notes):
+            raise RowRefused("The note is refused.")
 
     def _answer(self, call: Call, result: Any, error: HooklineError | None) -> None:
         if call.future.done():

@@ -1,7 +1,7 @@
 """What does monitoring read?
 
-Prometheus' text format. Figures of the whole installation, the same from every process but for the sender's shortages:
-no label names an account or an endpoint. What has to be counted is some seconds old (see `figures`).
+Prometheus' text format. Figures of the whole installation, the same from every process unless they say otherwise: no
+label names an account or an endpoint. What has to be counted is some seconds old (see `figures`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,12 +59,21 @@ class MetricCalls:
                 "For how long the oldest delivery that is due and not held back has been waiting.",
                 {"": oldest},
             ),
+            *_metric(
+                "hookline_set_aside_rows_total",
+                "Rows that the database refused and that were set aside, by this process since it started.",
+                {
+                    'kind="settlement"': self._hookline.worker.settler.set_aside,
+                    'kind="lane"': self._hookline.worker.holdings.set_aside,
+                },
+                type="counter",
+            ),
             *_of_the_store(await self._figures.bloat()),
-            *_gauge(
+            *_metric(
                 "hookline_sender_shortages_total",
                 "Connections that the answering process could not open for lack of a descriptor, port or memory.",
                 {"": self._hookline.shortages},
-                kind="counter",
+                type="counter",
             ),
         ]
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -95,8 +104,12 @@ def _of_the_store(bloat: Bloat) -> Iterator[str]:
     )
 
 
-def _gauge(name: str, help: str, values: Mapping[str, float], *, kind: str = "gauge") -> Iterator[str]:
+def _gauge(name: str, help: str, values: Mapping[str, float]) -> Iterator[str]:
+    return _metric(name, help, values, type="gauge")
+
+
+def _metric(name: str, help: str, values: Mapping[str, float], *, type: str) -> Iterator[str]:
     yield f"# HELP {name} {help}"
-    yield f"# TYPE {name} {kind}"
+    yield f"# TYPE {name} {type}"
     for labels, value in values.items():
         yield f"{name}{{{labels}}} {value!r}" if labels else f"{name} {value!r}"

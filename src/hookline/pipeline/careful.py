@@ -15,7 +15,6 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import DeliveryId, WorkerId
 from hookline.pipeline.lane import Lane
 from hookline.rules.suspicion import TURN, goes_alone, plan, room_for
@@ -161,7 +160,7 @@ class Careful:
                 await self._alone(line.lane, lambda: self._send(turns), over)
             else:
                 await self._send(turns)
-        except (StoreUnavailable, StoreRefused) as error:
+        except Exception as error:  # whatever it is, it is theirs: the turns of others go on
             for line, _ in turns:
                 line.fail(error)
 

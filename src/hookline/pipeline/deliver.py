@@ -295,7 +295,13 @@ class Deliverer:
                 return Settlement(attempt, delivery.endpoint_id, flight.lane.epoch, State.PENDING, at)
             case Dead(reason):
                 return Settlement(
-                    attempt, delivery.endpoint_id, flight.lane.epoch, State.DEAD, delivery.due_at, reason
+                    attempt,
+                    delivery.endpoint_id,
+                    flight.lane.epoch,
+                    State.DEAD,
+                    delivery.due_at,
+                    reason,
+                    gone=flight.outlet.endpoint.updated_at if outcome is Outcome.GONE else None,
                 )
 
     def _with_evidence(self, attempt: Attempt, flight: Flight, answer: Answer) -> Attempt:

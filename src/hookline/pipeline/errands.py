@@ -1,7 +1,7 @@
-"""What has to be asked of the store, or told to it, before a lane may send on?
+"""Asks the store, or tells it, what has to be known before a lane may send on.
 
 Where a strict lane's head waits now, that a circuit's probe is about to be sent, and whatever else is run here: one
-errand of a lane at a time, and none of a lane that is lost.
+errand of a lane at a time, and none of a lane that is lost. However an errand ends, its lane goes on.
 """
 
 import asyncio
@@ -9,11 +9,15 @@ from collections.abc import Callable, Coroutine, Iterable
 
 import structlog
 
+from hookline import ids
+from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.pipeline.holdings import Holdings
 from hookline.pipeline.lane import Lane
 from hookline.store.contract import Store
+
+_REST = 1.0  # seconds before a lane whose errand died has another one
 
 log = structlog.get_logger()
 
@@ -25,12 +29,14 @@ class Errands:
         self,
         store: Store,
         holdings: Holdings,
+        clock: Clock,
         *,
         nudge: Callable[[Lane], None],
         offer: Callable[[Lane], None],
     ) -> None:
         self._store = store
         self._holdings = holdings
+        self._clock = clock
         self._nudge = nudge
         self._offer = offer
         self._running: dict[Lane, asyncio.Task[None]] = {}
@@ -54,8 +60,13 @@ class Errands:
                 await errand
             except (StoreUnavailable, StoreRefused) as error:
                 log.debug("errand.failed", error=str(error))
-                lane.is_careful = False
-                lane.forget_unsent()
+                self._give_up(lane)
+            except Exception:
+                # Nobody thought of it. After a rest the lane reads what it has to send again, and it is tried anew.
+                log.exception("errand.failed", endpoint_id=ids.show("endpoint", lane.endpoint_id))
+                await self._clock.sleep(_REST)
+                self._give_up(lane)
+                self._nudge(lane)
             finally:
                 del self._running[lane]
 
@@ -67,6 +78,10 @@ class Errands:
 
         task = self._running[lane] = asyncio.get_running_loop().create_task(run())
         task.add_done_callback(forget)
+
+    def _give_up(self, lane: Lane) -> None:
+        lane.is_careful = False
+        lane.forget_unsent()
 
     def call_off(self, lane: Lane) -> None:
         """Nobody needs the lane's errand any more, if there is one."""

@@ -24,6 +24,7 @@ from hookline.store.contract import Taken
 _SAMPLES = 100  # of response times, for the slowness of an endpoint
 _LONGEST_REST = 300.0  # seconds a whole lane rests for one Retry-After
 _LONG = 5.0  # seconds of rest that make it worth letting a lane go
+_QUIET = 60.0  # seconds for which a note that the store refuses is not tried again
 _PROBE_GRACE = 2.0  # seconds after a probe's deadline at which another may try
 
 
@@ -32,11 +33,12 @@ class Gate:
 
     __slots__ = (
         "_bucket",
+        "_dead_until",
         "_endpoint",
         "_first_success",
         "_is_probe_granted",
         "_now",
-        "_rest_until",
+        "_quiet_until",
         "_successes",
         "applied",
         "circuit",
@@ -45,6 +47,7 @@ class Gate:
         "head_due",
         "hold_until",
         "is_plain",
+        "rest_until",
         "version",
         "written",
     )
@@ -60,8 +63,11 @@ class Gate:
         self.durations: deque[float] = deque(maxlen=_SAMPLES)
         self.version = 0  # counts changes that are to be written down
         self.written = 0
+        self._quiet_until = LONG_AGO  # the store refuses what is to be written: not tried before this
         self._is_probe_granted = False
-        self._rest_until = LONG_AGO
+        self._dead_until = LONG_AGO
+        # Nobody asks for longer; a row that says so is not to be believed.
+        self.rest_until = min(taken.rest_until, now() + _LONGEST_REST)
         self._successes = 0  # not yet counted in the circuit, since `_first_success`
         self._first_success = LONG_AGO
         self._bucket: limits.Bucket | None = None
@@ -77,8 +83,19 @@ class Gate:
 
     @property
     def is_dirty(self) -> bool:
-        """Has something changed that is not written down?"""
-        return self.version != self.written
+        """Has something changed that is not written down, and may be?"""
+        return self.version != self.written and self._quiet_until <= self._now()
+
+    def wrote(self, version: int) -> None:
+        """It is written down, as it was then."""
+        self.written = version
+        self._quiet_until = LONG_AGO
+
+    def refused(self) -> bool:
+        """The store refuses what is to be written down: it is left alone for a while. Says whether this is new."""
+        is_new = self._quiet_until == LONG_AGO
+        self._quiet_until = self._now() + _QUIET
+        return is_new
 
     def now(self) -> float:
         """The store's time."""
@@ -122,7 +139,7 @@ class Gate:
     def looks_again_at(self) -> float:
         """When time alone may have changed whether the lane may send, or may be probed."""
         if self.circuit.state is not CircuitState.CLOSED and not self._is_probe_granted:
-            return self.circuit.probe_at or LONG_AGO
+            return self._probes_at()
         return self.opens_at()
 
     def is_held_back(self) -> bool:
@@ -133,12 +150,10 @@ class Gate:
 
     def wants_no_probe_yet(self) -> bool:
         """Is the circuit open, and its cooldown not over?"""
-        probe_at = self.circuit.probe_at
         return (
             self.circuit.state is not CircuitState.CLOSED
             and not self._is_probe_granted
-            and probe_at is not None
-            and self._now() < probe_at
+            and self._now() < self._probes_at()
         )
 
     def wants_probe(self) -> bool:
@@ -146,8 +161,12 @@ class Gate:
         return (
             self.circuit.state is not CircuitState.CLOSED
             and not self._is_probe_granted
-            and self._now() >= (self.circuit.probe_at or LONG_AGO)
+            and self._now() >= self._probes_at()
         )
+
+    def _probes_at(self) -> float:
+        """When the circuit's next probe may go: after the cooldown, and not while the receiver wants to be left alone."""
+        return max(self.circuit.probe_at or LONG_AGO, self.rest_until)
 
     @property
     def is_probing(self) -> bool:
@@ -204,7 +223,7 @@ class Gate:
             if was_probe:
                 self._is_probe_granted = False
                 self.circuit = circuits.after_probe(before, outcome, policy=policy, now=now, asked=asked)
-                self.hold_until = self.circuit.probe_at or LONG_AGO
+                self.hold_until = self._probes_at()
             else:
                 self.circuit = circuits.after_answer(
                     before, outcome, policy=policy, now=now, is_slow=is_very_slow(self.durations)
@@ -212,7 +231,8 @@ class Gate:
                 if self.circuit.state is CircuitState.OPEN and before.state is CircuitState.CLOSED:
                     self.hold_until = max(self.hold_until, self.circuit.probe_at or now)
         if outcome is Outcome.THROTTLED and asked is not None:
-            self.hold_until = max(self.hold_until, now + min(asked, _LONGEST_REST))
+            self.rest_until = max(self.rest_until, now + min(asked, _LONGEST_REST))
+            self.hold_until = max(self.hold_until, self.rest_until)
             self._change()
         if _shown(before) != _shown(self.circuit):
             self._change()
@@ -242,21 +262,21 @@ class Gate:
         """The store was asked what became of the head: it is this now, due at `until`, or there is none."""
         self.head = head
         self.head_due = until
-        self.hold_until = max(until, self.circuit.probe_at or LONG_AGO, self._rest_until)
+        self.hold_until = max(until, self._probes_at(), self._dead_until)
         self._change()
         self._settle_down()
 
-    def rest(self, until: float) -> None:
-        """Send nothing before this; known to this owner only."""
-        self._rest_until = max(self._rest_until, until)
+    def wait_out(self, until: float) -> None:
+        """What a dead owner sent may be under way until then: send nothing before; known to this owner only."""
+        self._dead_until = max(self._dead_until, until)
         self.hold_until = max(self.hold_until, until)
         self._settle_down()
 
     def reset(self, applied: int) -> None:
-        """An operator closed the circuit, by the change of this number."""
+        """An operator closed the circuit, by the change of this number; what the receiver asked for still holds."""
         self.circuit = circuits.reset(self.circuit)
         self._is_probe_granted = False
-        self.hold_until = LONG_AGO
+        self.hold_until = self.rest_until
         self.applied = max(self.applied, applied)
         self._change()
         self._settle_down()

@@ -1,13 +1,16 @@
 """Which lanes does this worker own, and how does it come by them and let them go?"""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 
 import structlog
 
+from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import StoreUnavailable
+from hookline.errors import HooklineError, StoreUnavailable
 from hookline.model import EndpointId
+from hookline.pipeline.apart import write_apart
 from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
@@ -50,6 +53,7 @@ class Holdings:
         self._on_adopted = on_adopted
         self._on_dropped = on_dropped
         self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
+        self.set_aside = 0  # notes and releases that the store refused, since the start
         self._shared_out = 0  # takes in a row that left lanes of the dead to others
         self._is_past_suspects = False  # the last take was full, and there was none among them
         self.lanes: dict[EndpointId, Lane] = {}
@@ -162,31 +166,51 @@ class Holdings:
             lane.forget_unsent()
         try:
             await self.write_notes(going)
-            now = self._clock.now()
-            await self._store.release(
-                self._heart.id,
-                [_release(lane, wake_at=now if woken else lane.next_due) for lane in going],
-                now=now,
-            )
+            await write_apart(going, partial(self._let_go, woken=woken), self._cannot_let_go)
             await self._store.wake(sorted(lane.endpoint_id for lane in going), now=self._clock.now())
-        except StoreUnavailable:
+        except BaseException:  # cancelled too: whether they were let go is found out before anything else
             self._is_in_doubt = True
             raise
         for lane in going:
             self.drop(lane)
+
+    async def _let_go(self, lanes: Sequence[Lane], *, woken: bool) -> list[EndpointId]:
+        now = self._clock.now()
+        releases = [_release(lane, wake_at=now if woken else lane.next_due) for lane in lanes]
+        return await self._store.release(self._heart.id, releases, now=now)
+
+    async def _cannot_let_go(self, lane: Lane, error: Exception) -> list[EndpointId]:
+        """Forgotten like the others: the next look at what is owned finds it again, if this process goes on."""
+        self._say_set_aside("lane.not_released", lane, error)
+        return []
 
     async def write_notes(self, lanes: Iterable[Lane]) -> list[EndpointId]:
         """Write down what changed of these lanes and no settlement carried; for which of them it was written."""
         dirty = [lane for lane in lanes if lane.gate.is_dirty and not lane.lost]
         if not dirty:
             return []
-        versions = [lane.gate.version for lane in dirty]
+        return await write_apart(dirty, self._note, self._cannot_note)
+
+    async def _note(self, lanes: Sequence[Lane]) -> list[EndpointId]:
+        versions = [lane.gate.version for lane in lanes]
         written = await self._store.note(
-            self._heart.id, [lane.note() for lane in dirty], now=self._clock.now()
+            self._heart.id, [lane.note() for lane in lanes], now=self._clock.now()
         )
-        for lane, version in zip(dirty, versions, strict=True):
-            lane.gate.written = version
+        for lane, version in zip(lanes, versions, strict=True):
+            lane.gate.wrote(version)
         return written
+
+    async def _cannot_note(self, lane: Lane, error: Exception) -> list[EndpointId]:
+        """Its next owner will not know; this one does, and writes it down when it changes, or later."""
+        if lane.gate.refused():
+            self._say_set_aside("lane.note_refused", lane, error)
+        return []
+
+    def _say_set_aside(self, event: str, lane: Lane, error: Exception) -> None:
+        self.set_aside += 1
+        # Of an error that is not the store's no more than its name: it may quote what was to be written.
+        said = str(error) if isinstance(error, HooklineError) else type(error).__name__
+        log.error(event, endpoint_id=ids.show("endpoint", lane.endpoint_id), error=said)
 
     async def reconcile(self) -> None:
         """Compare with what the store says is owned: adopt what is not known here, drop what was lost."""

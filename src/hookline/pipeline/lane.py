@@ -88,6 +88,7 @@ class Lane:
         self.is_suspect = taken.suspect  # its last owner died: what it holds is sent with care first
         self.is_careful = False  # being sent with care now: nothing more is loaded
         self._is_gone = False
+        self.outlet = outlet
         self.ready: deque[Loaded] = deque()
         self.timed: deque[Loaded] = deque()
         self.aside: dict[
@@ -125,6 +126,8 @@ class Lane:
 
     def follow(self, outlet: Outlet | None) -> None:
         """The endpoint is this now; None: it was deleted, and nothing is sent."""
+        if outlet is not self.outlet:
+            self._is_gone = False
         self.outlet = outlet
         if self.parked_at is not None and (outlet is None or outlet.host is not self.parked_at):
             self.unpark()
@@ -152,10 +155,11 @@ class Lane:
         self.read_again()
         self._restate()
 
-    def stop(self) -> None:
-        """A receiver said that the endpoint is gone: nothing is sent until it is disabled."""
-        self._is_gone = True
-        self._restate()
+    def stop(self, *, asked: float) -> None:
+        """The endpoint of that version said that it is gone: nothing is sent to it until it is disabled, or changed."""
+        if self.outlet is not None and self.outlet.endpoint.updated_at == asked:
+            self._is_gone = True
+            self._restate()
 
     def _restate(self) -> None:
         self.is_held = not (self.releasing or self.lost or self._is_gone) and (
@@ -311,6 +315,7 @@ class Lane:
             head=gate.head,
             circuit=gate.circuit,
             applied=gate.applied,
+            rest_until=gate.rest_until,
         )
 
     def suspect(self, delivery: Loaded) -> Suspect:

@@ -1,27 +1,45 @@
-"""How does an attempt's end become durable?
+"""Makes the ends of attempts durable.
 
 Settlements gather while one batch is with the store; there is never more than one under way, and a batch
 whose outcome is in doubt is sent again as it was: the store says of each row whether it was applied now or
-before.
+before. A settlement that the store refuses is written without its evidence; one that is refused even so is set aside
+and tried again later, more and more rarely. Nobody else waits for it, and it is not sent again meanwhile.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+import msgspec
 import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import HooklineError
-from hookline.model import State, WorkerId
+from hookline.errors import HooklineError, RowRefused
+from hookline.model import NO_TIMINGS, State, WorkerId
+from hookline.pipeline.apart import is_row_at_fault, write_apart
 from hookline.pipeline.lane import Lane
 from hookline.store.contract import Settlement, Store, Verdict
 
 _BATCH = 2_000  # rows; with 500 a backlog waits for commits more than for receivers
 _LINGER = 0.02  # seconds to gather before a small batch: a statement and a commit have a price of their own
 _BACKOFF = (0.05, 0.1, 0.2, 0.5, 1.0)
+_ASIDE_FOR = 1.0  # seconds before one that was set aside is tried again; twice as long each time
+_ASIDE_LONGEST = 300.0
+_ASIDE_AT_ONCE = 16  # tried again before others have their turn
+_LONGEST_WAIT = 31 * 86_400.0  # seconds; no policy waits longer
 
 log = structlog.get_logger()
+
+Entry = tuple[Lane, Settlement]
+
+
+class _Aside(msgspec.Struct):
+    """A settlement that the store refuses."""
+
+    entry: Entry
+    at: float  # when it is tried again, by the monotonic clock
+    wait: float
 
 
 class Settler:
@@ -35,19 +53,27 @@ class Settler:
         worker: Callable[[], WorkerId],
         on_settled: Callable[[Lane, Settlement, Verdict], None],
         on_batch: Callable[[], None],
+        on_aside: Callable[[Lane, Settlement], None],
+        write_notes: Callable[[Iterable[Lane]], Awaitable[object]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._worker = worker
         self._on_settled = on_settled
         self._on_batch = on_batch
-        self._waiting: list[tuple[Lane, Settlement]] = []
+        self._on_aside = on_aside
+        self._write_notes = write_notes
+        self._waiting: list[Entry] = []
+        self._aside: deque[_Aside] = deque()
         self._some = asyncio.Event()
         self._many = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self.delivered = 0  # deliveries that came to their good end, since the start
         self.late = 0  # settlements that came too late, since the start
+        self.set_aside = (
+            0  # settlements that the store refused, with their evidence at least, since the start
+        )
 
     def add(self, lane: Lane, settlement: Settlement) -> None:
         """Settle this soon."""
@@ -63,6 +89,10 @@ class Settler:
     async def run(self) -> None:
         """Settle until cancelled."""
         while True:
+            if self._aside:
+                await self._try_again()
+                if not await self._clock.wait(self._some, self._aside_for()):
+                    continue
             await self._some.wait()
             await self._clock.wait(self._many, _LINGER)
             self._many.clear()
@@ -80,35 +110,78 @@ class Settler:
         self._many.set()
         await self._idle.wait()
 
-    async def _settle(self, batch: list[tuple[Lane, Settlement]]) -> None:
+    async def _settle(self, batch: list[Entry]) -> None:
         try:
-            verdicts = await self._write(batch)
-        except Exception:
-            # One of them cannot be written, which nobody thought possible. The others must not suffer for it.
-            if len(batch) > 1:
-                log.exception("settle.split", rows=len(batch))
-                for one in batch:
-                    await self._settle([one])
-                return
-            delivery = ids.show("delivery", batch[0][1].attempt.delivery_id)
-            log.exception("settle.failed", delivery=delivery)
-            verdicts = [Verdict.LATE]  # forgotten here and still pending: it is read and tried again
-        for (lane, settlement), verdict in zip(batch, verdicts, strict=True):
-            lane.unsettled -= 1
-            if verdict is Verdict.LATE:
-                self.late += 1
-            elif settlement.state is State.DELIVERED:
-                self.delivered += 1
-            self._on_settled(lane, settlement, verdict)
+            verdicts: Sequence[Verdict | None] = await self._write(batch)
+        except Exception as error:
+            log.warning("settle.split", rows=len(batch), error=_words(error))
+            # First what was learnt of the lanes: without it a strict lane's next owner could go past its head.
+            await self._note(list(dict.fromkeys(lane for lane, _ in batch)))
+            verdicts = await write_apart(batch, self._write_without_notes, self._without_evidence)
+        for entry, verdict in zip(batch, verdicts, strict=True):
+            entry[0].unsettled -= 1
+            self._end(entry, verdict, wait=_ASIDE_FOR)
         self._on_batch()
 
-    async def _write(self, batch: list[tuple[Lane, Settlement]]) -> list[Verdict]:
-        """Until the store has answered, however long it is away."""
+    def _end(self, entry: Entry, verdict: Verdict | None, *, wait: float) -> None:
+        lane, settlement = entry
+        if verdict is None:
+            self._aside.append(_Aside(entry, self._clock.monotonic() + wait, wait))
+            self._on_aside(lane, settlement)
+            return
+        if verdict is Verdict.LATE:
+            self.late += 1
+        elif settlement.state is State.DELIVERED:
+            self.delivered += 1
+        self._on_settled(lane, settlement, verdict)
+
+    async def _without_evidence(self, entry: Entry, error: Exception) -> list[Verdict | None]:
+        """The store refuses this one. Most likely it is what a receiver sent; what becomes of the delivery is kept."""
+        lane, settlement = entry
+        self.set_aside += 1
+        delivery = ids.show("delivery", settlement.attempt.delivery_id)
+        bare = _bare(settlement, now=self._clock.now())
+        try:
+            verdicts: list[Verdict | None] = [*await self._write_without_notes([(lane, bare)])]
+        except Exception as again:
+            log.error("settle.set_aside", delivery=delivery, error=_words(again))
+            return [None]
+        log.error("settle.without_evidence", delivery=delivery, error=_words(error))
+        return verdicts
+
+    def _aside_for(self) -> float:
+        """Seconds until one that was set aside is tried again."""
+        return (
+            max(0.0, min(each.at for each in self._aside) - self._clock.monotonic()) if self._aside else 0.0
+        )
+
+    async def _try_again(self) -> None:
+        """Try to write some of those that were set aside, if their time has come."""
+        at = self._clock.monotonic()
+        self._aside = deque(each for each in self._aside if not each.entry[0].lost)  # another's by now
+        due = [each for each in self._aside if each.at <= at][:_ASIDE_AT_ONCE]
+        for each in due:
+            self._aside.remove(each)
+            verdict: Verdict | None
+            try:
+                [verdict] = await self._write_without_notes([each.entry])
+            except Exception:
+                verdict = None
+            self._end(each.entry, verdict, wait=min(2 * each.wait, _ASIDE_LONGEST))
+        if due:
+            self._on_batch()
+
+    async def _write(self, batch: Sequence[Entry], *, with_notes: bool = True) -> list[Verdict]:
+        """Until the store has answered, however long it is away; raises if it refuses something of the batch."""
         settlements = [settlement for _, settlement in batch]
         tries = 0
         while True:
             # Made afresh for each try: what was written down of a lane meanwhile must not be taken back.
-            changed = {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}
+            changed = (
+                {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}
+                if with_notes
+                else {}
+            )
             notes = [lane.note() for lane in changed.values()]
             versions = [(lane.gate, lane.gate.version) for lane in changed.values()]
             try:
@@ -117,6 +190,8 @@ class Settler:
                 )
                 break
             except HooklineError as error:
+                if await is_row_at_fault(error, self._settle_these):
+                    raise RowRefused(str(error)) from error
                 if tries == 0:
                     log.warning("settle.waiting", rows=len(batch), error=str(error))
                 await self._clock.sleep(_BACKOFF[min(tries, len(_BACKOFF) - 1)])
@@ -124,5 +199,52 @@ class Settler:
         if tries:
             log.info("settle.resumed", rows=len(batch), tries=tries)
         for gate, version in versions:
-            gate.written = version
+            gate.wrote(version)
         return verdicts
+
+    async def _write_without_notes(self, batch: Sequence[Entry]) -> list[Verdict | None]:
+        return [*await self._write(batch, with_notes=False)]
+
+    async def _settle_these(self, batch: Sequence[Settlement]) -> list[Verdict]:
+        return await self._store.settle(self._worker(), batch, now=self._clock.now())
+
+    async def _note(self, lanes: Sequence[Lane]) -> None:
+        """Write down what changed of the lanes, however long the store is away."""
+        tries = 0
+        while True:
+            try:
+                await self._write_notes(lanes)
+            except HooklineError as error:
+                if tries == 0:
+                    log.warning("settle.waiting", lanes=len(lanes), error=str(error))
+                await self._clock.sleep(_BACKOFF[min(tries, len(_BACKOFF) - 1)])
+                tries += 1
+            else:
+                return
+
+
+def _bare(settlement: Settlement, *, now: float) -> Settlement:
+    """What becomes of the delivery, and of the attempt no more than that it was made and how it ended."""
+    attempt = settlement.attempt
+    return msgspec.structs.replace(
+        settlement,
+        attempt=msgspec.structs.replace(
+            attempt,
+            duration=min(max(attempt.duration, 0.0), _LONGEST_WAIT),
+            error_detail=None,
+            timings=NO_TIMINGS,
+            request_url=None,
+            request_headers=None,
+            response_headers=None,
+            response_body=b"",
+            response_truncated=False,
+            final_url=None,
+        ),
+        due_at=min(max(settlement.due_at, 0.0), now + _LONGEST_WAIT),
+        gone=None,  # the next one says so again
+    )
+
+
+def _words(error: Exception) -> str:
+    """A store's own words; of anything else no more than its name: it may quote what was to be written."""
+    return str(error) if isinstance(error, HooklineError) else type(error).__name__

@@ -39,6 +39,8 @@ class Standing:
             return "circuit"
         if lane.is_strict and (gate.head is not None or lane.in_flight or lane.unsettled):
             return "order"
+        if gate.rest_until > self._clock.now():
+            return "receiver"
         if gate.hold_until > self._clock.now():
             return "due"
         return "rate" if gate.opens_at() > self._clock.now() else "slot"

@@ -12,7 +12,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.ids import Ids
-from hookline.model import EndpointId, Outcome, State
+from hookline.model import EndpointId, State
 from hookline.pipeline.admission import Admission
 from hookline.pipeline.bury import bury, sweep
 from hookline.pipeline.careful import Careful
@@ -117,6 +117,8 @@ class Worker:
             worker=lambda: heart.id,
             on_settled=self._settled,
             on_batch=self._batch_settled,
+            on_aside=self._set_aside,
+            write_notes=self.holdings.write_notes,
         )
         self._pace = Pace(clock, lambda: self.settler.delivered)
         self._loader = Loader(
@@ -128,7 +130,9 @@ class Worker:
             on_loaded=self._loaded,
             on_headless=lambda lane: self._errands.look_at_head(lane),
         )
-        self._errands = Errands(store, self.holdings, nudge=self._loader.nudge, offer=self.dispatcher.offer)
+        self._errands = Errands(
+            store, self.holdings, clock, nudge=self._loader.nudge, offer=self.dispatcher.offer
+        )
         self._taking = Taking(self.holdings, self.dispatcher, heart, clock, delivers=delivers)
         self.handover = Handover(
             store,
@@ -146,12 +150,12 @@ class Worker:
         self.standing = Standing(self.holdings.lanes, self._deliverer.under_way, clock)
         self._upkeep = Upkeep(
             store,
-            catalogue,
             self.holdings,
             clock,
             shed=Shedding(self.holdings, self.dispatcher, peers=lambda: heart.peers).look,
             share=Sharing(self.holdings, clock, every=2 * heart.heartbeat, on_kept=self._loader.nudge).look,
             is_draining=lambda: self._is_draining,
+            on_refused=self._loops.say_refused,
         )
         self._careful = Careful(
             store,
@@ -186,6 +190,7 @@ class Worker:
                 self.dispatcher.run_alarms,
                 self._taking.run,
                 self._upkeep.run,
+                self._upkeep.run_beside,
                 self._careful.run,
                 *also,
             ]
@@ -243,7 +248,7 @@ class Worker:
     def _adopted(self, lane: Lane) -> None:
         if lane.is_suspect and lane.is_strict and lane.outlet is not None:
             # What the dead owner sent may still be under way: the next one must not overtake it.
-            lane.gate.rest(self._clock.now() + lane.outlet.endpoint.timeout)
+            lane.gate.wait_out(self._clock.now() + lane.outlet.endpoint.timeout)
         if lane.gate.head is not None:
             self._errands.look_at_head(lane)
         self._loader.nudge(lane)
@@ -261,9 +266,8 @@ class Worker:
     def _landed(self, lane: Lane, health: Health, host: Host | None, settlement: Settlement) -> None:
         self.dispatcher.finish(lane, health, host)
         lane.active_at = self._clock.monotonic()
-        if settlement.attempt.outcome is Outcome.GONE:
-            lane.stop()
-            self._upkeep.disable(lane.endpoint_id)
+        if settlement.gone is not None:
+            lane.stop(asked=settlement.gone)
         is_waiting = lane.is_strict and settlement.state is State.PENDING
         if lane.is_careful and (is_waiting or lane.gate.wants_no_probe_yet()):
             # The circuit opened, or order holds: its other suspects wait with everything else.
@@ -297,6 +301,10 @@ class Worker:
             return  # it is still to be done, by whoever owns the lane now: that may be this worker, and its turn may have come
         if lane.awaits_head and lane.has_unsent:
             lane.forget_unsent()  # read while the head was under way: it must leave room for it
+        if settlement.gone is not None:
+            # The endpoint is disabled: seen by the next look here, and by the others when they are told.
+            self._heart.nudge()
+            self._hints.changed()
         self._loader.settled(id)
         self._careful.settled(id)
         if settlement.state is State.PENDING and verdict is not Verdict.LATE:
@@ -305,6 +313,11 @@ class Worker:
             self._loader.nudge(lane)
         if lane.is_strict:
             self.dispatcher.offer(lane)
+
+    def _set_aside(self, lane: Lane, settlement: Settlement) -> None:
+        """Its settlement cannot be written: the lane goes on without it, and keeps it in mind."""
+        self._careful.settled(settlement.attempt.delivery_id)
+        self.dispatcher.offer(lane)
 
     def _batch_settled(self) -> None:
         self._loader.has_room()

@@ -64,7 +64,10 @@ def after_probe(
             return _opened(noted, longer, circuit.reason or "the probe failed", now)
         case Outcome.THROTTLED:
             reopened = _opened(noted, cooldown, circuit.reason or "the probe was throttled", now)
-            return reopened if asked is None else msgspec.structs.replace(reopened, probe_at=now + asked)
+            if asked is None:
+                return reopened
+            # Like a cooldown: nobody is left alone for longer than the policy says.
+            return msgspec.structs.replace(reopened, probe_at=now + min(asked, policy.max_cooldown_s))
         case _:
             return Circuit(last_success_at=noted.last_success_at, last_failure_at=noted.last_failure_at)
 

@@ -107,9 +107,6 @@ def _jitter_of(jitter: str | Mapping[str, float]) -> Jitter:
     return Jitter(float(jitter["below"]), float(jitter["above"]))
 
 
-MOST_ASKED = 24 * _HOUR  # a receiver's Retry-After is a floor up to this
-
-
 def wait_after(failures: int, *, policy: Policy, roll: float, asked: float | None = None) -> float | None:
     """Seconds to wait after this many failed requests; None when attempts have run out.
 
@@ -120,4 +117,4 @@ def wait_after(failures: int, *, policy: Policy, roll: float, asked: float | Non
         return None
     jitter = policy.jitter
     wait = policy.waits[failures] * (1.0 - jitter.below + roll * (jitter.below + jitter.above))
-    return wait if asked is None else max(wait, min(asked, MOST_ASKED))
+    return wait if asked is None else max(wait, asked)

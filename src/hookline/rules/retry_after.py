@@ -1,18 +1,22 @@
-"""How long does a receiver ask us to wait?"""
+"""Reads how long a receiver asks us to wait.
+
+The only place where its wish enters. It is capped here, so that nobody who uses it has to.
+"""
 
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+LONGEST_ASKED = 86_400.0  # seconds; who asks for more is asked again after a day
 _LONGEST_TEXT = 64  # a date has 29 characters
 
 
 def asked_wait(value: str, *, wall: float) -> float | None:
-    """Seconds asked for by a `Retry-After`, given as seconds or as a date; None when it is neither."""
+    """Seconds asked for by a `Retry-After`, given as seconds or as a date, at most a day; None when it is neither."""
     text = value.strip()
     if not text or len(text) > _LONGEST_TEXT or not text.isascii():
         return None
     if text.isdigit():
-        return float(text)
+        return min(float(text), LONGEST_ASKED)
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
@@ -20,6 +24,6 @@ def asked_wait(value: str, *, wall: float) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     try:
-        return max(0.0, moment.timestamp() - wall)
+        return min(max(0.0, moment.timestamp() - wall), LONGEST_ASKED)
     except (ValueError, OverflowError):
         return None

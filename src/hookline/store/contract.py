@@ -2,8 +2,8 @@
 
 One verb, one transaction. Every verb takes `now`, the store's time as its caller tracks it. Verbs raise
 `StoreUnavailable` when the database does not answer (whether the write was committed is then in doubt, and
-every verb here may be repeated with the same arguments), `StorageFull` when its disk is full, and
-`StoreRefused` when it must not be used at all. Neither store is the reference: the contract tests are.
+every verb here may be repeated with the same arguments), `StorageFull` when its disk is full,
+`StoreRefused` when it must not be used at all, and `RowRefused` when it takes writes and not this one. Neither store is the reference: the contract tests are.
 
 The words TAKE, LOAD, SETTLE, RELEASE, WAKE, BURY, FREE, SWEEP, BEAT and PULSE are explained in
 docs/lanes.md, with the interleavings that each rule is there for.
@@ -18,6 +18,7 @@ import msgspec
 from hookline.model import (
     CLOSED,
     FOREVER,
+    LONG_AGO,
     Attempt,
     Circuit,
     Delivery,
@@ -49,6 +50,7 @@ from hookline.store.retention import RetentionStore
 
 FREE_CHUNK = 1_000  # lanes freed from a dead worker in one transaction
 SWEEP_CHUNK = 2_000  # lanes looked at in one transaction of a sweep
+GONE = "The endpoint answered 410 Gone."
 INLINE_PAYLOAD_BYTES = 16_384  # larger payloads are read when the slot is granted
 
 
@@ -98,6 +100,7 @@ class Taken(msgspec.Struct, frozen=True):
     tokens_at: float | None = None
     applied: int = 0  # the last change its owners carried out
     is_reset: bool = False  # an operator closed its circuit after `applied`
+    rest_until: float = LONG_AGO  # a receiver's wish (Retry-After), which `hold_until` includes
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
@@ -138,6 +141,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     state: State
     due_at: float  # pending: when to try again
     reason: Reason | None = None
+    gone: float | None = None  # a receiver said that the endpoint is: `updated_at` of the one that was asked
 
 
 class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +153,7 @@ class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
     head: DeliveryId | None
     circuit: Circuit
     applied: int
+    rest_until: float = LONG_AGO  # of these the Retry-After: nobody but time ends it
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False):
@@ -244,6 +249,7 @@ class Lane(msgspec.Struct, frozen=True):
     hold_until: float
     head: DeliveryId | None
     circuit: Circuit
+    rest_until: float = LONG_AGO  # a receiver's wish, which `hold_until` includes
 
 
 class JobKind(StrEnum):
@@ -359,7 +365,8 @@ class Store(
         """Fenced: attempt, delivery and the lanes' notes in one commit; one verdict for each settlement, in order.
 
         A delivery moves only from pending with `attempts = number - 1` and the same `replays`, only while this
-        worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once.
+        worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once. An endpoint that
+        is gone is disabled with the delivery that it was asked for, unless it was changed since it was asked.
         """
 
     async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:

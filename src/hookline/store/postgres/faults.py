@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import asyncpg
 
-from hookline.errors import HooklineError, StorageFull, StoreRefused, StoreUnavailable
+from hookline.errors import HooklineError, RowRefused, StorageFull, StoreRefused, StoreUnavailable
 
 # The server undid the whole transaction; the same one succeeds when it is run again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
@@ -30,6 +30,8 @@ _PASSING_CLASSES = frozenset({"08", "40", "53", "57", "58"})
 _PASSING = frozenset(
     {"25006", "25P03", "55P03"}
 )  # read-only after a failover, idle too long, lock not available
+# Of what was to be written: its types, its rules, its size, and what a trigger raises.
+_DATA_CLASSES = frozenset({"22", "23", "44", "54", "P0"})
 _DISK_FULL = "53100"
 _ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
 
@@ -45,6 +47,8 @@ def translated() -> Iterator[None]:
         raise _meaning(error) from error
     except asyncpg.ClientConfigurationError as error:
         raise StoreRefused(f"The database URL cannot be used: {_line(error)}. Check it.") from error
+    except (OverflowError, UnicodeError) as error:  # met with while it was encoded
+        raise RowRefused(f"PostgreSQL cannot hold what it was given: {type(error).__name__}.") from error
     except TimeoutError as error:
         raise StoreUnavailable("PostgreSQL did not answer in time.") from error
     except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
@@ -67,8 +71,16 @@ def _meaning(error: asyncpg.PostgresError) -> HooklineError:
         return StorageFull(f"PostgreSQL has no disk space left: {_line(error)}")
     if code in _PASSING or code[:2] in _PASSING_CLASSES:
         return StoreUnavailable(f"PostgreSQL is not available: {_line(error)} ({code})")
+    if code[:2] in _DATA_CLASSES:
+        return RowRefused(f"PostgreSQL refuses what it was given: {_culprit(error)} ({code}).")
     step = _NEXT_STEP.get(code, "this is a bug in hookline or a changed schema")
     return StoreRefused(f"PostgreSQL refuses: {_line(error)} ({code}); {step}.")
+
+
+def _culprit(error: asyncpg.PostgresError) -> str:
+    """What kind of error, and where; its own words quote the row, which may hold what nobody else should read."""
+    names = (getattr(error, name, None) for name in ("table_name", "column_name", "constraint_name"))
+    return " ".join([type(error).__name__, *(str(name) for name in names if name)])
 
 
 def _line(error: Exception) -> str:

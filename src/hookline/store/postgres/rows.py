@@ -141,6 +141,7 @@ def note_columns(notes: Sequence[LaneNote]) -> Columns:
         _column([circuit.last_success_at for circuit in circuits]),
         _column([circuit.last_failure_at for circuit in circuits]),
         _column([note.applied for note in last]),
+        _column([note.rest_until for note in last]),
     ]
 
 
@@ -220,7 +221,8 @@ def prior(row: Any) -> Prior:
 
 
 def taken(row: Any) -> Taken:
-    endpoint_id, epoch, woke_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *gate = row
+    endpoint_id, epoch, woke_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *rest = row
+    rest_until, *gate = rest
     return Taken(
         endpoint_id,
         epoch,
@@ -233,6 +235,7 @@ def taken(row: Any) -> Taken:
         tokens_at,
         applied,
         is_reset,
+        rest_until,
     )
 
 
@@ -252,8 +255,8 @@ def _circuit(state: str, failures: int, slices: str | None, *rest: Any) -> Circu
 
 
 def lane(row: Any) -> Lane:
-    endpoint_id, owner, hold_until, head, *gate = row
-    return Lane(endpoint_id, owner, hold_until, head, _circuit(*gate))
+    endpoint_id, owner, hold_until, head, rest_until, *gate = row
+    return Lane(endpoint_id, owner, hold_until, head, _circuit(*gate), rest_until)
 
 
 def job(row: Any) -> Job:

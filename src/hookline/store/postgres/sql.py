@@ -4,7 +4,7 @@ In the order of the contract, under the names the SQLite store uses. Batches com
 that are long and always there are of our own domains (arrays.py).
 Values of index predicates are literals: bound, a generic plan cannot use the partial index. Times are bound and
 read as seconds (`to_timestamp`, `date_part`): half the cost of a codec for timestamptz in Python. Locks are taken
-in one order everywhere: workers, jobs, deliveries, lanes, changes.
+in one order everywhere: endpoints, workers, jobs, deliveries, lanes, changes.
 """
 
 from hookline.store.postgres import rights
@@ -84,7 +84,8 @@ _IS_RESET = """EXISTS (
 
 _TAKEN = f"""l.endpoint_id, l.epoch, date_part('epoch', l.wake_at) AS woke_at,
   date_part('epoch', l.hold_until) AS hold_until, l.suspect, l.head,
-  l.tokens, date_part('epoch', l.tokens_at) AS tokens_at, l.applied, {_IS_RESET} AS is_reset, {_CIRCUIT}"""
+  l.tokens, date_part('epoch', l.tokens_at) AS tokens_at, l.applied, {_IS_RESET} AS is_reset,
+  date_part('epoch', l.rest_until) AS rest_until, {_CIRCUIT}"""
 
 # Differs from sqlite: others may be taking at this moment, and what they are taking is not worth waiting for.
 TAKE = f"""
@@ -132,8 +133,8 @@ ORDER BY o.n, d.queue, CASE WHEN d.queue = 'ready' THEN d.seq END, d.due_at, d.i
 
 READ_PAYLOAD = "SELECT payload FROM events WHERE id = $1"
 
-_NOTE = "endpoint_id epoch hold_until head circuit failures slices cooldown opened_at probe_at reason last_success_at last_failure_at applied"
-_NOTE_TYPES = "uuid bigint float8 uuid text int text float8 float8 float8 text float8 float8 bigint"
+_NOTE = "endpoint_id epoch hold_until head circuit failures slices cooldown opened_at probe_at reason last_success_at last_failure_at applied rest_until"
+_NOTE_TYPES = "uuid bigint float8 uuid text int text float8 float8 float8 text float8 float8 bigint float8"
 
 
 def _write_notes(*, first: int) -> str:
@@ -148,7 +149,7 @@ noted AS (
   UPDATE lanes l SET hold_until = to_timestamp(c.hold_until), head = c.head, circuit = c.circuit, failures = c.failures,
     slices = c.slices, cooldown = c.cooldown, opened_at = to_timestamp(c.opened_at), probe_at = to_timestamp(c.probe_at),
     reason = c.reason, last_success_at = to_timestamp(c.last_success_at), last_failure_at = to_timestamp(c.last_failure_at),
-    applied = greatest(l.applied, c.applied)
+    applied = greatest(l.applied, c.applied), rest_until = to_timestamp(c.rest_until)
   FROM mine c WHERE l.endpoint_id = c.endpoint_id
   RETURNING l.endpoint_id)"""
 
@@ -207,6 +208,16 @@ SELECT a.id, a.late FROM unnest($1::uuid[], $2::uuid[]) AS k (delivery_id, id) J
 
 NOTE = f"WITH {_ME}, {_write_notes(first=2)} SELECT endpoint_id FROM noted ORDER BY endpoint_id"
 
+# An endpoint that answered 410, if nobody changed it since it was asked. In the transaction of its settle, which then
+# begins with the endpoints: whoever else changes one locks it before its lane.
+LOCK_GONE = "SELECT id FROM endpoints WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE"
+DISABLE_GONE = """
+UPDATE endpoints SET enabled = false, disabled_reason = $3,
+  updated_at = greatest(to_timestamp($4), updated_at + interval '1 microsecond')
+WHERE id = $1 AND updated_at = to_timestamp($2) AND enabled RETURNING id
+"""
+PAUSE_GONE = "UPDATE lanes SET paused = true WHERE endpoint_id = $1"
+
 # The deliveries of a lane that this worker owns; `{states}` is which of them.
 _SUSPECTS = """
 mine AS MATERIALIZED (
@@ -251,12 +262,13 @@ RETURNING l.endpoint_id
 
 # When the rows of lane `k` ask for it, and whether somebody is to carry out a reset. `$2` is now.
 # A reset, a head that is no longer waited for, or one that an operator made due while the lane had an owner who never
-# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too.
+# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too, and
+# so does a receiver that asked for a rest.
 _ASKS = """
   EXISTS (SELECT FROM changes c WHERE c.endpoint_id = k.endpoint_id AND c.kind = 'reset' AND c.n > k.applied)
   OR (k.head IS NOT NULL AND (NOT k.strict OR NOT EXISTS (
         SELECT FROM deliveries h WHERE h.id = k.head AND h.state = 'pending'
-          AND NOT (k.circuit = 'closed' AND h.due_at < k.hold_until AND h.due_at <= to_timestamp($2))))) AS is_reset,
+          AND NOT (k.circuit = 'closed' AND greatest(h.due_at, k.rest_until) < k.hold_until AND h.due_at <= to_timestamp($2))))) AS is_reset,
   CASE WHEN EXISTS (SELECT FROM deliveries d
                     WHERE d.endpoint_id = k.endpoint_id AND d.state = 'pending' AND d.queue = 'ready') THEN to_timestamp($2)
   ELSE coalesce((SELECT d.due_at FROM deliveries d
@@ -371,7 +383,7 @@ RETURNING l.endpoint_id
 
 SWEEP = f"""
 WITH chunk AS MATERIALIZED (
-  SELECT endpoint_id, owner, wake_at, hold_until, applied, head, strict, circuit FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
+  SELECT endpoint_id, owner, wake_at, hold_until, rest_until, applied, head, strict, circuit FROM lanes WHERE endpoint_id > $1 ORDER BY endpoint_id LIMIT $3),
 n AS MATERIALIZED (SELECT k.endpoint_id, {_ASKS} FROM chunk k WHERE k.owner IS NULL AND k.wake_at > to_timestamp($2)),
 lowered AS (WITH {_LOWER})
 SELECT (SELECT count(*) FROM chunk) AS looked_at, (SELECT endpoint_id FROM chunk ORDER BY endpoint_id DESC LIMIT 1) AS last
@@ -539,7 +551,8 @@ _ENDPOINT = """e.id, e.account, e.url, e.events, e.secret, e.signing, e.descript
   date_part('epoch', e.created_at) AS created_at, date_part('epoch', e.updated_at) AS updated_at"""
 
 READ_LANES = f"""
-SELECT l.endpoint_id, l.owner, date_part('epoch', l.hold_until) AS hold_until, l.head, {_CIRCUIT}
+SELECT l.endpoint_id, l.owner, date_part('epoch', l.hold_until) AS hold_until, l.head,
+  date_part('epoch', l.rest_until) AS rest_until, {_CIRCUIT}
 FROM lanes l WHERE l.endpoint_id = ANY($1::uuid[]) ORDER BY l.endpoint_id
 """
 

@@ -45,7 +45,7 @@ from hookline.store.contract import (
 )
 from hookline.store.failing import failing
 from hookline.store.migrations import level
-from hookline.store.postgres import jobs, lists, operators, rows, session, sql
+from hookline.store.postgres import jobs, lists, operators, rows, session, settling, sql
 from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
 from hookline.store.postgres.faults import translated
@@ -257,9 +257,13 @@ class PostgresStore(
         # Rows are locked in the order of the batch: sorted, two of them cannot wait for each other.
         order = sorted(range(len(batch)), key=lambda n: batch[n].attempt.delivery_id)
         ordered = [batch[n] for n in order]
-        missed = await self._settle.fetch(
-            sql.SETTLE, worker, *rows.settlement_columns(ordered), now, *rows.note_columns(notes)
-        )
+        values = (worker, *rows.settlement_columns(ordered), now, *rows.note_columns(notes))
+        if all(settlement.gone is None for settlement in ordered):
+            missed = await self._settle.fetch(sql.SETTLE, *values)
+        else:
+            missed = await self._settle.transaction(
+                partial(settling.settle_and_disable, ordered, values, now=now)
+            )
         verdicts = [Verdict.APPLIED] * len(batch)
         repeated: list[int] = []
         for n, recorded in missed:

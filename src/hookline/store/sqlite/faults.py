@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from hookline.errors import HooklineError, StorageFull, StoreRefused, StoreUnavailable
+from hookline.errors import HooklineError, RowRefused, StorageFull, StoreRefused, StoreUnavailable
 
 _FULL = frozenset(
     {
@@ -19,6 +19,7 @@ _FULL = frozenset(
 _UNUSABLE = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_PERM}
 )
+_REFUSED = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG})
 _PRIMARY = 0xFF  # the rest of an extended code says where it happened
 
 
@@ -29,4 +30,6 @@ def translated(error: sqlite3.Error) -> HooklineError:
         return StorageFull(f"SQLite cannot write, its disk may be full: {error}.")
     if code & _PRIMARY in _UNUSABLE:
         return StoreRefused(f"SQLite cannot use the database: {error}.")
+    if code & _PRIMARY in _REFUSED:
+        return RowRefused(f"SQLite refuses what it was given: {error}.")
     return StoreUnavailable(f"SQLite failed: {error}.")

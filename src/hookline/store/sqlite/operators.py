@@ -18,14 +18,14 @@ def create_endpoint(connection: sqlite3.Connection, endpoint: Endpoint, *, now: 
     if connection.execute(sql.CREATE_ENDPOINT, values).rowcount == 0:
         return  # a repeat
     connection.execute(sql.CREATE_LANE, lane_values(endpoint))
-    _note(connection, endpoint.id, kind="endpoint", now=now)
+    write_change(connection, endpoint.id, kind="endpoint", now=now)
 
 
 def update_endpoint(connection: sqlite3.Connection, endpoint: Endpoint, *, was: float, now: float) -> bool:
     if connection.execute(sql.UPDATE_ENDPOINT, endpoint_values(endpoint) | {"was": was}).rowcount == 0:
         return False
     connection.execute(sql.PAUSE_LANE, lane_values(endpoint) | {"now": now})
-    _note(connection, endpoint.id, kind="endpoint", now=now)
+    write_change(connection, endpoint.id, kind="endpoint", now=now)
     return True
 
 
@@ -33,7 +33,7 @@ def delete_endpoint(connection: sqlite3.Connection, endpoint: EndpointId, *, now
     if connection.execute(sql.DELETE_ENDPOINT, {"id": endpoint}).rowcount == 0:
         return False
     connection.execute(sql.DELETE_LANE, {"id": endpoint})
-    _note(connection, endpoint, kind="endpoint", now=now)
+    write_change(connection, endpoint, kind="endpoint", now=now)
     return True
 
 
@@ -79,14 +79,14 @@ def redrive_event(
 def reset_circuit(connection: sqlite3.Connection, endpoint: EndpointId, *, now: float) -> bool:
     if connection.execute(sql.RESET_LANE, {"id": endpoint, "now": now}).rowcount == 0:
         return False
-    _note(connection, endpoint, kind="reset", now=now)
+    write_change(connection, endpoint, kind="reset", now=now)
     return True
 
 
 def tell_owners(connection: sqlite3.Connection, lanes: Iterable[EndpointId], *, now: float) -> None:
     """One change for each lane whose rows were touched."""
     for endpoint in sorted(set(lanes)):
-        _note(connection, endpoint, kind="deliveries", now=now)
+        write_change(connection, endpoint, kind="deliveries", now=now)
 
 
 def _move(
@@ -99,10 +99,11 @@ def _move(
     if connection.execute(statement, {"id": delivery, "now": now}).rowcount == 0:
         raise WrongState(verb, state)
     connection.execute(sql.WAKE_WITHOUT_HEAD, {"endpoint": endpoint, "head": delivery, "now": now})
-    _note(connection, endpoint, kind="deliveries", now=now)
+    write_change(connection, endpoint, kind="deliveries", now=now)
     return EndpointId(endpoint)
 
 
-def _note(connection: sqlite3.Connection, endpoint: EndpointId, *, kind: str, now: float) -> None:
+def write_change(connection: sqlite3.Connection, endpoint: EndpointId, *, kind: str, now: float) -> None:
+    """One numbered change, for the owners and for everybody's catalogue."""
     (n,) = connection.execute(sql.COUNT_CHANGE, {"kind": kind}).fetchone()
     connection.execute(sql.WRITE_CHANGE, {"n": n, "endpoint": endpoint, "kind": kind, "now": now})

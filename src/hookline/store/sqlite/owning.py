@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from hookline.errors import NotFound
 from hookline.ids import show
 from hookline.model import DeliveryId, EndpointId, EventId, Queue, WorkerId
-from hookline.store.contract import LaneNote, Loaded, Release, Settlement, Suspect, Taken, Verdict, Want
+from hookline.store.contract import (
+    GONE,
+    LaneNote,
+    Loaded,
+    Release,
+    Settlement,
+    Suspect,
+    Taken,
+    Verdict,
+    Want,
+)
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.bulk import returned_rows, write_rows
+from hookline.store.sqlite.operators import write_change
 from hookline.store.sqlite.rows import attempt_row, note_rows, packed, read_loaded, read_taken, settled_row
 
 
@@ -55,7 +66,19 @@ def settle(
 ) -> list[Verdict]:
     if notes:
         note(connection, worker, notes)
-    return _settle_all(connection, worker, batch, now=now)
+    verdicts = _settle_all(connection, worker, batch, now=now)
+    gone = [n for n, settlement in enumerate(batch) if settlement.gone is not None]
+    if gone:
+        _disable(connection, [batch[n] for n in gone if verdicts[n] is Verdict.APPLIED], now=now)
+    return verdicts
+
+
+def _disable(connection: sqlite3.Connection, gone: Sequence[Settlement], *, now: float) -> None:
+    for id, asked in sorted({(each.endpoint_id, each.gone) for each in gone}):
+        values = {"id": id, "asked": asked, "reason": GONE, "now": now}
+        if connection.execute(sql.DISABLE_GONE, values).rowcount:
+            connection.execute(sql.PAUSE_GONE, {"id": id})
+            write_change(connection, id, kind="endpoint", now=now)
 
 
 def _settle_all(

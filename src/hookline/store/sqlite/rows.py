@@ -204,6 +204,7 @@ def note_rows(notes: Iterable[LaneNote]) -> list[Row]:
             note.circuit.last_success_at,
             note.circuit.last_failure_at,
             note.applied,
+            note.rest_until,
         )
         for note in last.values()
     ]
@@ -244,12 +245,13 @@ def read_job(row: Row) -> Job:
 
 
 def read_lane(row: Row) -> Lane:
-    endpoint_id, owner, hold_until, head, *gate = row
-    return Lane(endpoint_id, owner, hold_until, head, _read_circuit(*gate))
+    endpoint_id, owner, hold_until, head, rest_until, *gate = row
+    return Lane(endpoint_id, owner, hold_until, head, _read_circuit(*gate), rest_until)
 
 
 def read_taken(row: Row) -> Taken:
-    endpoint_id, epoch, wake_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *gate = row
+    endpoint_id, epoch, wake_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *rest = row
+    rest_until, *gate = rest
     return Taken(
         endpoint_id,
         epoch,
@@ -262,6 +264,7 @@ def read_taken(row: Row) -> Taken:
         tokens_at,
         applied,
         bool(is_reset),
+        rest_until,
     )
 
 

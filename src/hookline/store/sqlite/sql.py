@@ -62,7 +62,7 @@ CIRCUIT_COLUMNS = (
 IS_RESET = """EXISTS (
   SELECT 1 FROM changes c WHERE c.endpoint_id = lanes.endpoint_id AND c.kind = 'reset' AND c.n > lanes.applied)"""
 TAKEN = f"""endpoint_id, epoch, wake_at, hold_until, suspect, head, tokens, tokens_at, applied,
-  {IS_RESET}, {CIRCUIT_COLUMNS}"""
+  {IS_RESET}, rest_until, {CIRCUIT_COLUMNS}"""
 
 # Differs from postgres: no SKIP LOCKED; writers are serial, so nobody else can be taking these lanes.
 TAKE = f"""
@@ -170,15 +170,23 @@ FROM u
 NOTE = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
 u (endpoint_id, epoch, hold_until, head, circuit, failures, slices, cooldown, opened_at, probe_at, reason,
-   last_success_at, last_failure_at, applied) AS (VALUES {rows})
+   last_success_at, last_failure_at, applied, rest_until) AS (VALUES {rows})
 UPDATE lanes SET
   hold_until = u.hold_until, head = u.head, circuit = u.circuit, failures = u.failures, slices = u.slices,
   cooldown = u.cooldown, opened_at = u.opened_at, probe_at = u.probe_at, reason = u.reason,
-  last_success_at = u.last_success_at, last_failure_at = u.last_failure_at, applied = max(lanes.applied, u.applied)
+  last_success_at = u.last_success_at, last_failure_at = u.last_failure_at, applied = max(lanes.applied, u.applied),
+  rest_until = u.rest_until
 FROM u CROSS JOIN me
 WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch = u.epoch
 RETURNING endpoint_id
 """
+
+# An endpoint that answered 410, if nobody changed it since it was asked.
+DISABLE_GONE = """
+UPDATE endpoints SET enabled = 0, disabled_reason = :reason, updated_at = max(:now, updated_at + 1e-6)
+WHERE id = :id AND updated_at = :asked AND enabled = 1
+"""
+PAUSE_GONE = "UPDATE lanes SET paused = 1 WHERE endpoint_id = :id"
 
 SUSPECTS = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
@@ -224,10 +232,11 @@ asks (endpoint_id, due) AS MATERIALIZED (
   FROM asked a)
 """
 # A reset, a head that is no longer waited for, or one that an operator made due while the lane had an owner who never
-# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too.
+# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too, and
+# so does a receiver that asked for a rest.
 HEAD_IS_GONE = """(lanes.head IS NOT NULL AND (lanes.strict = 0 OR NOT EXISTS (
   SELECT 1 FROM deliveries h WHERE h.id = lanes.head AND h.state = 'pending'
-    AND NOT (lanes.circuit = 'closed' AND h.due_at < lanes.hold_until AND h.due_at <= :now))))"""
+    AND NOT (lanes.circuit = 'closed' AND max(h.due_at, lanes.rest_until) < lanes.hold_until AND h.due_at <= :now))))"""
 # A lane that is awake stays where it stands among those that wait for an owner.
 WAKES_AT = f"iif({IS_RESET} OR {HEAD_IS_GONE}, :now, max(asks.due, lanes.hold_until))"
 LOWER = f"""
@@ -403,7 +412,7 @@ ORDER BY id DESC LIMIT :limit
 
 READ_LANES = f"""
 WITH RECURSIVE {PIECES}
-SELECT endpoint_id, owner, hold_until, head, {CIRCUIT_COLUMNS}
+SELECT endpoint_id, owner, hold_until, head, rest_until, {CIRCUIT_COLUMNS}
 FROM lanes WHERE endpoint_id IN (SELECT id FROM asked) ORDER BY endpoint_id
 """
 CATALOGUE_NUMBER = "SELECT n FROM change_counter"

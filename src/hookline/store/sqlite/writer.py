@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from hookline.errors import HooklineError, StoreUnavailable
+from hookline.errors import HooklineError, RowRefused, StoreUnavailable
 from hookline.store.sqlite.faults import translated
 
 T = TypeVar("T")
@@ -40,6 +40,10 @@ class Job:
             self.result = self.work(connection)
         except sqlite3.Error as error:
             self.fail(translated(error), cause=error)
+        except (OverflowError, UnicodeError) as error:  # met with while it was bound
+            self.fail(
+                RowRefused(f"SQLite cannot hold what it was given: {type(error).__name__}."), cause=error
+            )
         except Exception as error:
             self.error = error
 
