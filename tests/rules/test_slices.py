@@ -2,7 +2,6 @@
 
 import pytest
 
-from hookline.rules.admission import MOST, MOST_DELIVERIES, share
 from hookline.rules.slices import SLICE, Slice, of_payload, of_schema
 
 
@@ -29,18 +28,3 @@ def test_no_payload_is_worth_more_than_two_slices():
 )
 def test_a_check_that_takes_long_is_not_for_the_loop(size, weight, expected):
     assert of_schema(size, weight) == expected
-
-
-@pytest.mark.parametrize(
-    ("events", "accounts", "expected"),
-    [
-        (MOST, 1, MOST),
-        (MOST, 2, MOST // 2),
-        (100, 3, 33),
-        (100, 1_000, 1),
-        (5_000, 1, MOST_DELIVERIES),
-        (1, 0, 1),
-    ],
-)
-def test_accounts_share_a_commit_equally(events, accounts, expected):
-    assert share(events, accounts) == expected

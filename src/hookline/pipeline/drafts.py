@@ -39,7 +39,18 @@ Done = Callable[[list[Result] | HooklineError], None]
 class Submission:
     """Drafts handed in together, answered together: when the last of them is."""
 
-    __slots__ = ("account", "bytes", "done", "drafts", "is_over", "judged", "left", "next", "results")
+    __slots__ = (
+        "account",
+        "bytes",
+        "done",
+        "drafts",
+        "held_at",
+        "is_over",
+        "judged",
+        "left",
+        "next",
+        "results",
+    )
 
     def __init__(self, drafts: list[Draft], done: Done) -> None:
         self.drafts = drafts
@@ -50,10 +61,12 @@ class Submission:
         self.next = 0  # the first draft that is in no commit yet
         self.left = len(drafts)  # not answered yet
         self.judged: list[Judgement | None] = []  # of the first drafts, where payloads decide
+        self.held_at: float | None = None  # since when it waits for lanes, by the monotonic clock
         self.is_over = False
 
-    def judgement(self, index: int) -> Judgement | None:
-        return self.judged[index] if index < len(self.judged) else None
+    def judgement(self) -> Judgement | None:
+        """Of the next draft, if it is judged."""
+        return self.judged[self.next] if self.next < len(self.judged) else None
 
     def judge_again(self) -> None:
         """The rules are others now, for what is in no commit yet."""

@@ -6,6 +6,7 @@ is handed over is mostly sent at once, and others wait for that too.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from hookline import ids as naming
@@ -27,9 +28,11 @@ class _Commit(NamedTuple):
 class Handing:
     """Hands over commits, in their order."""
 
-    def __init__(self, handover: Handover, clock: Clock) -> None:
+    def __init__(self, handover: Handover, clock: Clock, *, on_turn: Callable[[float], None]) -> None:
         self._handover = handover
         self._clock = clock
+        self._on_turn = on_turn  # told how long it took from a commit to the next turn of the loop
+        self._added_at = 0.0
         self._commits: deque[_Commit] = deque()
         self._entry = 0  # of the first commit, that is next
         self._ordinal = 0  # of its deliveries, that is next
@@ -40,7 +43,8 @@ class Handing:
     def add(self, entries: list[Entry], first_seq: int, now: float) -> None:
         """These are committed."""
         if not self._commits:
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._added_at = self._clock.monotonic()
+            asyncio.get_running_loop().call_soon(self._begin)
         self._commits.append(_Commit(entries, first_seq, now))
         self._added += 1
 
@@ -54,6 +58,10 @@ class Handing:
         last = self._added
         while self._ended < last:
             await self._clock.sleep(0)
+
+    def _begin(self) -> None:
+        self._on_turn(self._clock.monotonic() - self._added_at)
+        self._go_on()
 
     def _go_on(self) -> None:
         left = DELIVERIES
