@@ -2,13 +2,14 @@
 
 import contextlib
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline.errors import Invalid
-from hookline.filters import FUNCTIONS, MAX_LENGTH, Budget, Filter, checked
+from hookline.filters import FUNCTIONS, MAX_LENGTH, SOON, STEPS, Budget, Filter, checked
 
 ORDER = {
     "status": "paid",
@@ -109,6 +110,41 @@ def test_comparing_large_values_whole_uses_up_the_budget():
     budget = Budget(1_000_000)
     assert Filter(checked("||".join(["a==b"] * 20))).passes({"a": [1], "b": [2]}, budget)
     assert budget.left < 0
+
+
+LIST = {"lines": [{"n": n, "m": 2} for n in range(1_000)]}
+
+
+@pytest.mark.parametrize(
+    ("expression", "payload"),
+    [
+        ("length(lines[?n == `1` && m == `2`]) > `5`", LIST),
+        ("length(lines[?n > `1` && m == `2`]) > `5`", LIST),
+        ("starts_with(lines[?n > `1` && m == `2`], 'a')", LIST),  # cannot be carried out
+        ("[][?" + "||".join(["@==`1`"] * 60) + "]", [[0] * 100] * 100),  # takes too many steps
+    ],
+)
+def test_a_filter_that_takes_long_gives_the_same_answer_in_parts(expression, payload):
+    filter = Filter(checked(expression))
+    expected = filter.passes(payload, whole := Budget(1_000))
+    budget = Budget(1_000)
+    assert filter.passes_soon(payload, budget) is None
+    assert budget.left == STEPS, "what was tried in vain does not count"
+    trial, parts = filter.trial(payload, budget), [STEPS]
+    while (answer := trial.go_on()) is None:
+        parts.append(budget.left)
+    trial.close()
+    assert (answer, budget.left) == (expected, whole.left)
+    assert max(a - b for a, b in pairwise([*parts, budget.left])) <= 2 * SOON
+    assert Filter("status == 'open'").passes_soon(ORDER, Budget(1_000)) is False
+
+
+def test_a_trial_that_is_given_up_ends():
+    trial = Filter("length(lines[?n == `1` && m == `2`]) > `5`").trial(LIST, budget := Budget(1_000))
+    assert trial.go_on() is None
+    trial.close()
+    assert not trial._thread.is_alive()
+    assert Filter("status == 'open'").passes_soon(ORDER, budget) is False
 
 
 def test_filters_of_one_event_share_its_budget():

@@ -8,6 +8,7 @@ too many is noticed, one too few is not.
 Imported only by those who have a filter.
 """
 
+import threading
 import warnings
 from typing import Any
 
@@ -21,7 +22,8 @@ from hookline.names import did_you_mean
 
 MAX_LENGTH = 1_000
 MAX_DEPTH = 100  # of expressions within expressions
-STEPS = 50_000  # for all filters that look at one event; a step takes about a microsecond
+STEPS = 50_000  # for all filters that look at one event; a step takes 1 to 2 µs
+SOON = 2_000  # steps that are taken in one go
 
 # Those that only look. One that builds a value can double it, and an expression can call it a hundred times.
 FUNCTIONS = (
@@ -37,19 +39,32 @@ class _TooManySteps(Exception):
     """The filters of an event took more steps than they may."""
 
 
+class _NotSoon(Exception):
+    """A filter takes more steps than may be taken in one go."""
+
+
 class Budget:
     """The steps that the filters of one event may still take."""
 
-    __slots__ = ("left", "whole")
+    __slots__ = ("at_once", "left", "on_pause", "whole")
 
     def __init__(self, payload_bytes: int, steps: int = STEPS) -> None:
         self.left = steps
+        self.at_once = steps  # before it pauses
+        self.on_pause = _not_soon
         self.whole = 1 + payload_bytes // _BYTES_A_STEP  # for comparing values of any size
 
     def take(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
             raise _TooManySteps
+        self.at_once -= steps
+        if self.at_once < 0:
+            self.on_pause()
+
+
+def _not_soon() -> None:
+    raise _NotSoon
 
 
 class Filter:
@@ -68,6 +83,88 @@ class Filter:
             return is_true(_Bounded(budget).visit(self._tree, payload))
         except (JMESPathError, TypeError, ValueError, ArithmeticError, RecursionError, _TooManySteps):
             return True
+
+    def passes_soon(self, payload: Any, budget: Budget) -> bool | None:
+        """The same; None: it takes more steps than may be taken in one go, and none of them counts yet."""
+        before = budget.left
+        budget.at_once = SOON
+        try:
+            return self.passes(payload, budget)
+        except _NotSoon:
+            budget.left = before
+            return None
+
+    def trial(self, payload: Any, budget: Budget) -> "Trial":
+        """The same, a part at a time."""
+        return Trial(self, payload, budget)
+
+
+class Trial:
+    """A filter that is tried a part at a time.
+
+    On a thread, since there is no other way to stop in the middle of an expression; but one that works only while the
+    loop waits for it. Side by side the loop would wait for the interpreter up to 5 ms at everything it does.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_error",
+        "_filter",
+        "_go",
+        "_is_closed",
+        "_passes",
+        "_paused",
+        "_payload",
+        "_thread",
+    )
+
+    def __init__(self, filter: Filter, payload: Any, budget: Budget) -> None:
+        self._filter = filter
+        self._payload = payload
+        self._budget = budget
+        self._go = threading.Semaphore(0)
+        self._paused = threading.Semaphore(0)
+        self._passes: bool | None = None
+        self._error: Exception | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name="hookline-filter", daemon=True)
+        budget.on_pause = self._pause
+
+    def go_on(self) -> bool | None:
+        """Do the next part; what came of it, or None: it is not at its end."""
+        self._budget.at_once = SOON
+        if self._thread.ident is None:
+            self._thread.start()
+        self._go.release()
+        self._paused.acquire()
+        if self._error is not None:
+            raise self._error
+        return self._passes
+
+    def close(self) -> None:
+        """End it, wherever it is."""
+        self._budget.on_pause = _not_soon
+        if self._thread.is_alive():
+            self._is_closed = True
+            self._go.release()
+            self._thread.join()
+
+    def _run(self) -> None:
+        self._go.acquire()
+        try:
+            if not self._is_closed:
+                self._passes = self._filter.passes(self._payload, self._budget)
+        except _NotSoon:
+            pass  # closed
+        except Exception as error:
+            self._error = error
+        self._paused.release()
+
+    def _pause(self) -> None:
+        self._paused.release()
+        self._go.acquire()
+        if self._is_closed:
+            raise _NotSoon
 
 
 def is_true(value: Any) -> bool:

@@ -9,7 +9,9 @@ import pytest
 from factories import NOW, a_publication
 from hookline.errors import StoreUnavailable
 from hookline.model import State
+from hookline.store.sqlite.accepting import accept
 from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite.paired import Paired
 from hookline.store.sqlite.store import SqliteStore
 from hookline.store.sqlite.writer import Inline, Threaded, commit_together, run_each
 from scenes import a_lane_in, accepted, in_state
@@ -156,3 +158,60 @@ async def test_in_line_everything_happens_at_once_and_on_this_thread(sqlite_path
     await store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         await store.wake([lane], now=NOW)
+
+
+def in_parts(*texts, error=None):
+    """Work that lets others have their turn after each of its notes."""
+
+    def work(connection):
+        for text in texts:
+            note(text)(connection)
+            yield
+        if error is not None:
+            raise error
+        return len(texts)
+
+    return work
+
+
+async def test_long_work_lets_the_loop_go_on_between_its_parts_and_is_one_transaction(sqlite_path):
+    connection = connect(str(sqlite_path))
+    connection.execute("CREATE TABLE notes (text NOT NULL)")
+    other = connect(str(sqlite_path))
+    writer = Paired(connection, commit_together)
+    seen = []
+
+    def work(connection):
+        for text in "abc":
+            note(text)(connection)
+            asyncio.get_running_loop().call_soon(lambda: seen.append((notes(connection), notes(other))))
+            yield
+        return 3
+
+    assert await writer.run(work) == 3
+    assert seen == [(["a"], []), (["a", "b"], []), (["a", "b", "c"], [])]
+    assert notes(other) == ["a", "b", "c"]
+    await writer.stop()
+    other.close()
+
+
+@pytest.mark.parametrize("executor", [Paired, Threaded, Inline])
+async def test_long_work_that_fails_leaves_nothing_of_its_parts(executor, sqlite_path):
+    connection = connect(str(sqlite_path))
+    connection.execute("CREATE TABLE notes (text NOT NULL)")
+    writer = executor(connection, commit_together)
+    with pytest.raises(LookupError):
+        await writer.run(in_parts("a", "b", error=LookupError("planted")))
+    assert await writer.run(in_parts("c", "d")) == 2
+    assert await writer.run(notes) == ["c", "d"]
+    await writer.stop()
+
+
+async def test_an_accept_of_many_deliveries_is_work_in_parts(sqlite_path):
+    store = SqliteStore(str(sqlite_path))
+    await store.migrate()
+    connection = connect(str(sqlite_path))
+    publication = a_publication(*(bytes([1, n // 256, n % 256]) + bytes(13) for n in range(3_000)))
+    work = accept(connection, [publication], catalogue=0, now=NOW, folder=str(sqlite_path.parent))
+    assert sum(1 for _ in work) == 2
+    connection.close()

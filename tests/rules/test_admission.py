@@ -1,30 +1,48 @@
-"""How many events may a commit take?"""
+"""How much may a commit take, and for whom?"""
 
 import pytest
 
-from hookline.rules.admission import LEAST, MOST, at_once
+from hookline.rules.admission import MOST, MOST_DELIVERIES, earned, share, waits_for_the_loop
 
 
 @pytest.mark.parametrize(
-    ("is_behind", "delivered", "expected"),
+    ("events", "accounts", "expected"),
     [
-        (False, 0, MOST),
-        (False, 10_000, MOST),
-        (True, 0, LEAST),
-        (True, LEAST, LEAST),
-        (True, 200, 150),
-        (True, 400, 300),
-        (True, 10_000, MOST),
+        (MOST, 1, MOST),
+        (MOST, 2, MOST // 2),
+        (100, 3, 33),
+        (100, 1_000, 1),
+        (5_000, 1, MOST_DELIVERIES),
+        (1, 0, 1),
     ],
 )
-def test_who_is_behind_accepts_less_than_it_delivers(is_behind, delivered, expected):
-    assert at_once(is_behind=is_behind, delivered=delivered) == expected
+def test_accounts_share_a_commit_equally(events, accounts, expected):
+    assert share(events, accounts) == expected
 
 
-def test_a_backlog_gets_smaller_however_much_is_published():
-    """One loop does both, and accepts as much as it may: round for round, more is delivered than accepted."""
-    accepted = MOST
-    for _ in range(20):
-        delivered = 600 - accepted
-        accepted = at_once(is_behind=True, delivered=delivered)
-    assert accepted < delivered
+@pytest.mark.parametrize(
+    ("durations", "turn", "expected"),
+    [
+        ([], 1.0, False),  # it never answered
+        ([0.002], 0.002, True),
+        ([0.006], 0.002, True),
+        ([0.007], 0.002, False),
+        ([0.002], 0.0, False),
+        ([0.002, 0.002, 0.050], 0.002, True),  # one that came late means nothing
+        ([0.002, 0.050, 0.050, 0.050], 0.002, False),
+        ([0.0], 0.0, False),  # no time was measured
+    ],
+)
+def test_a_lane_waits_for_the_loop_when_its_answers_are_there_within_a_few_turns(durations, turn, expected):
+    assert waits_for_the_loop(durations, turn=turn) is expected
+
+
+def test_a_receiver_that_takes_its_time_is_not_mistaken_for_a_loop_that_has_none():
+    for turn in (0.0001, 0.001, 0.01):
+        assert not waits_for_the_loop([0.1] * 5, turn=turn)
+
+
+def test_a_lane_that_is_behind_is_given_less_than_it_sends():
+    assert earned(400) == 300
+    for sent in range(1, 1_000):
+        assert earned(sent) < sent

@@ -20,6 +20,10 @@ class Buffers:
         proven, *others = shares(slots)
         self._limits = (_BUFFERED_PROVEN * proven, *(_BUFFERED * share for share in others))
 
+    def most(self, health: Health) -> int:
+        """How many of these one lane may hold: half of them, so that it cannot keep all others from being read."""
+        return max(1, self._limits[health] // 2)
+
     def room(self, health: Health) -> int:
         """How many more deliveries lanes of this health may hold."""
         return self._limits[health] - self.counts[health]

@@ -1,11 +1,12 @@
 """What does an event's payload decide?
 
 Whether it may be published at all (the schema of its type), and which endpoints want it (their filters). A
-payload is read at most once, and not at all where nobody asks.
+payload is read at most once, and not at all where nobody asks. Judging is done in slices, since what it costs is the
+producer's and the endpoints' choice, and everybody else waits meanwhile.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,17 +15,28 @@ import structlog
 from hookline import ids
 from hookline.errors import SchemaMismatch
 from hookline.model import Endpoint, EndpointId, EventType
+from hookline.rules.slices import Slice, of_endpoints, of_payload, of_schema
 
 if TYPE_CHECKING:
     from hookline.filters import Filter
     from hookline.schemas import Schema
 
-# What is larger is looked at beside the loop, which a mebibyte with a heavy schema would hold up for a second.
-_AT_ONCE_BYTES = 32_768
-
 _UNREAD = object()
 
 log = structlog.get_logger()
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What a payload decided, by which rules."""
+
+    n: int  # the change up to which these were known
+    asked: tuple[EndpointId, ...]  # whose patterns match
+    schema: "Schema | None"
+    filters: "dict[EndpointId, Filter]"
+    wanted: tuple[EndpointId, ...] | SchemaMismatch
+
+
+Judging = Generator[asyncio.Future[Any] | None, None, Judgement]
 
 
 class Content:
@@ -61,46 +73,97 @@ class Content:
         if self._filters.pop(endpoint, None) is not None:
             self._weigh()
 
-    async def judge(
-        self, event_type: str, payload: bytes, endpoints: tuple[EndpointId, ...]
-    ) -> tuple[EndpointId, ...] | SchemaMismatch:
-        """Those of the endpoints that want the event, or why it is refused."""
+    def concerns(self, event_type: str, endpoints: tuple[EndpointId, ...]) -> bool:
+        """Is there anything that a payload of this type, for these endpoints, decides?"""
+        return event_type in self._schemas or not self._filters.keys().isdisjoint(endpoints)
+
+    def holds(self, judgement: Judgement, event_type: str, endpoints: tuple[EndpointId, ...]) -> bool:
+        """Would the same rules be applied now?"""
+        return (
+            judgement.asked == endpoints
+            and judgement.schema is self._schemas.get(event_type)
+            and judgement.filters == self._filters_of(endpoints)
+        )
+
+    def judge(
+        self, n: int, event_type: str, payload: bytes, endpoints: tuple[EndpointId, ...], slice: Slice
+    ) -> Judging:
+        """Find out who wants the event, or why it is refused.
+
+        Stops when the slice is spent, to be gone on with in the next one, or with what has to be waited for first.
+        """
         schema = self._schemas.get(event_type)
+        filters = self._filters_of(endpoints)
+        slice.take(of_endpoints(len(endpoints)))
+        if schema is None and not filters:
+            return Judgement(n, endpoints, schema, filters, endpoints)
+        value = _read(payload)
+        slice.take(of_payload(len(payload)))
+        if schema is not None:
+            errors = _NOT_CHECKABLE
+            if value is not _UNREAD:
+                cost = of_schema(len(payload), schema.weight)
+                if cost is None:  # the library lets go of the interpreter while it checks
+                    checking = asyncio.get_running_loop().run_in_executor(
+                        None, schema.errors, value, len(payload)
+                    )
+                    yield checking
+                    errors = checking.result()
+                else:
+                    errors = schema.errors(value, len(payload))
+                    slice.take(cost)
+            if errors:
+                return Judgement(n, endpoints, schema, filters, SchemaMismatch(event_type, errors))
+        if not filters or value is _UNREAD:
+            # A payload that cannot be read passes every filter.
+            return Judgement(n, endpoints, schema, filters, endpoints)
+        from hookline.filters import SOON, Budget
+
+        budget = Budget(len(payload))
+        wanted = []
+        for id in endpoints:
+            filter = filters.get(id)
+            if filter is not None:
+                if slice.is_spent:
+                    yield None
+                before = budget.left
+                passes = filter.passes_soon(value, budget)
+                slice.take(SOON if passes is None else before - budget.left)
+                if passes is None:
+                    passes = yield from _bit_by_bit(filter, value, budget, slice)
+                if not passes:
+                    continue
+            wanted.append(id)
+        return Judgement(n, endpoints, schema, filters, tuple(wanted))
+
+    def _filters_of(self, endpoints: tuple[EndpointId, ...]) -> "dict[EndpointId, Filter]":
         filters = self._filters
-        filtered = {id: filters[id] for id in endpoints if id in filters} if filters else {}
-        if schema is None and not filtered:
-            return endpoints
-        if len(payload) <= _AT_ONCE_BYTES:
-            return _judged(event_type, payload, endpoints, schema, filtered)
-        return await asyncio.to_thread(_judged, event_type, payload, endpoints, schema, filtered)
+        return {id: filters[id] for id in endpoints if id in filters} if filters else {}
 
     def _weigh(self) -> None:
         self.matters = bool(self._schemas or self._filters)
 
 
-def _judged(
-    event_type: str,
-    payload: bytes,
-    endpoints: tuple[EndpointId, ...],
-    schema: "Schema | None",
-    filtered: dict[EndpointId, "Filter"],
-) -> tuple[EndpointId, ...] | SchemaMismatch:
-    value = _read(payload)
-    if schema is not None:
-        errors = _NOT_CHECKABLE if value is _UNREAD else schema.errors(value, len(payload))
-        if errors:
-            return SchemaMismatch(event_type, errors)
-    if not filtered or value is _UNREAD:
-        return endpoints  # a payload that cannot be read passes every filter
-    from hookline.filters import Budget
-
-    budget = Budget(len(payload))
-    return tuple(
-        id for id in endpoints if (filter := filtered.get(id)) is None or filter.passes(value, budget)
-    )
+def _bit_by_bit(
+    filter: "Filter", value: Any, budget: Any, slice: Slice
+) -> Generator[asyncio.Future[Any] | None, None, bool]:
+    """Go on with a filter that takes longer than a slice."""
+    trial = filter.trial(value, budget)
+    try:
+        while True:
+            yield None
+            before = budget.left
+            passes = trial.go_on()
+            slice.take(before - budget.left)
+            if passes is not None:
+                return passes
+    finally:
+        trial.close()
 
 
-_NOT_CHECKABLE = (("/payload", "The payload holds a number that is too large to be checked."),)
+_NOT_CHECKABLE: tuple[tuple[str, str], ...] = (
+    ("/payload", "The payload holds a number that is too large to be checked."),
+)
 
 
 def _read(payload: bytes) -> Any:

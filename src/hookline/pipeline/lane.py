@@ -142,7 +142,8 @@ class Lane:
 
     def _keep(self) -> None:
         # Memory is for what is soon sent: those that are not proven hold what they need to go on, no more.
-        self.kept = self.depth if self.health is Health.PROVEN else 2 * self.cap
+        most = self._shared.most(self.health)
+        self.kept = min(self.depth if self.health is Health.PROVEN else 2 * self.cap, most)
 
     def begin_release(self) -> None:
         """It is being let go: nothing is handed to it any more."""

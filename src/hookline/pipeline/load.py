@@ -62,7 +62,6 @@ class Loader:
         self._on_headless = on_headless  # a lane waits for a head that is not where it should be
         self._nudged = asyncio.Event()
         self._loading = False
-        self.is_behind = False  # did the last look find, or leave, more in the store than is in memory?
         self._tombstones: set[DeliveryId] = set()
         self._looks: list[
             tuple[float, int, Lane]
@@ -114,7 +113,6 @@ class Loader:
         at, now = self._clock.monotonic(), self._clock.now()
         self._line_up(at, now)
         asked = self._ask(at)
-        self.is_behind = any(lane.behind for lane, _, _ in asked)
         if not asked:
             return False
         known = [id for lane, _, _ in asked for id in lane.known]
@@ -143,7 +141,6 @@ class Loader:
                 self._look_at(lane, LONG_AGO)  # nudged meanwhile
         failpoint("load.after")
         await self._offer(self._spread(asked, rows, tombstones))
-        self.is_behind = any(lane.behind for lane, _, _ in asked)
         more = [lane for lane, _, _ in asked if lane.behind and lane.wants_more() and not lane.awaits_head]
         for lane in more:
             self.nudge(lane)

@@ -17,24 +17,6 @@ def digest(event: Event) -> bytes:
     return hashlib.sha256(head + event.payload).digest()
 
 
-def split(entries: list[Entry]) -> tuple[list[Entry], list[tuple[Entry, Entry]]]:
-    """Those to be written, and those whose key stands earlier in the same batch, with that earlier one."""
-    seen: dict[tuple[str, str], Entry] = {}
-    firsts: list[Entry] = []
-    repeats: list[tuple[Entry, Entry]] = []
-    for entry in entries:
-        key = entry.event.idempotency_key
-        if key is None:
-            firsts.append(entry)
-            continue
-        first = seen.setdefault((entry.event.account, key), entry)
-        if first is entry:
-            firsts.append(entry)
-        else:
-            repeats.append((entry, first))
-    return firsts, repeats
-
-
 def answer_by(prior: Prior, entry: Entry) -> None:
     """The key stands for this event already."""
     event = entry.event

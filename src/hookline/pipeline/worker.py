@@ -144,9 +144,7 @@ class Worker:
             clock,
             on_woken=self._hints.woken,
         )
-        self.admission = Admission(
-            is_behind=lambda: self._loader.is_behind, delivered=lambda: self.settler.delivered
-        )
+        self.admission = Admission(self.holdings.lanes)
         self.standing = Standing(self.holdings.lanes, self._deliverer.under_way, clock)
         self._upkeep = Upkeep(
             store,
@@ -321,6 +319,7 @@ class Worker:
 
     def _batch_settled(self) -> None:
         self._loader.has_room()
+        self.admission.has_room.set()
         self._progress.set()
 
     def _endpoint_changed(self, endpoint: EndpointId, changes: Sequence[Change]) -> None:

@@ -1,7 +1,7 @@
 """How does a batch of publications become rows?"""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from hookline.ids import delivery_of
 from hookline.model import EventId, Queue
@@ -11,6 +11,8 @@ from hookline.store.sqlite.bulk import Row, returned_rows, write_rows
 from hookline.store.sqlite.room import refuse_if_low
 from hookline.store.sqlite.rows import delivery_range, event_row, packed
 
+_ROWS = 1_024  # written before others have their turn: about 12 ms
+
 
 def accept(
     connection: sqlite3.Connection,
@@ -19,7 +21,7 @@ def accept(
     catalogue: int,
     now: float,
     folder: str,
-) -> Acceptance:
+) -> Generator[None, None, Acceptance]:
     """Write what is new of the batch, unless it was fanned out over endpoints that have changed since."""
     refuse_if_low(connection, folder=folder)
     priors = _priors(connection, batch)
@@ -37,7 +39,11 @@ def accept(
         new = [publication for publication in new if publication.event.id not in there]
     if hops := [{"id": each.event.id, "hops": each.event.hops} for each in new if each.event.hops]:
         connection.executemany(sql.ACCEPT_HOPS, hops)
-    write_rows(connection, sql.ACCEPT_DELIVERIES, _delivery_rows(new, now=now))
+    rows = _delivery_rows(new, now=now)
+    for start in range(0, len(rows), _ROWS):
+        if start:
+            yield
+        write_rows(connection, sql.ACCEPT_DELIVERIES, rows[start : start + _ROWS])
     if keys := _key_rows(new):
         write_rows(connection, sql.ACCEPT_KEYS, keys)
     return Acceptance(stale=False, first_seq=first_seq, priors=priors)

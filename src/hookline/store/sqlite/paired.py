@@ -2,7 +2,8 @@
 
 The statements of a batch run on the loop's own thread: they are pure computation, and a second thread doing them
 would wait up to 5 ms for the interpreter's lock at each one. Only what waits for the disk, the commit, is done
-by the writer thread. What is handed in meanwhile makes up the next batch.
+by the writer thread. What is handed in meanwhile makes up the next batch. Long work is done in parts, a part in each
+turn of the loop.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from hookline.errors import StoreUnavailable
@@ -85,13 +86,18 @@ class Paired:
         self._began(writers, None)
 
     def _began(self, jobs: list[Job], refused: sqlite3.Error | None) -> None:
-        if refused is None:
-            try:
-                run_apart(self._connection, jobs)
-            except sqlite3.Error as error:
-                refused = error
         if refused is not None:
             self._end(jobs, refused)
+            return
+        self._go_on(jobs, run_apart(self._connection, jobs))
+
+    def _go_on(self, jobs: list[Job], steps: Iterator[None]) -> None:
+        try:
+            for _ in steps:
+                self._loop.call_soon(self._go_on, jobs, steps)
+                return
+        except sqlite3.Error as error:
+            self._end(jobs, error)
             return
         self._errands.put(("COMMIT", lambda refused: self._end(jobs, refused)))
 

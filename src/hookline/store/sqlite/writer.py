@@ -11,14 +11,15 @@ import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
 from hookline.store.sqlite.faults import translated
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+# Long work is a generator: it stops wherever others may have their turn on its thread, within the same transaction.
+Work = Callable[[sqlite3.Connection], T | Generator[None, None, T]]
 
 
 class Job:
@@ -36,8 +37,13 @@ class Job:
         self.error: BaseException | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
+        for _ in self.steps(connection):
+            pass
+
+    def steps(self, connection: sqlite3.Connection) -> Iterator[None]:
         try:
-            self.result = self.work(connection)
+            result = self.work(connection)
+            self.result = (yield from result) if isinstance(result, Generator) else result
         except sqlite3.Error as error:
             self.fail(translated(error), cause=error)
         except (OverflowError, UnicodeError) as error:  # met with while it was bound
@@ -67,7 +73,8 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None
         if len(writers) == 1:
             _run_alone(connection, writers[0])
         else:
-            run_apart(connection, writers)
+            for _ in run_apart(connection, writers):
+                pass
             connection.execute("COMMIT")
     except sqlite3.Error as error:
         if connection.in_transaction:
@@ -86,11 +93,11 @@ def _run_alone(connection: sqlite3.Connection, job: Job) -> None:
         connection.execute("ROLLBACK")
 
 
-def run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+def run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> Iterator[None]:
     """Run each job in a savepoint of the open transaction: one that fails takes nothing of the others with it."""
     for job in jobs:
         connection.execute("SAVEPOINT job")
-        job.run(connection)
+        yield from job.steps(connection)
         if job.error is not None:
             if not connection.in_transaction:  # a full disk ends the whole transaction
                 raise sqlite3.OperationalError("the transaction was rolled back") from job.error

@@ -1,0 +1,62 @@
+"""Whose submission is next?
+
+Accounts take turns, so that nobody waits for what another has handed in; what one account hands in keeps its order.
+"""
+
+from collections import deque
+
+from hookline.pipeline.drafts import Submission
+
+
+class Line:
+    """Submissions in line, by account."""
+
+    __slots__ = ("_accounts", "_turns")
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, deque[Submission]] = {}
+        self._turns: deque[str] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
+    @property
+    def accounts(self) -> int:
+        """How many share the turns."""
+        return len(self._turns)
+
+    def add(self, submission: Submission) -> None:
+        """Last of its account."""
+        waiting = self._accounts.get(submission.account)
+        if waiting is None:
+            self._accounts[submission.account] = deque((submission,))
+            self._turns.append(submission.account)
+        else:
+            waiting.append(submission)
+
+    def put_back(self, submission: Submission) -> None:
+        """First of its account again; its turn has not come sooner for it."""
+        waiting = self._accounts.get(submission.account)
+        if waiting is None:
+            self.add(submission)
+        elif waiting[0] is not submission:
+            waiting.appendleft(submission)
+
+    def first(self) -> Submission:
+        """The next one of the account whose turn it is."""
+        return self._accounts[self._turns[0]][0]
+
+    def leave(self) -> bool:
+        """The first one leaves the line; says whether it was the last of its account."""
+        account = self._turns[0]
+        waiting = self._accounts[account]
+        waiting.popleft()
+        if waiting:
+            return False
+        del self._accounts[account]
+        self._turns.popleft()
+        return True
+
+    def turn(self) -> None:
+        """It is the next account's turn."""
+        self._turns.rotate(-1)
