@@ -13,7 +13,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"model"}),
     frozenset({"clock", "config", "failpoints", "ids", "logs", "net", "sealing", "signing", "version"})
-    | {"headers", "metadata", "names", "nearest", "payload", "ranges", "rfc3339"},
+    | {"database_url", "headers", "metadata", "names", "nearest", "payload", "ranges", "rfc3339"},
     frozenset({"store", "rules", "receiver"}),
     frozenset({"filters", "schemas"}),
     frozenset({"pipeline", "client"}),

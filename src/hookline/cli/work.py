@@ -12,7 +12,8 @@ import uvloop
 from hookline.app import Hookline
 from hookline.cli import logs
 from hookline.cli.lifetime import on_signals, prepare, say_stopped, say_stopping, spare_the_collector
-from hookline.config import Settings, without_password
+from hookline.config import Settings
+from hookline.database_url import shown
 from hookline.version import VERSION
 
 
@@ -31,7 +32,7 @@ async def _work(settings: Settings) -> None:
     hookline.on_outgrown = stopping.set
     await hookline.start()
     spare_the_collector()
-    click.echo(f"hookline {VERSION} delivering from {without_password(settings.database)}", err=True)
+    click.echo(f"hookline {VERSION} delivering from {shown(settings.database)}", err=True)
     try:
         await stopping.wait()
     finally:

@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+from hookline import database_url
 from hookline.cli.checks.findings import Finding, bad, ok, warn
-from hookline.config import without_password
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store.checkup import Examined
 
@@ -18,7 +18,7 @@ REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs
 
 def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
     """Everything about the database behind the URL; returns what was seen there, if anything."""
-    shown = without_password(url)
+    shown = database_url.shown(url)
     if url.startswith("sqlite:"):
         return (yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall))
     import asyncio

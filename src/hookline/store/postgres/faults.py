@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import asyncpg
 
+from hookline.database_url import is_plain
 from hookline.errors import HooklineError, StorageFull, StoreRefused, StoreUnavailable
 
 # The server undid the whole transaction; the same one succeeds when it is run again.
@@ -31,6 +32,7 @@ _PASSING = frozenset(
     {"25006", "25P03", "55P03"}
 )  # read-only after a failover, idle too long, lock not available
 _DISK_FULL = "53100"
+_NOT_REPEATED = "what it says may hold a part of the database URL and is not shown; check user, password, name and parameters"
 _ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
 
 
@@ -51,6 +53,27 @@ def translated() -> Iterator[None]:
         raise StoreUnavailable(f"PostgreSQL cannot be reached: {_line(error)}") from error
 
 
+@contextlib.contextmanager
+def while_connecting(url: str) -> Iterator[None]:
+    """Raise hookline's errors about a connection to this URL.
+
+    Driver and server repeat names and parameters of it. In one that is misspelt they may hold the password, so then the
+    code alone is said, and the driver's error is not kept beside ours, where a traceback would print it.
+    """
+    try:
+        yield
+    except HooklineError:
+        raise
+    except asyncpg.PostgresError as error:
+        if is_plain(url):
+            raise
+        raise _meaning(error, said=_NOT_REPEATED) from None
+    except (asyncpg.ClientConfigurationError, ValueError):
+        if is_plain(url):
+            raise
+        raise StoreRefused(f"The database URL cannot be used: {_NOT_REPEATED}.") from None
+
+
 def keeps_session(error: Exception) -> bool:
     """Whether the session that answered with this error can go on being used."""
     if isinstance(error, HooklineError):
@@ -61,14 +84,15 @@ def keeps_session(error: Exception) -> bool:
     return not code.startswith("08") and code not in _ENDS_SESSION
 
 
-def _meaning(error: asyncpg.PostgresError) -> HooklineError:
+def _meaning(error: asyncpg.PostgresError, *, said: str | None = None) -> HooklineError:
     code = error.sqlstate or ""
+    said = said or _line(error)
     if code == _DISK_FULL:
-        return StorageFull(f"PostgreSQL has no disk space left: {_line(error)}")
+        return StorageFull(f"PostgreSQL has no disk space left: {said}")
     if code in _PASSING or code[:2] in _PASSING_CLASSES:
-        return StoreUnavailable(f"PostgreSQL is not available: {_line(error)} ({code})")
+        return StoreUnavailable(f"PostgreSQL is not available: {said} ({code})")
     step = _NEXT_STEP.get(code, "this is a bug in hookline or a changed schema")
-    return StoreRefused(f"PostgreSQL refuses: {_line(error)} ({code}); {step}.")
+    return StoreRefused(f"PostgreSQL refuses: {said} ({code}); {step}.")
 
 
 def _line(error: Exception) -> str:
