@@ -76,8 +76,10 @@ def _our_hints() -> Iterator[None]:
     except click.UsageError as error:
         name = getattr(error, "command_name", None)  # of click 8.4 and later; before, it makes no suggestion
         if name is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
-            error.message = without_urls(error.message)
-            raise
+            said = error.format_message()
+            if without_urls(said) == said:
+                raise
+            raise click.UsageError(without_urls(said), error.ctx) from None
         from hookline.names import did_you_mean
 
         hint = did_you_mean(name, error.ctx.command.list_commands(error.ctx))
