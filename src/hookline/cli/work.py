@@ -11,7 +11,7 @@ import uvloop
 
 from hookline.app import Hookline
 from hookline.cli import logs
-from hookline.cli.lifetime import on_signals, prepare, say_stopped, say_stopping, spare_the_collector
+from hookline.cli.lifetime import end, on_signals, prepare, say_stopping, spare_the_collector
 from hookline.config import Settings
 from hookline.database_url import shown
 from hookline.version import VERSION
@@ -21,10 +21,11 @@ def run(settings: Settings) -> None:
     """Deliver until told to stop."""
     logs.configure()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(settings))
+        is_drained = runner.run(_work(settings))
+    end(is_drained=is_drained)
 
 
-async def _work(settings: Settings) -> None:
+async def _work(settings: Settings) -> bool:
     stopping = asyncio.Event()
     on_signals(stopping)
     await prepare(settings.database)
@@ -40,4 +41,4 @@ async def _work(settings: Settings) -> None:
         is_drained = await hookline.stop()
     if hookline.outgrown is not None:
         raise hookline.outgrown
-    say_stopped(is_drained=is_drained)
+    return is_drained
