@@ -13,7 +13,7 @@ IN_MEMORY = "hookline cannot keep what it accepts in memory"
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]| $")
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 # A name, a socket's folder in escapes or an IPv6 address with its zone; and a port.
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]|[A-Za-z0-9_.,%-]*)(:[0-9]{1,5})?")
@@ -53,8 +53,8 @@ def fault(url: str) -> str | None:
         return _fault_of_path(url.removeprefix(_SQLITE))
     if not url.startswith(_POSTGRES):
         return f"it begins with neither {_SQLITE} nor postgresql://"
-    if _BLANK.search(url):
-        return "it has a blank or a control character; a blank is written %20"
+    if _CONTROL.search(url):
+        return "it has a control character (a tab, a new line), or ends with a blank"
     if _ESCAPE.search(url):
         return "it has a % without two hexadecimal digits; a % itself is written %25"
     if "#" in url or "\\" in url:

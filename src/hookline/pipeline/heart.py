@@ -12,7 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import HooklineError, SchemaOutgrown, StorageFull, StoreRefused, StoreUnavailable
+from hookline.errors import (
+    HooklineError,
+    SchemaOutgrown,
+    StorageFull,
+    StoreReadOnly,
+    StoreRefused,
+    StoreUnavailable,
+)
 from hookline.ids import Ids
 from hookline.model import WorkerId
 from hookline.pipeline.catalogue import Catalogue
@@ -53,7 +60,7 @@ class Heart:
         self._good = float("-inf")
         self._beaten = float("-inf")
         self._is_refused = False
-        self._is_failing = False
+        self._failing: str | None = None  # as what the pulse fails, as long as it does
         self._is_skewed = False
         self._was_named = False
         self._is_leaving = False
@@ -105,9 +112,11 @@ class Heart:
         while True:
             try:
                 await self.look()
-                if self._is_failing:
-                    self._is_failing = False
+                if self._failing is not None:
+                    self._failing = None
                     log.info("store.resumed")
+            except StoreReadOnly as error:
+                self._say("store.read_only", error)
             except StoreUnavailable as error:
                 self._say("store.unavailable", error)
             except SchemaOutgrown as error:
@@ -120,8 +129,8 @@ class Heart:
             self._nudged.clear()
 
     def _say(self, event: str, error: HooklineError) -> None:
-        if not self._is_failing:
-            self._is_failing = True
+        if self._failing != event:
+            self._failing = event
             log.warning(event, error=str(error))
 
     async def run_beat(self) -> None:

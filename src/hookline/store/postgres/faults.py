@@ -2,11 +2,12 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import asyncpg
 
 from hookline.database_url import is_plain
-from hookline.errors import HooklineError, StorageFull, StoreRefused, StoreUnavailable
+from hookline.errors import HooklineError, StorageFull, StoreReadOnly, StoreRefused, StoreUnavailable
 
 # The server undid the whole transaction; the same one succeeds when it is run again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
@@ -28,12 +29,12 @@ _NEXT_STEP = {
 
 # Whole classes (first two characters) and single codes that pass without anybody changing anything.
 _PASSING_CLASSES = frozenset({"08", "40", "53", "57", "58"})
-_PASSING = frozenset(
-    {"25006", "25P03", "55P03"}
-)  # read-only after a failover, idle too long, lock not available
+_PASSING = frozenset({"25P03", "55P03"})  # idle too long, lock not available
+_READ_ONLY = "25006"  # after a failover, or because an operator said so
 _DISK_FULL = "53100"
 _NOT_REPEATED = "what it says may hold a part of the database URL and is not shown; check user, password, name and parameters"
-_ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
+# A session may have begun as read-only and stay so: only a new one can tell whether the database still is.
+_ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", _READ_ONLY})
 
 
 @contextlib.contextmanager
@@ -74,6 +75,11 @@ def while_connecting(url: str) -> Iterator[None]:
         raise StoreRefused(f"The database URL cannot be used: {_NOT_REPEATED}.") from None
 
 
+async def refuse_read_only(connection: Any) -> None:
+    """Fail as a write would in a session that may only read; the session is given up with it."""
+    raise asyncpg.ReadOnlySQLTransactionError("nothing can be written in a read-only transaction")
+
+
 def keeps_session(error: Exception) -> bool:
     """Whether the session that answered with this error can go on being used."""
     if isinstance(error, HooklineError):
@@ -89,6 +95,8 @@ def _meaning(error: asyncpg.PostgresError, *, said: str | None = None) -> Hookli
     said = said or _line(error)
     if code == _DISK_FULL:
         return StorageFull(f"PostgreSQL has no disk space left: {said}")
+    if code == _READ_ONLY:
+        return StoreReadOnly(f"PostgreSQL is read-only: {said} ({code})")
     if code in _PASSING or code[:2] in _PASSING_CLASSES:
         return StoreUnavailable(f"PostgreSQL is not available: {said} ({code})")
     step = _NEXT_STEP.get(code, "this is a bug in hookline or a changed schema")

@@ -299,7 +299,8 @@ _WORKER = """w.id, w.kind, w.host, w.pid, w.version,
   w.lanes, w.in_flight, w.free_slots, w.waiting, w.draining, w.delivered_per_s, w.buried_at IS NOT NULL AS buried"""
 
 PULSE_WORKERS = f"""
-SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, {_WORKER}
+SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves,
+  current_setting('transaction_read_only') = 'on' AS is_read_only, {_WORKER}
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true
 ORDER BY w.id
 """

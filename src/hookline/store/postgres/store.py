@@ -47,7 +47,7 @@ from hookline.store.migrations import level
 from hookline.store.postgres import jobs, lists, operators, rows, session, sql
 from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
-from hookline.store.postgres.faults import translated
+from hookline.store.postgres.faults import refuse_read_only, translated
 from hookline.store.postgres.figures import PostgresFigures
 from hookline.store.postgres.hints import PostgresHints
 from hookline.store.postgres.installation import PostgresInstallation
@@ -342,6 +342,9 @@ class PostgresStore(
     async def pulse(self, *, seen: int) -> Pulse:
         """See the contract."""
         workers = await self._pulse.fetch(sql.PULSE_WORKERS)
+        if workers[0]["is_read_only"]:
+            # Whoever cannot write must not send, for nothing of it could be settled, nor watch beats that nobody can write.
+            await self._pulse.run(refuse_read_only)
         if workers[0]["serves"] > self._level:
             await self._pulse.run(partial(refuse_if_outgrown, serves=workers[0]["serves"]))
         changes = await self._pulse.fetch(sql.PULSE_CHANGES, seen)
