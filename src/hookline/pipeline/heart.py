@@ -24,7 +24,7 @@ from hookline.ids import Ids
 from hookline.model import WorkerId
 from hookline.pipeline.catalogue import Catalogue
 from hookline.rules.liveness import Watch, look
-from hookline.store.contract import Load, Store, Worker
+from hookline.store.contract import Load, Pulse, Store, Worker
 from hookline.version import VERSION
 
 _PULSE = 0.25  # seconds between pulses
@@ -62,6 +62,7 @@ class Heart:
         self._is_refused = False
         self._failing: str | None = None  # as what the pulse fails, as long as it does
         self._is_skewed = False
+        self._is_ahead = False  # of the machine, and said to be
         self._was_named = False
         self._is_leaving = False
         self._naming = asyncio.Lock()
@@ -101,7 +102,7 @@ class Heart:
         self._is_leaving = False
         began = self._clock.monotonic()
         pulse = await self._store.pulse(seen=self._catalogue.n)
-        self._clock.follow(pulse.now, at=(began + self._clock.monotonic()) / 2)
+        self._follow(pulse, at=(began + self._clock.monotonic()) / 2)
         await self._register()
         if self._store.exclusive:
             # Nobody else can be serving this database: whoever is still listed died.
@@ -158,8 +159,8 @@ class Heart:
         id = self.id
         pulse = await self._store.pulse(seen=self._catalogue.n)
         ended = self._clock.monotonic()
-        self._clock.follow(pulse.now, at=(began + ended) / 2)
-        self._compare_clocks()
+        self._follow(pulse, at=(began + ended) / 2)
+        self._compare_clocks(pulse)
         if not any(worker.id == id and not worker.buried for worker in pulse.workers):
             await self._be_reborn(id)
             return
@@ -182,9 +183,20 @@ class Heart:
         if dead or unfinished:
             await self.on_dead([*dead, *unfinished])
 
-    def _compare_clocks(self) -> None:
+    def _follow(self, pulse: Pulse, *, at: float) -> None:
+        self._clock.follow(pulse.now, at=at, ahead=pulse.ahead, rate=pulse.rate)
+        if pulse.ahead > _SKEW and not self._is_ahead:
+            self._is_ahead = True
+            log.warning(
+                "store.ahead",
+                ahead_s=round(pulse.ahead),
+                note="this file was last written by a clock that was ahead of this machine's; if this one is right, nothing "
+                "is to be done: the file's time runs slower until they meet, and deliver_at is kept by this one",
+            )
+
+    def _compare_clocks(self, pulse: Pulse) -> None:
         """Nothing but signatures and logs goes by the wall clock, and receivers refuse old signatures."""
-        ahead = self._clock.wall() - self._clock.now()
+        ahead = self._clock.wall() - (self._clock.now() - pulse.ahead)
         is_skewed = abs(ahead) > _SKEW
         if is_skewed and not self._is_skewed:
             log.warning(

@@ -256,7 +256,7 @@ class Intake:
         reserve = self._handover.reserve
         for entry in entries:
             event = entry.event
-            if event.deliver_at is not None and event.deliver_at > now:
+            if event.deliver_at is not None and self._clock.due(event.deliver_at) > now:
                 entry.lanes = ()
             elif len(entry.endpoints) == 1:
                 entry.lanes = (reserve(entry.endpoints[0], naming.delivery_of(event.id, 0)),)
@@ -298,9 +298,9 @@ class Intake:
         failpoint("handover.before")
         for entry in entries:
             event = entry.event
-            if event.deliver_at is not None and event.deliver_at > now:
+            if event.deliver_at is not None and (due_at := self._clock.due(event.deliver_at)) > now:
                 for endpoint in entry.endpoints:
-                    announce(endpoint, due_at=event.deliver_at)
+                    announce(endpoint, due_at=due_at)
                 continue
             payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
             for ordinal, (endpoint, lane) in enumerate(zip(entry.endpoints, entry.lanes, strict=True)):

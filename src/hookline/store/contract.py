@@ -222,6 +222,8 @@ class Pulse(msgspec.Struct, frozen=True):
     workers: tuple[Worker, ...]  # all of them, this one included
     changes: tuple[Change, ...]  # after the number asked for, at most 1,000
     foreign: bool = True  # another process may have written since the last pulse (SQLite knows)
+    ahead: float = 0.0  # seconds that the store's time is ahead of the right one (a file's may be)
+    rate: float = 1.0  # how fast it runs: slower, while it is ahead
 
 
 class Catalogue(msgspec.Struct, frozen=True):

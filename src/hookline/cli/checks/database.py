@@ -75,6 +75,14 @@ def _check_clock(found: Examined, *, wall: float) -> Iterator[Finding]:
     if abs(ahead) < SKEW_S:
         yield ok("clock", "agrees with the database's")
         return
+    if is_file:
+        yield warn(
+            "clock",
+            f"the file's time is {ahead:,.0f} s ahead of this machine's clock: an earlier run's clock was ahead, or this one is behind",
+            "check `date`; if it is right, nothing is to be done: retries take up to a ninth longer until the two meet, "
+            "in ten times as long",
+        )
+        return
     where = "ahead of" if ahead < 0 else "behind"
     detail = f"this machine's clock is {abs(ahead):,.0f} s {where} the database's"
     make = bad if abs(ahead) >= LARGE_SKEW_S else warn

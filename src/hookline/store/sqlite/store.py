@@ -171,7 +171,14 @@ class SqliteStore(
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
         if self._presence is not None:
             self._presence.refuse_if_gone()
-        work = partial(accepting.accept, batch=batch, catalogue=catalogue, now=now, folder=self._folder)
+        work = partial(
+            accepting.accept,
+            batch=batch,
+            catalogue=catalogue,
+            now=now,
+            due=self._time.due,
+            folder=self._folder,
+        )
         return await self._write(work)
 
     # lanes
@@ -244,7 +251,8 @@ class SqliteStore(
         look = await self._writer.run(partial(workers.Look, seen=seen), transacts=False)
         foreign, self._version = look.version != self._version, look.version
         now = self._time.now(written=look.written)
-        return Pulse(now, look.workers, look.changes, foreign=foreign)
+        time = self._time
+        return Pulse(now, look.workers, look.changes, foreign=foreign, ahead=time.ahead, rate=time.rate)
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
         """Newest first, from below the id `after`, buried ones too."""
