@@ -478,6 +478,9 @@ IN_STATE = {
     "dead": "d.state = 'dead' AND d.state IN ('dead', 'cancelled')",
     "cancelled": "d.state = 'cancelled' AND d.state IN ('dead', 'cancelled')",
 }
+LOOK_AHEAD = """
+SELECT count(*), min(id) FROM (SELECT {id} AS id FROM {source} WHERE {conditions} ORDER BY {id} DESC LIMIT :limit)
+"""
 COUNT_DEAD = "SELECT count(*) FROM {source} WHERE {conditions}"
 LOOK_AT_DEAD = """
 SELECT count(*), max(id) FROM (SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT :limit)

@@ -356,7 +356,11 @@ class SqliteStore(
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""
-        return await self._read(partial(reading.count_dead, filter=filter))
+        total, after = await self._read(partial(reading.count_dead, filter=filter, after=None))
+        while after is not None:
+            count, after = await self._read(partial(reading.count_dead, filter=filter, after=after))
+            total += count
+        return total
 
     async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
         """Those of them that exist."""
@@ -390,7 +394,13 @@ class SqliteStore(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:
         """Newest first, from below the id `after`."""
-        return await self._read(partial(reading.list_deliveries, filter=filter, after=after, limit=limit))
+        found: list[Delivery] = []
+        while True:
+            step = partial(reading.list_deliveries, filter=filter, after=after, limit=limit - len(found))
+            more, after = await self._read(step)
+            found += more
+            if after is None or len(found) == limit:
+                return found
 
     async def attempts(self, delivery: DeliveryId) -> list[Attempt]:
         """All attempts of a delivery, oldest first, late ones included."""
