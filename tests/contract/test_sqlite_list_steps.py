@@ -10,7 +10,6 @@ from factories import a_publication
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.events import EventFilter
-from hookline.store.sqlite import lists
 from hookline.store.sqlite.store import SqliteStore
 from hookline.store.sqlite.writer import Inline
 from scenes import a_lane_in, accepted
@@ -18,9 +17,9 @@ from scenes import a_lane_in, accepted
 pytestmark = pytest.mark.anyio
 
 EVENTS = 12_000
-MOST_INSTRUCTIONS = 200_000  # a hundred for each row that a step may look at: two searches and some comparisons
-    100 * lists.STEP_ROWS
-)  # for each row that a step may look at: two searches and some comparisons
+MOST_INSTRUCTIONS = (
+    200_000  # a hundred for each row that a step may look at: two searches and some comparisons
+)
 
 DIED = {
     "dead": "UPDATE deliveries SET state = 'dead', reason = 'rejected', done_at = 1",

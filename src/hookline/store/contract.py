@@ -243,6 +243,9 @@ class Lane(msgspec.Struct, frozen=True):
     circuit: Circuit
 
 
+UNREADABLE_JOB = "What it is about cannot be read in the database."
+
+
 class JobKind(StrEnum):
     """What is done to every dead letter that matches."""
 
@@ -274,6 +277,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0  # of the ids: those that were not dead when their turn came, or not the account's
     created_at: float
     finished_at: float | None = None
+    reason: str | None = None  # why it has failed, or has to: what its row says cannot be carried out
 
 
 class JobStep(msgspec.Struct, frozen=True):
@@ -454,8 +458,11 @@ class Store(
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """Do up to `limit` of a running job's dead letters, by id; in one transaction with its progress.
 
-        None when the job is not running, or another process is at it.
+        None when the job is not running, or another process is at it. A job whose row cannot be read is failed.
         """
+
+    async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
+        """running -> failed, for this reason; what was done stays done. False when it is not running."""
 
     async def running_jobs(self) -> list[JobId]:
         """Jobs that are not finished, oldest first."""

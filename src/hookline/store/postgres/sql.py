@@ -456,7 +456,7 @@ WHERE endpoint_id = $1 AND NOT deleted RETURNING endpoint_id
 
 _JOB = """
 SELECT id, kind, filter, ids, nullif(account, '') AS account, idempotency_key, digest, state, matched, done, failed,
-  date_part('epoch', created_at) AS created_at, date_part('epoch', finished_at) AS finished_at, cursor
+  date_part('epoch', created_at) AS created_at, date_part('epoch', finished_at) AS finished_at, reason, cursor
 FROM jobs"""
 
 CREATE_JOB = """
@@ -488,6 +488,10 @@ ADVANCE_JOB = """
 UPDATE jobs SET cursor = $2, done = done + $3, failed = failed + $4,
   state = CASE WHEN $5 THEN 'done' ELSE state END, finished_at = CASE WHEN $5 THEN to_timestamp($6) END
 WHERE id = $1
+"""
+FAIL_JOB = """
+UPDATE jobs SET state = 'failed', reason = $2, finished_at = to_timestamp($3) WHERE id = $1 AND state = 'running'
+RETURNING id
 """
 RUNNING_JOBS = "SELECT id FROM jobs WHERE state = 'running' ORDER BY id"
 READ_JOB = f"{_JOB} WHERE id = $1"

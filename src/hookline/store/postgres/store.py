@@ -449,6 +449,10 @@ class PostgresStore(
         """See the contract."""
         return await self._desk.transaction(partial(jobs.advance, id=job, limit=limit, now=now))
 
+    async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
+        """See the contract."""
+        return bool(await self._desk.fetch(sql.FAIL_JOB, job, reason, now))
+
     async def running_jobs(self) -> list[JobId]:
         """See the contract."""
         return [row["id"] for row in await self._desk.fetch(sql.RUNNING_JOBS)]

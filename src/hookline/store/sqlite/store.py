@@ -337,6 +337,10 @@ class SqliteStore(
         """Do up to `limit` of a running job's dead letters, by id; None when the job is not running."""
         return await self._write(partial(jobs.advance, id=job, limit=limit, now=now))
 
+    async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
+        """running -> failed, for this reason."""
+        return await self._write(partial(jobs.fail, id=job, reason=reason, now=now))
+
     async def running_jobs(self) -> list[JobId]:
         """Jobs that are not finished, oldest first."""
         return await self._read(reading.running_jobs)
