@@ -12,6 +12,7 @@ the two meet. Nobody notices that in a retry; but meeting may take long, so mome
 from hookline.clock import Clock, carried
 
 CATCHING_UP = 0.9  # of the clock's speed: a retry is late by a ninth, and an hour ahead is made up for in ten
+WORTH_IT = 1.0  # seconds; two clocks that are right differ by less
 NO_CLOCK_BEFORE = 1_577_836_800.0  # 2020. A machine that starts without a clock says 1970: the file is right
 
 
@@ -29,7 +30,8 @@ class FileTime:
         """The time, not before the latest one `written` in the file."""
         now = self._now()
         if now < written:
-            debt = self.ahead + (written - now)
+            behind = written - now
+            debt = self.ahead + (behind if behind >= WORTH_IT else 0.0)
             self._began, self._base, self._debt = (
                 self._clock.monotonic(),
                 written,
