@@ -15,7 +15,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
         {"clock", "config", "failpoints", "ids", "logs", "net", "open_files", "sealing", "signing", "version"}
     )
-    | {"headers", "metadata", "names", "nearest", "payload", "ranges", "rfc3339"},
+    | {"database_url", "headers", "metadata", "names", "nearest", "payload", "ranges", "rfc3339"},
     frozenset({"store", "rules", "receiver"}),
     frozenset({"filters", "schemas"}),
     frozenset({"pipeline", "client"}),

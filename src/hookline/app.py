@@ -13,12 +13,12 @@ from typing import Any, Self
 import msgspec
 import structlog
 
-from hookline import open_files, rfc3339
+from hookline import database_url, open_files, rfc3339
 from hookline import payload as payloads
 from hookline.accounts import Accounts
 from hookline.bounds import Bounds
 from hookline.clock import Clock, SystemClock
-from hookline.config import IN_MEMORY, Settings, is_in_memory
+from hookline.config import Settings
 from hookline.desk import Desk
 from hookline.endpoint_faults import EndpointJudge
 from hookline.endpoints import EndpointPatch, read_fields
@@ -332,18 +332,15 @@ class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 def store_for(url: str, clock: Clock | None = None) -> Store:
     """The store behind a database URL."""
-    if is_in_memory(url):
-        raise ConfigError(f"A database URL names a file, sqlite:///path.db: {IN_MEMORY}.")
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+    if (wrong := database_url.fault(url)) is not None:
+        raise ConfigError(f"A database URL is {database_url.ALLOWED}; {wrong}.")
+    if url.startswith("sqlite:"):
         from hookline.store.sqlite.store import SqliteStore
 
-        return SqliteStore(rest[1:], clock=clock)
-    if scheme in ("postgresql", "postgres"):
-        from hookline.store.postgres.store import PostgresStore
+        return SqliteStore(url.removeprefix("sqlite:///"), clock=clock)
+    from hookline.store.postgres.store import PostgresStore
 
-        return PostgresStore(url)
-    raise ConfigError(f"A database URL is sqlite:///path.db or postgresql://…, not {url[:100]!r}.")
+    return PostgresStore(url)
 
 
 def key_desk(store: Store, clock: Clock | None = None) -> KeyDesk:

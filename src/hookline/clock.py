@@ -32,8 +32,19 @@ class Clock(Protocol):
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         """Wait until the event is set or the time is over; says whether it was set."""
 
-    def follow(self, store_now: float, *, at: float) -> None:
-        """The store's clock stood at `store_now` when the monotonic one stood at `at`."""
+    def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
+        """The store's clock stood at `store_now` when the monotonic one stood at `at`.
+
+        It may be `ahead` of the right time; then it runs at this `rate` until it meets it (a file, see its timekeeping).
+        """
+
+    def due(self, moment: float) -> float:
+        """The store's time at the moment that people mean; another one only while the store's is ahead."""
+
+
+def carried(moment: float, *, now: float, ahead: float, rate: float) -> float:
+    """What a clock says at the moment that people mean, if it says `now`, is `ahead`, and runs at `rate` until it is not."""
+    return max(moment, now + rate * (moment - (now - ahead))) if ahead > 0 else moment
 
 
 class SystemClock:
@@ -46,11 +57,13 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._offset = time.time() - self.monotonic()
+        self._rate = 1.0
+        self._ahead = 0.0
 
     def now(self) -> float:
         # Whole microseconds, as PostgreSQL keeps them: a time reads the same before it is stored and after.
         # (By whole numbers: `round` to six places costs ten times as much, and this is called for every delivery.)
-        return int((self.monotonic() + self._offset) * 1e6) / 1e6
+        return int((self.monotonic() * self._rate + self._offset) * 1e6) / 1e6
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -65,8 +78,13 @@ class SystemClock:
             return event.is_set()
         return True
 
-    def follow(self, store_now: float, *, at: float) -> None:
-        self._offset = store_now - at
+    def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
+        self._offset, self._rate, self._ahead = store_now - at * rate, rate, ahead
+
+    def due(self, moment: float) -> float:
+        if not self._ahead:
+            return moment
+        return carried(moment, now=self.now(), ahead=self._ahead, rate=self._rate)
 
 
 class ThreadClock:

@@ -10,10 +10,12 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
+from hookline import database_url
+from hookline.database_url import MASK
 from hookline.errors import ConfigError
 from hookline.names import did_you_mean
 from hookline.nearest import nearest
@@ -22,7 +24,6 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PREFIX = "HOOKLINE_"
 FILE = "hookline.toml"
-MASK = "***"
 SECRET = frozenset({"api_key", "secret_key"})  # settings whose value is never shown
 PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard", "quick")  # see rules/retry.py
 
@@ -79,25 +80,7 @@ def presentable(name: str, value: Any) -> Any:
     """A setting's value as it may be shown."""
     if name in SECRET and value:
         return MASK
-    return without_password(value) if name == "database" and isinstance(value, str) else value
-
-
-def without_password(url: str) -> str:
-    """A database URL that may be shown."""
-    try:
-        parts = urlsplit(url)
-        if parts.password is not None:
-            user = parts.username or ""
-            place = parts.netloc.rpartition("@")[2]
-            parts = parts._replace(netloc=f"{user}:{MASK}@{place}")
-        if "password" in parts.query:
-            parts = parts._replace(query=re.sub(r"(password=)[^&]*", rf"\1{MASK}", parts.query))
-        return urlunsplit(parts) if parts.netloc or parts.query else url
-    except ValueError:
-        return MASK
-
-
-IN_MEMORY = "hookline cannot keep what it accepts in memory"
+    return database_url.shown(value) if name == "database" and isinstance(value, str) else value
 
 
 class _Unfit(Exception):
@@ -110,27 +93,11 @@ def _text(value: Any) -> str:
     return value
 
 
-def is_in_memory(url: str) -> bool:
-    """Does it name SQLite's database that is gone with its connection?"""
-    return url.startswith("sqlite:///:memory:")
-
-
 def _database(value: Any) -> str:
-    allowed = "sqlite:///path.db or postgresql://user:password@host:port/name"
     url = _text(value)
-    if is_in_memory(url):
-        raise _Unfit(f"a file, sqlite:///path.db: {IN_MEMORY}")
-    if url.startswith("sqlite:///") and len(url) > len("sqlite:///") and "\0" not in url:
-        return url
-    if url.startswith(("postgresql://", "postgres://")):
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            raise _Unfit(allowed) from None
-        if port != 0 and "#" not in url:
-            return url
-    raise _Unfit(allowed)
+    if (wrong := database_url.fault(url)) is not None:
+        raise _Unfit(f"{database_url.ALLOWED}; {wrong}")
+    return url
 
 
 def _api_key(value: Any) -> str:
@@ -220,7 +187,8 @@ def _networks(value: Any) -> tuple[Network, ...]:
             ipaddress.ip_network(part) for part in value if isinstance(part, str) or _reject(allowed)
         )
     except ValueError as error:
-        raise _Unfit(f"{allowed} ({error})") from None
+        detail = "" if _may_be_url(str(error)) else f" ({error})"
+        raise _Unfit(f"{allowed}{detail}") from None
 
 
 def _reject(allowed: str) -> bool:
@@ -304,17 +272,24 @@ def load_with_sources(
         try:
             values[name] = _READERS[name](value)
         except _Unfit as unfit:
-            given = MASK if name in SECRET else repr(_shown(name, value))
-            raise ConfigError(f"{source}: {given} will not do for {name}; allowed: {unfit}.") from None
+            raise ConfigError(
+                f"{source}: {_given(name, value)} will not do for {name}; allowed: {unfit}."
+            ) from None
     settings = Settings(**values)
     _check_together(settings, sources)
     return settings, sources
 
 
-def _shown(name: str, value: Any) -> Any:
-    if name == "database" and isinstance(value, str):
-        value = without_password(value)
-    return value[:100] if isinstance(value, str) else value
+def _given(name: str, value: Any) -> str:
+    """A value that is refused, as it may be repeated: a URL may hold a password, also one meant for another setting."""
+    text = repr(value[:100] if isinstance(value, str) else value)
+    if name in SECRET:
+        return MASK
+    return "the value" if name == "database" or _may_be_url(text) else text
+
+
+def _may_be_url(text: str) -> bool:
+    return "://" in text or "@" in text
 
 
 def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
@@ -361,7 +336,12 @@ def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
         return []
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read as TOML ({error}).") from None
-    return [(_known(key, f"{file}: {key}"), value, f"{file}: {key}") for key, value in content.items()]
+    return [(_known(key, f"{file}: {_key(key)}"), value, f"{file}: {key}") for key, value in content.items()]
+
+
+def _key(key: str) -> str:
+    """A key of the file as it may be repeated: a value may stand where its name should."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) else "a key that is no name"
 
 
 def _known(name: str, source: str, *, shout: bool = False) -> str:

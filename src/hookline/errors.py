@@ -123,6 +123,10 @@ class StorageFull(StoreUnavailable):
     """The database cannot write because its disk is full."""
 
 
+class StoreReadOnly(StoreUnavailable):
+    """The database answers and takes no writes at present: a standby, a failover, an operator."""
+
+
 class StoreRefused(HooklineError):
     """The database is there and must not be used: unsafe durability, wrong schema, no rights, file in use."""
 

@@ -280,6 +280,7 @@ def job_report(job: Job, *, dry_run: bool = False) -> JobReport:
         filter=_filter_report(job),
         created_at=rfc3339.show(job.created_at),
         finished_at=_time(job.finished_at),
+        reason=job.reason,
     )
 
 

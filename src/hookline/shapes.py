@@ -215,6 +215,7 @@ class JobReport(msgspec.Struct, kw_only=True):
     filter: dict[str, Any]
     created_at: Moment
     finished_at: Moment | None
+    reason: str | None  # why it has failed
 
 
 class WorkerReport(msgspec.Struct, kw_only=True):

@@ -247,6 +247,7 @@ def test_ten_dead_letters_come_back_with_one_bulk_replay(service, receiver):
         "filter": {"account": "bulk"},
         "created_at": job["created_at"],
         "finished_at": job["finished_at"],
+        "reason": None,
     }
     assert job["id"].startswith("rpl_")
     for id in ids:

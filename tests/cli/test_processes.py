@@ -213,6 +213,13 @@ def test_one_that_answers_after_the_signal_is_not_greeted():
     assert greeted == []
 
 
+def test_processes_that_could_not_finish_in_time_end_with_1(tmp_path, postgres_url, slow):
+    with several(postgres_url, tmp_path, env={"HOOKLINE_DRAIN_S": "0.1"}) as process:
+        busy_on_both(process, slow)
+        assert process.stop() == 1
+        assert process.stderr.splitlines()[-1].startswith("hookline has stopped before all was answered")
+
+
 def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
     with several(postgres_url, tmp_path) as process:
         busy_on_both(process, slow)

@@ -6,7 +6,9 @@ import httpx
 import pytest
 
 from answering import eventually, receiving
+from hookline.database_url import shown
 from server_process import ServerProcess, run
+from slow_receiver import Slow, serving
 from worker_process import WorkerProcess
 
 
@@ -32,8 +34,25 @@ def test_what_a_server_accepted_is_delivered_by_a_worker(tmp_path, database):
             eventually(lambda: receiver.at("/200/x") or None)
             assert worker.stop() == 0
             lines = worker.stderr.splitlines()
-    assert f"hookline 0.1.0 delivering from {database}" in lines
+    assert f"hookline 0.1.0 delivering from {shown(database)}" in lines
     assert lines[-1] == "hookline has stopped."
+
+
+def test_a_worker_that_is_stopped_before_an_answer_came_ends_with_1(tmp_path, database):
+    flags = ("--dev", "--database", database)
+    with (
+        serving(Slow()) as slow,
+        ServerProcess(*flags, "--no-worker", cwd=tmp_path) as server,
+        httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
+    ):
+        endpoint = {"url": slow.url, "events": ["*"]}
+        assert client.post("/v1/endpoints", json=endpoint).status_code == 201
+        assert client.post("/v1/events", json={"type": "a", "payload": 1}).status_code == 202
+        assert server.stop() == 0
+        with WorkerProcess(*flags, cwd=tmp_path, env={"HOOKLINE_DRAIN_S": "0.1"}) as worker:
+            eventually(lambda: slow.events or None)
+            assert worker.stop() == 1
+            assert worker.stderr.splitlines()[-1].startswith("hookline has stopped before all was answered")
 
 
 def test_an_sqlite_file_has_one_process(tmp_path):

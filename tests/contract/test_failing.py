@@ -199,6 +199,11 @@ async def a_step_of_a_job(store):
     return lambda: store.advance_job(job.id, limit=1, now=NOW + 10)
 
 
+async def a_failed_job(store):
+    job = await store.create_job(a_job(), now=NOW + 10)
+    return lambda: store.fail_job(job.id, reason="it cannot go on", now=NOW + 10)
+
+
 def with_a_key(verb):
     async def scene(store):
         key = a_key()
@@ -277,6 +282,7 @@ SCENES = {
     "discard": on_one("discard", State.DEAD),
     "create_job": a_new_job,
     "advance_job": a_step_of_a_job,
+    "fail_job": a_failed_job,
     "create_first_key": with_a_key("create_first_key"),
     "create_key": with_a_key("create_key"),
     "revoke_key": a_revoked_key,

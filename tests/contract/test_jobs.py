@@ -8,7 +8,7 @@ import pytest
 from factories import NOW, a_job, a_publication, a_settlement, an_attempt, ids
 from hookline.ids import delivery_of
 from hookline.model import Queue, Reason, State
-from hookline.store.contract import Change, DeliveryFilter, JobKind, JobState, JobStep
+from hookline.store.contract import UNREADABLE_JOB, Change, DeliveryFilter, JobKind, JobState, JobStep
 from scenes import accepted, an_owned_lane, dead_letters, died, in_state, settled
 
 pytestmark = pytest.mark.anyio
@@ -272,3 +272,36 @@ async def test_a_step_beside_settles_of_the_same_lane_waits_for_nobody_forever(s
 
     await asyncio.gather(settle(), finished(store, job, limit=3))
     assert await replays(store, letters) == [1] * 40
+
+
+async def test_a_job_that_is_failed_says_why_and_is_not_carried_out_any_more(store):
+    await dead_letters(store, 3)
+    job = await store.create_job(a_job(), now=NOW + 10)
+    assert await store.fail_job(job.id, reason="it cannot go on", now=DONE_AT)
+    failed = msgspec.structs.replace(
+        job, state=JobState.FAILED, reason="it cannot go on", finished_at=DONE_AT
+    )
+    assert await store.job(job.id) == failed
+    assert not await store.fail_job(job.id, reason="twice", now=DONE_AT + 1)
+    assert await store.advance_job(job.id, limit=2, now=DONE_AT) is None
+    assert await store.running_jobs() == []
+    assert await store.job(job.id) == failed
+
+
+@pytest.mark.parametrize("written", ["no JSON", '{"state": "asleep"}', "[]"])
+async def test_a_job_whose_filter_cannot_be_read_fails_alone(bare, written):
+    store, execute = bare.new_store(), bare.execute
+    await store.migrate()
+    await store.open()
+    _, _, deliveries = await dead_letters(store, 3)
+    bad = await store.create_job(a_job(), now=NOW + 10)
+    good = await store.create_job(a_job(), now=NOW + 10)
+    execute(f"UPDATE jobs SET filter = '{written}' WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1)")
+    assert {each.id for each in await store.list_jobs(bad.kind, after=None, limit=9)} == {bad.id, good.id}
+    step = await store.advance_job(bad.id, limit=2, now=DONE_AT)
+    assert (step.job.state, step.job.reason, step.lanes) == (JobState.FAILED, UNREADABLE_JOB, ())
+    assert await store.running_jobs() == [good.id]
+    assert await replays(store, deliveries) == [0, 0, 0]
+    await finished(store, good)
+    assert await replays(store, deliveries) == [1, 1, 1]
+    await store.close()

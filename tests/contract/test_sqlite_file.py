@@ -18,7 +18,7 @@ from factories import NOW, a_publication
 from hookline.clock import SystemClock
 from hookline.errors import SchemaMissing, StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
-from hookline.store.contract import Load, Want
+from hookline.store.contract import DeliveryFilter, Load, Want
 from hookline.store.sqlite.connection import connect
 from hookline.store.sqlite.store import SqliteStore
 from scenes import a_lane_in, a_worker_in, accepted, published
@@ -269,17 +269,72 @@ async def test_the_files_time_goes_on_by_the_monotonic_clock(sqlite_path):
     await store.close()
 
 
-async def test_the_files_time_is_never_behind_what_a_beat_has_written(sqlite_path):
-    store = SqliteStore(str(sqlite_path), clock=SetClock(NOW))
+async def opened_again(path, clock):
+    """A file whose last run had a clock at NOW + 100."""
+    store = SqliteStore(str(path), clock=SetClock(NOW))
     await store.open()
     await store.beat(await a_worker_in(store), Load(), now=NOW + 100)
     await store.close()
-    clock = SetClock(NOW - 86_400)
-    again = SqliteStore(str(sqlite_path), clock=clock)
+    again = SqliteStore(str(path), clock=clock)
     await again.open()
-    assert await time_of(again) == NOW + 100
+    return again
+
+
+async def test_the_files_time_is_never_behind_what_a_beat_has_written(sqlite_path):
+    clock = SetClock(NOW + 90)
+    again = await opened_again(sqlite_path, clock)
+    times = []
+    for _ in range(30):
+        times.append(await time_of(again))
+        clock.monotonic_now += 5
+    assert times[0] == NOW + 100
+    assert times == sorted(times)
+    await again.close()
+
+
+async def test_a_file_that_is_ahead_meets_the_clock_and_then_goes_with_it(sqlite_path):
+    clock = SetClock(NOW + 90)
+    again = await opened_again(sqlite_path, clock)
+    first = await again.pulse(seen=0)
+    clock.monotonic_now = 50.0
+    halfway = await again.pulse(seen=0)
+    clock.monotonic_now = 101.0
+    met = await again.pulse(seen=0)
+    clock.monotonic_now = 1000.0
+    after = await again.pulse(seen=0)
+    seen = [
+        (round(each.now - NOW, 3), round(each.ahead, 3), each.rate) for each in (first, halfway, met, after)
+    ]
+    assert seen == [(100, 10, 0.9), (145, 5, 0.9), (191, 0, 1), (1090, 0, 1)]
+    await again.close()
+
+
+async def test_a_machine_that_started_without_a_clock_does_not_slow_the_file_down(sqlite_path):
+    clock = SetClock(1_000.0)  # 1970
+    again = await opened_again(sqlite_path, clock)
+    await again.pulse(seen=0)
+    clock.monotonic_now = 50.0
+    pulse = await again.pulse(seen=0)
+    assert (pulse.now, pulse.ahead, pulse.rate) == (NOW + 150, 0.0, 1.0)
+    await again.close()
+
+
+@pytest.mark.parametrize("behind", [10.0, 3_600.0, 365 * 86_400.0])
+async def test_deliver_at_is_kept_by_the_clock_while_the_files_time_is_ahead(sqlite_path, behind):
+    clock = SetClock(NOW + 100 - behind)
+    again = await opened_again(sqlite_path, clock)
+    pulse = await again.pulse(seen=0)
+    endpoint = await a_lane_in(again)
+    moment = clock.wall_now + 3_600
+    publication = a_publication(endpoint, deliver_at=moment)
+    await again.accept([publication], catalogue=(await again.catalogue()).n, now=pulse.now)
+    [found] = await again.list_deliveries(DeliveryFilter(), after=None, limit=2)
+    clock.monotonic_now += 3_599
+    assert await time_of(again) < found.due_at
     clock.monotonic_now += 1
-    assert await time_of(again) == NOW + 101
+    assert await time_of(again) == pytest.approx(found.due_at)
+    shown = await again.event(publication.event.id)
+    assert shown.deliver_at == moment
     await again.close()
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from factories import NOW, a_publication, a_settlement, an_attempt, ids
 from hookline.app import store_for
-from hookline.errors import StoreUnavailable
+from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.ids import delivery_of, read
 from hookline.model import DeliveryId, EndpointId, JobId, Outcome, Reason, State
-from hookline.pipeline.jobs import Jobs
+from hookline.pipeline.jobs import TRIES, Jobs
 from hookline.store.contract import (
     DeliveryFilter,
     Job,
@@ -281,3 +281,37 @@ async def test_a_replay_that_commits_while_its_process_stops_leaves_no_lane_asle
         assert await wakes_at(look, lane) <= world.clock.now()
     finally:
         await look.close()
+
+
+@pytest.mark.parametrize("error", [StoreRefused("a row that the store refuses"), RuntimeError("a bug")])
+async def test_a_job_that_cannot_go_on_has_failed_in_the_end_and_holds_up_nobody(store, error):
+    _, deliveries = await dead_letters(store, 10)
+    bad, good = await a_job_in(store), await a_job_in(store)
+    clock = ManualClock(NOW + 20)
+    tried: list[JobId] = []
+
+    class Refusing:
+        """Cannot carry out the first job."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        async def advance_job(self, id: JobId, *, limit: int, now: float) -> JobStep | None:
+            tried.append(id)
+            if id == bad:
+                raise error
+            return await store.advance_job(id, limit=limit, now=now)
+
+    async def has_failed() -> bool:
+        found = await store.job(bad)
+        return found is not None and found.state is JobState.FAILED
+
+    jobs = Jobs(Refusing(), clock, lambda lane: None, step=4)  # type: ignore[arg-type]
+    await working(jobs, clock, has_failed)
+    assert tried.count(bad) == TRIES
+    assert await is_done(store, good)
+    assert await states_of(store, deliveries) == {(State.PENDING, 1)}
+    found = await store.job(bad)
+    assert found is not None
+    assert (found.reason, found.done) == (str(error), 0)
+    assert await store.running_jobs() == []

@@ -31,8 +31,8 @@ class ProcessClock(SystemClock):
         self._answered = Pulse(float("-inf"), 0.0, 0.0)  # whoever asked for it
         self.pulse = self._answered  # the last one whose time was followed
 
-    def follow(self, store_now: float, *, at: float) -> None:
-        super().follow(store_now, at=at)
+    def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
+        super().follow(store_now, at=at, ahead=ahead, rate=rate)
         self.pulse = self._answered
 
     def answer(self, began: float, *, ahead: float) -> None:

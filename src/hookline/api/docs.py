@@ -105,6 +105,4 @@ def _viewer() -> bytes:
 
 
 def _sent(body: bytes, media: str, *, cache: str) -> Response:
-    return Response(
-        body, headers={"cache-control": cache, "x-content-type-options": "nosniff"}, media_type=media
-    )
+    return Response(body, headers={"cache-control": cache}, media_type=media)

@@ -76,8 +76,7 @@ class MetricCalls:
                 type="counter",
             ),
         ]
-        headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-        return Response("\n".join([*lines, ""]), headers=headers, media_type=MEDIA)
+        return Response("\n".join([*lines, ""]), headers={"cache-control": "no-store"}, media_type=MEDIA)
 
 
 def _of_the_store(bloat: Bloat) -> Iterator[str]:

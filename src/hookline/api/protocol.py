@@ -68,6 +68,14 @@ class Protocol(HttpToolsProtocol):
             if self._head_bytes > HEAD_LIMIT_BYTES:
                 self._refuse_endless_head()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # The parser leaves the blanks that may follow a value; they are no part of it (RFC 9110, 5.5). Otherwise as
+        # uvicorn does it, without a second call for each header.
+        name, value = name.lower(), value.rstrip(b" \t")
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
     def on_headers_complete(self) -> None:
         self.end_head()
         super().on_headers_complete()

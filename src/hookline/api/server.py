@@ -13,6 +13,7 @@ from hookline.api.shortcut import Shortcut
 from hookline.clock import Clock
 
 KEEP_ALIVE_S = 75  # longer than the usual load balancer's minute, so that it is never us who hangs up first
+NO_SNIFFING = ("x-content-type-options", "nosniff")  # on every answer, also on those to what is no HTTP
 FINISH_WITHIN_S = 5  # for requests under way when the server stops
 
 
@@ -30,6 +31,7 @@ class ApiServer(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                headers=[NO_SNIFFING],
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=FINISH_WITHIN_S,
@@ -45,6 +47,7 @@ class ApiServer(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.on_tick(0)  # the headers of every answer are there before the first connection
         await super().startup(sockets)
         self.is_listening.set()
 

@@ -38,7 +38,8 @@ def _follow(client: "Client", path: str, job: Job, show: Callable[[Job], None]) 
         if job["state"] == "done":
             return job
         if job["state"] != "running":
-            raise CommandError(f"the job {job['id']} has failed after {job['done']:,}.", FAILED)
+            why = f": {job['reason']}" if job.get("reason") else "."
+            raise CommandError(f"the job {job['id']} has failed after {job['done']:,}{why}", FAILED)
         threading.Event().wait(_LOOK_EVERY)
         job = client.get(f"{path}/{job['id']}")
 

@@ -13,6 +13,7 @@ import sys
 import click
 
 from hookline.app import Hookline, store_for
+from hookline.cli.exits import FAILED
 from hookline.cli.showing import counted
 from hookline.errors import SchemaBehind, SchemaMissing
 
@@ -88,6 +89,8 @@ def say_stopping(hookline: Hookline) -> None:
     click.echo(f"hookline is stopping: {under_way}, {within}; a second signal ends it now.", err=True)
 
 
-def say_stopped(*, is_drained: bool) -> None:
-    """How it ended."""
+def end(*, is_drained: bool) -> None:
+    """Say how it ended; a process that left something unfinished ends with a code of its own."""
     click.echo(STOPPED if is_drained else UNDRAINED, err=True)
+    if not is_drained:
+        sys.exit(FAILED)

@@ -114,7 +114,7 @@ class Parent:
                 self._start_those_due()
             elif not self._living():
                 click.echo(self._last_words(), err=True)
-                return FAILED if self._signals > 1 or self._is_outgrown else 0
+                return FAILED if self._signals > 1 or self._is_outgrown or not self._is_drained else 0
             self._wait()
 
     def _run_preparation(self) -> int:

@@ -4,6 +4,7 @@ Each lives in a module of its own that is loaded when it is called, so that none
 """
 
 import contextlib
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -39,11 +40,16 @@ class Root(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from hookline.names import did_you_mean
 
-            ctx.fail(f"There is no command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}")
+            ctx.fail(f"There is no command {without_urls(args[0])!r}.{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
         return front_page()
+
+
+def without_urls(text: str) -> str:
+    """The text with whatever may be a URL, and hold a password, masked."""
+    return re.sub(r"\S*(?:://|@)\S*", "***", text)
 
 
 @contextlib.contextmanager
@@ -64,15 +70,20 @@ def _our_hints() -> Iterator[None]:
         }
         near = nearest(error.option_name.lstrip("-"), known)
         hint = "" if near is None else f" Did you mean {known[near]}?"
-        raise click.UsageError(f"There is no option {error.option_name!r}.{hint}", error.ctx) from None
+        raise click.UsageError(
+            f"There is no option {without_urls(error.option_name)!r}.{hint}", error.ctx
+        ) from None
     except click.UsageError as error:
         name = getattr(error, "command_name", None)  # of click 8.4 and later; before, it makes no suggestion
         if name is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
-            raise
+            said = error.format_message()
+            if without_urls(said) == said:
+                raise
+            raise click.UsageError(without_urls(said), error.ctx) from None
         from hookline.names import did_you_mean
 
         hint = did_you_mean(name, error.ctx.command.list_commands(error.ctx))
-        raise click.UsageError(f"There is no command {name!r}.{hint}", error.ctx) from None
+        raise click.UsageError(f"There is no command {without_urls(name)!r}.{hint}", error.ctx) from None
 
 
 @click.group(cls=Root, name=NAME, context_settings={"help_option_names": ["-h", "--help"]})

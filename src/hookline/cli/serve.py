@@ -20,10 +20,10 @@ from hookline.api.server import FINISH_WITHIN_S, ApiServer
 from hookline.app import Hookline, key_desk, store_for
 from hookline.cli import logs
 from hookline.cli.lifetime import (
+    end,
     on_letting_go,
     on_signals,
     prepare,
-    say_stopped,
     say_stopping,
     spare_the_collector,
 )
@@ -66,7 +66,7 @@ def run(settings: Settings, *, delivers: bool = True) -> None:
     with listener:
         if settings.processes > 1:
             sys.exit(_parent(settings, listener, delivers=delivers).run())
-        _in_loop(_serve_alone(settings, listener, delivers=delivers))
+        end(is_drained=_in_loop(_serve_alone(settings, listener, delivers=delivers)))
 
 
 def _check(settings: Settings) -> None:
@@ -100,7 +100,7 @@ def _listener(settings: Settings) -> socket.socket:
     return listener
 
 
-async def _serve_alone(settings: Settings, listener: socket.socket, *, delivers: bool) -> None:
+async def _serve_alone(settings: Settings, listener: socket.socket, *, delivers: bool) -> bool:
     stopping = asyncio.Event()
     on_signals(stopping)
     await prepare(settings.database)
@@ -109,10 +109,9 @@ async def _serve_alone(settings: Settings, listener: socket.socket, *, delivers:
         await _say_first_key(hookline.keys, hookline.keyring, settings)
         click.echo(_greeting(settings, listener), err=True)
 
-    is_drained = await _serve(
+    return await _serve(
         settings, listener, stopping, delivers=delivers, on_listening=greet, on_stopping=say_stopping
     )
-    say_stopped(is_drained=is_drained)
 
 
 def _parent(settings: Settings, listener: socket.socket, *, delivers: bool) -> Parent:

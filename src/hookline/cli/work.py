@@ -12,8 +12,9 @@ import uvloop
 from hookline import open_files
 from hookline.app import Hookline
 from hookline.cli import logs
-from hookline.cli.lifetime import on_signals, prepare, say_stopped, say_stopping, spare_the_collector
-from hookline.config import Settings, without_password
+from hookline.cli.lifetime import end, on_signals, prepare, say_stopping, spare_the_collector
+from hookline.config import Settings
+from hookline.database_url import shown
 from hookline.version import VERSION
 
 
@@ -22,10 +23,11 @@ def run(settings: Settings) -> None:
     logs.configure()
     open_files.raise_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(settings))
+        is_drained = runner.run(_work(settings))
+    end(is_drained=is_drained)
 
 
-async def _work(settings: Settings) -> None:
+async def _work(settings: Settings) -> bool:
     stopping = asyncio.Event()
     on_signals(stopping)
     await prepare(settings.database)
@@ -33,7 +35,7 @@ async def _work(settings: Settings) -> None:
     hookline.on_outgrown = stopping.set
     await hookline.start()
     spare_the_collector()
-    click.echo(f"hookline {VERSION} delivering from {without_password(settings.database)}", err=True)
+    click.echo(f"hookline {VERSION} delivering from {shown(settings.database)}", err=True)
     try:
         await stopping.wait()
     finally:
@@ -41,4 +43,4 @@ async def _work(settings: Settings) -> None:
         is_drained = await hookline.stop()
     if hookline.outgrown is not None:
         raise hookline.outgrown
-    say_stopped(is_drained=is_drained)
+    return is_drained

@@ -242,6 +242,7 @@ class Job(Answer, frozen=True, kw_only=True):
     filter: dict[str, Any] = {}
     created_at: datetime | None = None
     finished_at: datetime | None = None
+    reason: str | None = None  # why it has failed
 
 
 def without_secrets(answer: Answer, *hidden: str) -> str:

@@ -238,7 +238,7 @@ class Gathering:
     def _reserve(self, entry: Entry, now: float) -> bool:
         """Reserve its deliveries where they can be handed over; False: it has to wait for a lane."""
         reserve, event = self._handover.reserve, entry.event
-        if event.deliver_at is not None and event.deliver_at > now:
+        if event.deliver_at is not None and self._clock.due(event.deliver_at) > now:
             return True
         if len(entry.endpoints) == 1:
             lane = reserve(entry.endpoints[0], naming.delivery_of(event.id, 0))

@@ -91,9 +91,9 @@ class Handing:
             self._entry += 1
             self._ordinal = 0
         hand_over, announce = self._handover.hand_over, self._handover.announce
-        if event.deliver_at is not None and event.deliver_at > now:
+        if event.deliver_at is not None and (due_at := self._clock.due(event.deliver_at)) > now:
             for endpoint in entry.endpoints[begin:end]:
-                announce(endpoint, due_at=event.deliver_at)
+                announce(endpoint, due_at=due_at)
             return end - begin or 1
         payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
         for ordinal in range(begin, end):

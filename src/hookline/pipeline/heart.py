@@ -12,7 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import HooklineError, SchemaOutgrown, StorageFull, StoreRefused, StoreUnavailable
+from hookline.errors import (
+    HooklineError,
+    SchemaOutgrown,
+    StorageFull,
+    StoreReadOnly,
+    StoreRefused,
+    StoreUnavailable,
+)
 from hookline.ids import Ids
 from hookline.model import FOREVER, WorkerId
 from hookline.pipeline.catalogue import Catalogue
@@ -52,8 +59,9 @@ class Heart:
         self._good = float("-inf")
         self._beaten = float("-inf")
         self._is_refused = False
-        self._is_failing = False
+        self._failing: str | None = None  # as what the pulse fails, as long as it does
         self._is_skewed = False
+        self._is_ahead = False  # of the machine, and said to be
         self._was_named = False
         self._is_leaving = False
         self._naming = asyncio.Lock()
@@ -95,7 +103,7 @@ class Heart:
         began = self._clock.monotonic()
         pulse = await self._store.pulse(seen=self._catalogue.n)
         ended = self._clock.monotonic()
-        self._clock.follow(pulse.now, at=(began + ended) / 2)
+        self._follow(pulse, at=(began + ended) / 2)
         # The watch begins here: a server that was killed and started again waits until its predecessor's death shows.
         self._watch = Watch()
         self._observe(pulse, pulse.workers, began=began, ended=ended)
@@ -109,9 +117,11 @@ class Heart:
         while True:
             try:
                 await self.look()
-                if self._is_failing:
-                    self._is_failing = False
+                if self._failing is not None:
+                    self._failing = None
                     log.info("store.resumed")
+            except StoreReadOnly as error:
+                self._say("store.read_only", error)
             except StoreUnavailable as error:
                 self._say("store.unavailable", error)
             except SchemaOutgrown as error:
@@ -125,8 +135,8 @@ class Heart:
             self._nudged.clear()
 
     def _say(self, event: str, error: HooklineError) -> None:
-        if not self._is_failing:
-            self._is_failing = True
+        if self._failing != event:
+            self._failing = event
             log.warning(event, error=str(error))
 
     async def run_beat(self) -> None:
@@ -154,8 +164,8 @@ class Heart:
         id = self.id
         pulse = await self._store.pulse(seen=self._catalogue.n, worker=id)
         ended = self._clock.monotonic()
-        self._clock.follow(pulse.now, at=(began + ended) / 2)
-        self._compare_clocks()
+        self._follow(pulse, at=(began + ended) / 2)
+        self._compare_clocks(pulse)
         if not any(worker.id == id and not worker.buried for worker in pulse.workers):
             await self._be_reborn(id)
             return
@@ -189,9 +199,20 @@ class Heart:
         )
         return dead
 
-    def _compare_clocks(self) -> None:
+    def _follow(self, pulse: Pulse, *, at: float) -> None:
+        self._clock.follow(pulse.now, at=at, ahead=pulse.ahead, rate=pulse.rate)
+        if pulse.ahead > _SKEW and not self._is_ahead:
+            self._is_ahead = True
+            log.warning(
+                "store.ahead",
+                ahead_s=round(pulse.ahead),
+                note="this file was last written by a clock that was ahead of this machine's; if this one is right, nothing "
+                "is to be done: the file's time runs slower until they meet, and deliver_at is kept by this one",
+            )
+
+    def _compare_clocks(self, pulse: Pulse) -> None:
         """Nothing but signatures and logs goes by the wall clock, and receivers refuse old signatures."""
-        ahead = self._clock.wall() - self._clock.now()
+        ahead = self._clock.wall() - (self._clock.now() - pulse.ahead)
         is_skewed = abs(ahead) > _SKEW
         if is_skewed and not self._is_skewed:
             log.warning(

@@ -2,6 +2,8 @@
 
 Any process that delivers, one transaction at a time. How far a job is, is written with each step, so whoever
 comes next goes on from there; two at the same job leave it to one of them.
+
+A job that cannot go on does not hold up those behind it: after `TRIES` looks at which it failed it has failed for good.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from hookline.store.contract import JobState, Store
 
 STEP = 500  # dead letters in one transaction: other writers wait for no more than that
 
+TRIES = 5  # whatever it was may pass: rights that are given back, a database that is mended
 _LOOK_EVERY = 3.0  # seconds; others' jobs, and those that others left
 _BACKOFF = 0.5  # seconds after the store did not answer
 
@@ -38,6 +41,7 @@ class Jobs:
         self._limit = step
         self._some = asyncio.Event()
         self._is_closing = False
+        self._tries: dict[JobId, int] = {}  # of those that failed when they were last looked at
         self._rests = asyncio.Event()  # no step is under way
         self._rests.set()
 
@@ -73,8 +77,23 @@ class Jobs:
             try:
                 if await self._step(job):
                     jobs.append(job)
+                self._tries.pop(job, None)
+            except StoreUnavailable:
+                raise
+            except Exception as error:
+                await self._failed(job, error)
             finally:
                 self._rests.set()
+
+    async def _failed(self, id: JobId, error: Exception) -> None:
+        """Leave it for the next look, or for good."""
+        tries = self._tries[id] = self._tries.get(id, 0) + 1
+        if tries < TRIES:
+            log.warning("job.failing", job=id.hex(), tries=tries, error=_line(error))
+            return
+        del self._tries[id]
+        if await self._store.fail_job(id, reason=_line(error), now=self._clock.now()):
+            log.error("job.failed", job=id.hex(), error=_line(error))
 
     async def _step(self, id: JobId) -> bool:
         """One transaction; says whether there is more to do here."""
@@ -87,6 +106,9 @@ class Jobs:
             self._announce(lane)
         if step.job.state is JobState.RUNNING:
             return True
+        if step.job.state is JobState.FAILED:
+            log.error("job.failed", job=ids.show(step.job.kind.value, id), error=step.job.reason)
+            return False
         log.info(
             "job.finished", job=ids.show(step.job.kind.value, id), done=step.job.done, failed=step.job.failed
         )
@@ -101,3 +123,7 @@ class Jobs:
             except StoreUnavailable:
                 continue
             return
+
+
+def _line(error: Exception) -> str:
+    return (" ".join(str(error).split()) or type(error).__name__)[:500]

@@ -232,6 +232,8 @@ class Pulse(msgspec.Struct, frozen=True):
     wakes_at: float = FOREVER  # the earliest `wake_at` of the free lanes
     gone: frozenset[WorkerId] = frozenset()  # those whose session held a lock that is free now
     session: int | None = None  # the number of the session that was asked; None: it may be others' too
+    ahead: float = 0.0  # seconds that the store's time is ahead of the right one (a file's may be)
+    rate: float = 1.0  # how fast it runs: slower, while it is ahead
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -250,6 +252,9 @@ class Lane(msgspec.Struct, frozen=True):
     head: DeliveryId | None
     circuit: Circuit
     rest_until: float = LONG_AGO  # a receiver's wish, which `hold_until` includes
+
+
+UNREADABLE_JOB = "What it is about cannot be read in the database."
 
 
 class JobKind(StrEnum):
@@ -283,6 +288,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0  # of the ids: those that were not dead when their turn came, or not the account's
     created_at: float
     finished_at: float | None = None
+    reason: str | None = None  # why it has failed, or has to: what its row says cannot be carried out
 
 
 class JobStep(msgspec.Struct, frozen=True):
@@ -468,8 +474,11 @@ class Store(
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """Do up to `limit` of a running job's dead letters, by id; in one transaction with its progress.
 
-        None when the job is not running, or another process is at it.
+        None when the job is not running, or another process is at it. A job whose row cannot be read is failed.
         """
+
+    async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
+        """running -> failed, for this reason; what was done stays done. False when it is not running."""
 
     async def running_jobs(self) -> list[JobId]:
         """Jobs that are not finished, oldest first."""

@@ -50,8 +50,11 @@ class ManualClock:
             waiter.cancel()
         return event.is_set()
 
-    def follow(self, store_now: float, *, at: float) -> None:
+    def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
         """The test's time is the store's: what the database thinks does not matter."""
+
+    def due(self, moment: float) -> float:
+        return moment
 
     def advance(self, seconds: float) -> None:
         """Move time on, waking everybody whose time has come."""

@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+from hookline import database_url
 from hookline.cli.checks.findings import Finding, bad, ok, warn
-from hookline.config import without_password
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store.checkup import Examined
 
@@ -18,7 +18,7 @@ REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs
 
 def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
     """Everything about the database behind the URL; returns what was seen there, if anything."""
-    shown = without_password(url)
+    shown = database_url.shown(url)
     if url.startswith("sqlite:"):
         return (yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall))
     import asyncio
@@ -74,6 +74,14 @@ def _check_clock(found: Examined, *, wall: float) -> Iterator[Finding]:
         ahead = max(ahead, 0.0)
     if abs(ahead) < SKEW_S:
         yield ok("clock", "agrees with the database's")
+        return
+    if is_file:
+        yield warn(
+            "clock",
+            f"the file's time is {ahead:,.0f} s ahead of this machine's clock: an earlier run's clock was ahead, or this one is behind",
+            "check `date`; if it is right, nothing is to be done: retries take up to a ninth longer until the two meet, "
+            "in ten times as long",
+        )
         return
     where = "ahead of" if ahead < 0 else "behind"
     detail = f"this machine's clock is {abs(ahead):,.0f} s {where} the database's"

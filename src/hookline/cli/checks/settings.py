@@ -5,7 +5,8 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from hookline.cli.checks.findings import Finding, ok, warn
-from hookline.config import FILE, SECRET, Network, Settings, without_password
+from hookline.config import FILE, SECRET, Network, Settings
+from hookline.database_url import has_password
 
 # Where clouds hand out credentials to whoever asks from inside.
 _METADATA = (ip_network("169.254.169.254/32"), ip_network("fd00:ec2::254/128"))
@@ -49,7 +50,7 @@ def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
 def check_file(sources: Mapping[str, str], database: str) -> Iterator[Finding]:
     """May others read the secrets in the file?"""
     in_file = {name for name, source in sources.items() if source.startswith(FILE)}
-    holds_secrets = in_file & SECRET or ("database" in in_file and without_password(database) != database)
+    holds_secrets = in_file & SECRET or ("database" in in_file and has_password(database))
     if not holds_secrets:
         return
     mode = Path(FILE).stat().st_mode & 0o777

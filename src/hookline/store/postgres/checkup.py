@@ -7,7 +7,7 @@ import asyncpg
 from hookline.errors import HooklineError, SchemaMissing
 from hookline.store.checkup import MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
 from hookline.store.postgres import rows, schema, session, sql
-from hookline.store.postgres.faults import translated
+from hookline.store.postgres.faults import translated, while_connecting
 from hookline.store.postgres.figures import OLDEST_DUE
 
 COUNT_TIMEOUT = 30.0  # many lanes take their time, which is no sign of a server that does not answer
@@ -49,16 +49,17 @@ SELECT count(*) FROM (
 async def examine(url: str) -> Examined:
     """The facts; raises hookline's errors when it cannot be reached or will not let us in."""
     with translated():
-        connection = await asyncpg.connect(
-            url,
-            timeout=session.CONNECT_TIMEOUT,
-            command_timeout=session.CONNECT_TIMEOUT,
-            server_settings={
-                "application_name": "hookline doctor",
-                "search_path": session.SCHEMA,
-                "enable_seqscan": "off",  # what is pending is found along its indexes, however old the statistics
-            },
-        )
+        with while_connecting(url):
+            connection = await asyncpg.connect(
+                url,
+                timeout=session.CONNECT_TIMEOUT,
+                command_timeout=session.CONNECT_TIMEOUT,
+                server_settings={
+                    "application_name": "hookline doctor",
+                    "search_path": session.SCHEMA,
+                    "enable_seqscan": "off",  # what is pending is found along its indexes, however old the statistics
+                },
+            )
         try:
             await session.use_plain_ids(connection)
             found = await connection.fetchrow(FACTS)

@@ -2,10 +2,19 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import asyncpg
 
-from hookline.errors import HooklineError, RowRefused, StorageFull, StoreRefused, StoreUnavailable
+from hookline.database_url import is_plain
+from hookline.errors import (
+    HooklineError,
+    RowRefused,
+    StorageFull,
+    StoreReadOnly,
+    StoreRefused,
+    StoreUnavailable,
+)
 
 # The server undid the whole transaction; the same one succeeds when it is run again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
@@ -27,13 +36,14 @@ _NEXT_STEP = {
 
 # Whole classes (first two characters) and single codes that pass without anybody changing anything.
 _PASSING_CLASSES = frozenset({"08", "40", "53", "57", "58"})
-_PASSING = frozenset(
-    {"25006", "25P03", "55P03"}
-)  # read-only after a failover, idle too long, lock not available
 # Of what was to be written: its types, its rules, its size, and what a trigger raises.
 _DATA_CLASSES = frozenset({"22", "23", "44", "54", "P0"})
+_PASSING = frozenset({"25P03", "55P03"})  # idle too long, lock not available
+_READ_ONLY = "25006"  # after a failover, or because an operator said so
 _DISK_FULL = "53100"
-_ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
+_NOT_REPEATED = "what it says may hold a part of the database URL and is not shown; check user, password, name and parameters"
+# A session may have begun as read-only and stay so: only a new one can tell whether the database still is.
+_ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", _READ_ONLY})
 
 
 @contextlib.contextmanager
@@ -55,6 +65,32 @@ def translated() -> Iterator[None]:
         raise StoreUnavailable(f"PostgreSQL cannot be reached: {_line(error)}") from error
 
 
+@contextlib.contextmanager
+def while_connecting(url: str) -> Iterator[None]:
+    """Raise hookline's errors about a connection to this URL.
+
+    Driver and server repeat names and parameters of it. In one that is misspelt they may hold the password, so then the
+    code alone is said, and the driver's error is not kept beside ours, where a traceback would print it.
+    """
+    try:
+        yield
+    except HooklineError:
+        raise
+    except asyncpg.PostgresError as error:
+        if is_plain(url):
+            raise
+        raise _meaning(error, said=_NOT_REPEATED) from None
+    except (asyncpg.ClientConfigurationError, ValueError):
+        if is_plain(url):
+            raise
+        raise StoreRefused(f"The database URL cannot be used: {_NOT_REPEATED}.") from None
+
+
+async def refuse_read_only(connection: Any) -> None:
+    """Fail as a write would in a session that may only read; the session is given up with it."""
+    raise asyncpg.ReadOnlySQLTransactionError("nothing can be written in a read-only transaction")
+
+
 def keeps_session(error: Exception) -> bool:
     """Whether the session that answered with this error can go on being used."""
     if isinstance(error, HooklineError):
@@ -65,16 +101,19 @@ def keeps_session(error: Exception) -> bool:
     return not code.startswith("08") and code not in _ENDS_SESSION
 
 
-def _meaning(error: asyncpg.PostgresError) -> HooklineError:
+def _meaning(error: asyncpg.PostgresError, *, said: str | None = None) -> HooklineError:
     code = error.sqlstate or ""
+    said = said or _line(error)
     if code == _DISK_FULL:
-        return StorageFull(f"PostgreSQL has no disk space left: {_line(error)}")
+        return StorageFull(f"PostgreSQL has no disk space left: {said}")
+    if code == _READ_ONLY:
+        return StoreReadOnly(f"PostgreSQL is read-only: {said} ({code})")
     if code in _PASSING or code[:2] in _PASSING_CLASSES:
-        return StoreUnavailable(f"PostgreSQL is not available: {_line(error)} ({code})")
+        return StoreUnavailable(f"PostgreSQL is not available: {said} ({code})")
     if code[:2] in _DATA_CLASSES:
         return RowRefused(f"PostgreSQL refuses what it was given: {_culprit(error)} ({code}).")
     step = _NEXT_STEP.get(code, "this is a bug in hookline or a changed schema")
-    return StoreRefused(f"PostgreSQL refuses: {_line(error)} ({code}); {step}.")
+    return StoreRefused(f"PostgreSQL refuses: {said} ({code}); {step}.")
 
 
 def _culprit(error: asyncpg.PostgresError) -> str:

@@ -33,6 +33,9 @@ async def advance(connection: Connection, id: JobId, *, limit: int, now: float) 
     if row is None:
         return None
     job, cursor = rows.job(row), row["cursor"]
+    if job.reason is not None:
+        await connection.fetch(sql.FAIL_JOB, id, job.reason, now)
+        return JobStep(rows.job(await connection.fetchrow(sql.READ_JOB, id)))
     if job.ids:
         left = [delivery for delivery in job.ids if cursor is None or delivery > cursor]
         picked, is_last = left[:limit], len(left) <= limit

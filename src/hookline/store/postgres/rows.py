@@ -27,6 +27,7 @@ from hookline.model import (
 )
 from hookline.store import endpoint_row
 from hookline.store.contract import (
+    UNREADABLE_JOB,
     DeliveryFilter,
     Job,
     JobKind,
@@ -260,10 +261,18 @@ def lane(row: Any) -> Lane:
 
 
 def job(row: Any) -> Job:
+    reason = row["reason"]
+    try:
+        chosen = _FILTER.decode(row["filter"])
+    except (
+        msgspec.MsgspecError,
+        UnicodeError,
+    ):  # it spoils itself alone: nobody carries it out, others are listed
+        chosen, reason = DeliveryFilter(), reason or UNREADABLE_JOB
     return Job(
         id=row["id"],
         kind=JobKind(row["kind"]),
-        filter=_FILTER.decode(row["filter"]),
+        filter=chosen,
         ids=tuple(row["ids"]),
         account=row["account"],
         idempotency_key=row["idempotency_key"],
@@ -274,6 +283,7 @@ def job(row: Any) -> Job:
         failed=row["failed"],
         created_at=row["created_at"],
         finished_at=row["finished_at"],
+        reason=reason,
     )
 
 

@@ -10,6 +10,7 @@ import structlog
 
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.store.postgres.arrays import use_lists
+from hookline.store.postgres.faults import while_connecting
 
 log = structlog.get_logger("hookline.store")
 
@@ -64,13 +65,14 @@ SELECT current_setting('server_version_num')::int / 10000 AS major, pg_is_in_rec
 async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool, lists: bool = False) -> Any:
     """A session that is safe to use, for statements that take lists; refuses a server that would lose what it acknowledged."""
     try:
-        connection = await asyncpg.connect(
-            url,
-            timeout=CONNECT_TIMEOUT,
-            max_cached_statement_lifetime=0,
-            max_cacheable_statement_size=0,
-            server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
-        )
+        with while_connecting(url):
+            connection = await asyncpg.connect(
+                url,
+                timeout=CONNECT_TIMEOUT,
+                max_cached_statement_lifetime=0,
+                max_cacheable_statement_size=0,
+                server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
+            )
     except OSError as error:
         # The system's own words: asyncio's are a call that failed, with the address once more.
         said = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror

@@ -343,7 +343,7 @@ SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused
 # for each part costs more than the parts. The changes come with the first row.
 PULSE = f"""
 SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
-  pg_backend_pid() AS backend, w.has_session,
+  pg_backend_pid() AS backend, w.has_session, current_setting('transaction_read_only') = 'on' AS is_read_only,
   CASE WHEN $4 THEN (SELECT {_hold(id="$2", backend="$3")}) ELSE false END AS took,
   CASE WHEN w.has_session AND w.buried_at IS NULL AND w.id IS DISTINCT FROM $2
     THEN pg_try_advisory_xact_lock_shared({_LOCK.format(id="w.id")}) ELSE false END AS is_gone,
@@ -502,7 +502,7 @@ WHERE endpoint_id = $1 AND NOT deleted RETURNING endpoint_id
 
 _JOB = """
 SELECT id, kind, filter, ids, nullif(account, '') AS account, idempotency_key, digest, state, matched, done, failed,
-  date_part('epoch', created_at) AS created_at, date_part('epoch', finished_at) AS finished_at, cursor
+  date_part('epoch', created_at) AS created_at, date_part('epoch', finished_at) AS finished_at, reason, cursor
 FROM jobs"""
 
 CREATE_JOB = """
@@ -534,6 +534,10 @@ ADVANCE_JOB = """
 UPDATE jobs SET cursor = $2, done = done + $3, failed = failed + $4,
   state = CASE WHEN $5 THEN 'done' ELSE state END, finished_at = CASE WHEN $5 THEN to_timestamp($6) END
 WHERE id = $1
+"""
+FAIL_JOB = """
+UPDATE jobs SET state = 'failed', reason = $2, finished_at = to_timestamp($3) WHERE id = $1 AND state = 'running'
+RETURNING id
 """
 RUNNING_JOBS = "SELECT id FROM jobs WHERE state = 'running' ORDER BY id"
 READ_JOB = f"{_JOB} WHERE id = $1"

@@ -48,7 +48,7 @@ from hookline.store.migrations import level
 from hookline.store.postgres import jobs, lists, operators, rows, session, settling, sql
 from hookline.store.postgres.described import PostgresDescribed
 from hookline.store.postgres.events import PostgresEvents
-from hookline.store.postgres.faults import translated
+from hookline.store.postgres.faults import refuse_read_only, translated
 from hookline.store.postgres.figures import PostgresFigures
 from hookline.store.postgres.hints import PostgresHints
 from hookline.store.postgres.installation import PostgresInstallation
@@ -362,6 +362,9 @@ class PostgresStore(
         backend = connection.get_server_pid()
         found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker))
         first = found[0]
+        if first["is_read_only"]:
+            # Whoever cannot write must not send, for nothing of it could be settled, nor watch beats that nobody can write.
+            await refuse_read_only(connection)
         if first["took"]:
             self._session.holds(connection, worker)
         is_own = first["backend"] == backend
@@ -472,6 +475,10 @@ class PostgresStore(
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """See the contract."""
         return await self._desk.transaction(partial(jobs.advance, id=job, limit=limit, now=now))
+
+    async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
+        """See the contract."""
+        return bool(await self._desk.fetch(sql.FAIL_JOB, job, reason, now))
 
     async def running_jobs(self) -> list[JobId]:
         """See the contract."""

@@ -1,7 +1,7 @@
 """How does a batch of publications become rows?"""
 
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from hookline.ids import delivery_of
 from hookline.model import EventId, Queue
@@ -20,6 +20,7 @@ def accept(
     *,
     catalogue: int,
     now: float,
+    due: Callable[[float], float],
     folder: str,
 ) -> Generator[None, None, Acceptance]:
     """Write what is new of the batch, unless it was fanned out over endpoints that have changed since."""
@@ -39,7 +40,7 @@ def accept(
         new = [publication for publication in new if publication.event.id not in there]
     if hops := [{"id": each.event.id, "hops": each.event.hops} for each in new if each.event.hops]:
         connection.executemany(sql.ACCEPT_HOPS, hops)
-    rows = _delivery_rows(new, now=now)
+    rows = _delivery_rows(new, now=now, due=due)
     for start in range(0, len(rows), _ROWS):
         if start:
             yield
@@ -49,14 +50,14 @@ def accept(
     return Acceptance(stale=False, first_seq=first_seq, priors=priors)
 
 
-def _delivery_rows(batch: Sequence[Publication], *, now: float) -> list[Row]:
+def _delivery_rows(batch: Sequence[Publication], *, now: float, due: Callable[[float], float]) -> list[Row]:
     rows: list[Row] = []
     ready, timed = Queue.READY.value, Queue.TIMED.value
     for publication in batch:
         event = publication.event
         due_at, queue = now, ready
-        if event.deliver_at is not None and event.deliver_at > now:
-            due_at, queue = event.deliver_at, timed
+        if event.deliver_at is not None and (at := due(event.deliver_at)) > now:
+            due_at, queue = at, timed
         if len(publication.endpoints) == 1:  # the delivery with ordinal 0 has the event's own id
             rows.append((bytearray(event.id), bytearray(publication.endpoints[0]), due_at, queue))
         else:

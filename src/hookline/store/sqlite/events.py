@@ -7,9 +7,9 @@ from typing import Protocol, TypeVar
 
 from hookline.model import Attempt, AttemptId, EventId, State
 from hookline.store.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
-from hookline.store.sqlite.lists import Conditions, Statement
+from hookline.store.sqlite.lists import STEP_ROWS, Conditions, Statement
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS, delivery_range, read_attempt
-from hookline.store.sqlite.sql import ATTEMPT_COLUMNS
+from hookline.store.sqlite.sql import ATTEMPT_COLUMNS, LOOK_AHEAD
 from hookline.store.sqlite.writer import Work
 
 T = TypeVar("T")
@@ -53,7 +53,13 @@ class SqliteEvents:
         self: _Readable, filter: EventFilter, *, after: EventId | None, limit: int
     ) -> list[ListedEvent]:
         """See the contract."""
-        return await self._read(partial(_list_events, filter=filter, after=after, limit=limit))
+        found: list[ListedEvent] = []
+        while True:
+            step = partial(_list_events, filter=filter, after=after, limit=limit - len(found))
+            more, after = await self._read(step)
+            found += more
+            if after is None or len(found) == limit:
+                return found
 
     async def count_by_state(self: _Readable, events: Sequence[EventId]) -> dict[EventId, dict[State, int]]:
         """See the contract."""
@@ -66,8 +72,24 @@ class SqliteEvents:
         return await self._read(partial(_list_attempts, event=event, after=after, limit=limit))
 
 
-def event_list(filter: EventFilter, *, after: EventId | None, limit: int) -> Statement:
-    """Newest first, from below `after`, from the start that reads the fewest rows."""
+def look_ahead(filter: EventFilter, *, after: EventId | None) -> Statement | None:
+    """How many events a list finds next, whether they match or not, and the id of the last; None: by key it finds few."""
+    if filter.idempotency_key is not None:
+        return None
+    asked = Conditions()
+    asked.add("e.account = :account", "account", filter.account)
+    asked.add("e.id >= :first", "first", filter.first_id)
+    asked.add("e.id < :beyond", "beyond", filter.beyond_id)
+    asked.add("e.id < :after", "after", after)
+    asked.values["limit"] = STEP_ROWS
+    source = "events e" if filter.account is None else "events e INDEXED BY events_account"
+    return LOOK_AHEAD.format(id="e.id", source=source, conditions=asked.also()), asked.values
+
+
+def event_list(
+    filter: EventFilter, *, after: EventId | None, limit: int, floor: EventId | None = None
+) -> Statement:
+    """Newest first, from below `after`, not below `floor`, from the start that reads the fewest rows."""
     asked = Conditions()
     asked.add("e.account = :account", "account", filter.account)
     asked.add("e.type = :type", "type", filter.type)
@@ -76,6 +98,7 @@ def event_list(filter: EventFilter, *, after: EventId | None, limit: int) -> Sta
     asked.add("e.id >= :first", "first", filter.first_id)
     asked.add("e.id < :beyond", "beyond", filter.beyond_id)
     asked.add("e.id < :after", "after", after)
+    asked.add("e.id >= :floor", "floor", floor)
     asked.values["limit"] = limit
     source = "events e" if filter.account is None else "events e INDEXED BY events_account"
     if filter.idempotency_key is not None:
@@ -87,10 +110,15 @@ def event_list(filter: EventFilter, *, after: EventId | None, limit: int) -> Sta
 
 def _list_events(
     connection: sqlite3.Connection, filter: EventFilter, *, after: EventId | None, limit: int
-) -> list[ListedEvent]:
+) -> tuple[list[ListedEvent], EventId | None]:
+    """What one step finds, and the id to go on from; None: nothing is left."""
     names = ListedEvent.__struct_fields__
-    found = connection.execute(*event_list(filter, after=after, limit=limit))
-    return [ListedEvent(**dict(zip(names, row, strict=True))) for row in found]
+    floor: EventId | None = None
+    if (ahead := look_ahead(filter, after=after)) is not None:
+        looked_at, lowest = connection.execute(*ahead).fetchone()
+        floor = lowest if looked_at == STEP_ROWS else None
+    found = connection.execute(*event_list(filter, after=after, limit=limit, floor=floor))
+    return [ListedEvent(**dict(zip(names, row, strict=True))) for row in found], floor
 
 
 def _count_by_state(

@@ -33,6 +33,9 @@ def advance(connection: sqlite3.Connection, id: JobId, *, limit: int, now: float
     if row is None:
         return None
     job, cursor = read_job(row), row[-1]
+    if job.reason is not None:
+        fail(connection, id, reason=job.reason, now=now)
+        return JobStep(read_job(connection.execute(sql.READ_JOB, {"id": id}).fetchone()))
     if job.ids:
         left = [delivery for delivery in job.ids if cursor is None or delivery > cursor]
         picked, is_last = left[:limit], len(left) <= limit
@@ -57,6 +60,10 @@ def advance(connection: sqlite3.Connection, id: JobId, *, limit: int, now: float
     operators.tell_owners(connection, lanes, now=now)
     advanced = read_job(connection.execute(sql.READ_JOB, {"id": id}).fetchone())
     return JobStep(advanced, tuple(sorted(lanes)) if job.kind is JobKind.REPLAY else ())
+
+
+def fail(connection: sqlite3.Connection, id: JobId, *, reason: str, now: float) -> bool:
+    return connection.execute(sql.FAIL_JOB, {"id": id, "reason": reason, "now": now}).rowcount == 1
 
 
 def _pick(

@@ -16,6 +16,10 @@ _DIED_AT = "iif(d.state = 'dead', d.done_at, d.death_at)"
 
 Statement = tuple[str, dict[str, Any]]
 
+# Looked at in one step of a list, whether they match or not. Others' reads take their turn between two steps.
+STEP_ROWS = 2_000
+STEP_EVENTS = 200  # each with all its deliveries
+
 
 class Conditions:
     """What a row has to be, with the values that are bound."""
@@ -41,18 +45,17 @@ class Conditions:
         return f"{deliveries} {sql.EVENT_OF_DELIVERY}" if self._needs_event else deliveries
 
 
-def delivery_list(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement:
-    """Newest first, from below `after`."""
+def delivery_list(
+    filter: DeliveryFilter, *, after: DeliveryId | None, limit: int, floor: bytes | None = None
+) -> Statement:
+    """Newest first, from below `after`, not below `floor`."""
     asked = _asked(filter)
     asked.add("d.id < :after", "after", after)
+    asked.add("d.id >= :floor", "floor", floor)
     asked.values["limit"] = limit
-    if filter.is_replayed:
-        state = _REPLAYED
-    elif filter.state is not None:
-        state = sql.IN_STATE[filter.state]
-    else:
-        state = "true"
+    state = _state(filter)
     if _is_by_account(filter):
+        asked.add("e.id >= :floor", "floor", floor)
         asked.values["above"] = ABOVE_ALL_IDS
         asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
         source, order = sql.LIST_OF_ACCOUNT, "e.id DESC, d.id DESC"
@@ -62,10 +65,48 @@ def delivery_list(filter: DeliveryFilter, *, after: DeliveryId | None, limit: in
     return statement, asked.values
 
 
-def dead_count(filter: DeliveryFilter, *, before: float | None = None) -> Statement:
-    """How many dead letters match, of those that died `before`."""
+def look_ahead(filter: DeliveryFilter, *, after: DeliveryId | None) -> Statement | None:
+    """How many rows a list finds next, whether they match or not, and the id of the last: one step looks no further.
+
+    None where it finds few in any case: those of one event, and what is pending, which is gathered by its indexes.
+    """
+    if filter.event_id is not None or (filter.state is State.PENDING and not filter.is_replayed):
+        return None
+    asked = Conditions()
+    if _is_by_account(filter):
+        asked.add("e.account = :account", "account", filter.account)
+        asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
+        asked.values["limit"] = STEP_EVENTS
+        return sql.LOOK_AHEAD.format(
+            id="e.id", source="events e INDEXED BY events_account", conditions=asked.also()
+        ), asked.values
+    asked.add("d.endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
+    asked.add("d.id < :after", "after", after)
+    asked.values["limit"] = STEP_ROWS
+    # Those in one state have an index of their own; of the others every row is looked at.
+    by_state = filter.is_replayed or filter.state in (State.DEAD, State.CANCELLED)
+    conditions = asked.also(_state(filter)) if by_state else asked.also()
+    return sql.LOOK_AHEAD.format(id="d.id", source=_start(filter), conditions=conditions), asked.values
+
+
+def _state(filter: DeliveryFilter) -> str:
+    if filter.is_replayed:
+        return _REPLAYED
+    return "true" if filter.state is None else sql.IN_STATE[filter.state]
+
+
+def dead_count(
+    filter: DeliveryFilter,
+    *,
+    before: float | None = None,
+    after: DeliveryId | None = None,
+    last: DeliveryId | None = None,
+) -> Statement:
+    """How many dead letters match, of those that died `before`, by id above `after` up to `last`."""
     asked = _asked(filter)
     asked.add("d.done_at < :before", "before", before)
+    asked.add("d.id > :after", "after", after)
+    asked.add("d.id <= :upto", "upto", last)
     return sql.COUNT_DEAD.format(
         source=asked.source(_start_of_dead(filter)), conditions=_dead(asked)
     ), asked.values

@@ -7,7 +7,7 @@ from typing import Any
 from hookline.model import Attempt, Delivery, DeliveryId, Endpoint, EndpointId, Event, EventId, JobId, State
 from hookline.store.contract import Catalogue, DeliveryFilter, Job, JobKind, Lane
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.lists import dead_count, delivery_list
+from hookline.store.sqlite.lists import STEP_ROWS, dead_ahead, dead_count, delivery_list, look_ahead
 from hookline.store.sqlite.rows import (
     ABOVE_ALL_IDS,
     packed,
@@ -78,14 +78,26 @@ def delivery(connection: sqlite3.Connection, delivery: DeliveryId) -> Delivery |
 
 def list_deliveries(
     connection: sqlite3.Connection, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
-) -> list[Delivery]:
-    statement = delivery_list(filter, after=after, limit=limit)
-    return [read_delivery(row) for row in connection.execute(*statement)]
+) -> tuple[list[Delivery], DeliveryId | None]:
+    """What one step finds, and the id to go on from; None: nothing is left."""
+    floor: DeliveryId | None = None
+    if (ahead := look_ahead(filter, after=after)) is not None:
+        looked_at, lowest = connection.execute(*ahead).fetchone()
+        floor = lowest if looked_at == ahead[1]["limit"] else None
+    statement = delivery_list(filter, after=after, limit=limit, floor=floor)
+    return [read_delivery(row) for row in connection.execute(*statement)], floor
 
 
-def count_dead(connection: sqlite3.Connection, filter: DeliveryFilter) -> int:
-    (count,) = connection.execute(*dead_count(filter)).fetchone()
-    return count  # type: ignore[no-any-return]
+def count_dead(
+    connection: sqlite3.Connection, filter: DeliveryFilter, *, after: DeliveryId | None
+) -> tuple[int, DeliveryId | None]:
+    """How many match among the next, and the id to go on from; None: nothing is left."""
+    ahead = dead_ahead(filter, after=after, limit=STEP_ROWS)
+    looked_at, last = connection.execute(*ahead).fetchone()
+    if last is None:
+        return 0, None
+    (count,) = connection.execute(*dead_count(filter, after=after, last=last)).fetchone()
+    return count, last if looked_at == STEP_ROWS else None
 
 
 def lanes(connection: sqlite3.Connection, ids: Sequence[EndpointId]) -> list[Lane]:

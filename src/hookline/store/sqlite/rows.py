@@ -32,6 +32,7 @@ from hookline.model import (
 )
 from hookline.store import endpoint_row
 from hookline.store.contract import (
+    UNREADABLE_JOB,
     DeliveryFilter,
     Job,
     JobKind,
@@ -224,13 +225,34 @@ def job_values(job: Job) -> dict[str, Any]:
 
 
 def read_job(row: Row) -> Job:
-    id, kind, filter, ids, account, key, digest, state, matched, done, failed, created_at, finished_at, _ = (
-        row
-    )
+    (
+        id,
+        kind,
+        filter,
+        ids,
+        account,
+        key,
+        digest,
+        state,
+        matched,
+        done,
+        failed,
+        created_at,
+        finished_at,
+        reason,
+        _,
+    ) = row
+    try:
+        chosen = _FILTER.decode(filter)
+    except (
+        msgspec.MsgspecError,
+        UnicodeError,
+    ):  # it spoils itself alone: nobody carries it out, others are listed
+        chosen, reason = DeliveryFilter(), reason or UNREADABLE_JOB
     return Job(
         id=id,
         kind=JobKind(kind),
-        filter=_FILTER.decode(filter),
+        filter=chosen,
         ids=tuple(ids[start : start + 16] for start in range(0, len(ids), 16)),
         account=account,
         idempotency_key=key,
@@ -241,6 +263,7 @@ def read_job(row: Row) -> Job:
         failed=failed,
         created_at=created_at,
         finished_at=finished_at,
+        reason=reason,
     )
 
 

@@ -376,7 +376,7 @@ UPDATE lanes SET wake_at = iif(owner IS NULL, min(wake_at, :now), wake_at) WHERE
 
 JOB_COLUMNS = """
 SELECT id, kind, filter, ids, nullif(account, ''), idempotency_key, digest, state, matched, done, failed,
-  created_at, finished_at, cursor
+  created_at, finished_at, reason, cursor
 FROM jobs
 """
 CREATE_JOB = """
@@ -399,6 +399,9 @@ ADVANCE_JOB = """
 UPDATE jobs SET cursor = :cursor, done = done + :done, failed = failed + :failed,
   state = iif(:is_last, 'done', state), finished_at = iif(:is_last, :now, NULL)
 WHERE id = :id
+"""
+FAIL_JOB = """
+UPDATE jobs SET state = 'failed', reason = :reason, finished_at = :now WHERE id = :id AND state = 'running'
 """
 RUNNING_JOBS = "SELECT id FROM jobs WHERE state = 'running' ORDER BY id"
 READ_JOB = f"{JOB_COLUMNS} WHERE id = :id"
@@ -490,6 +493,9 @@ IN_STATE = {
     "dead": "d.state = 'dead' AND d.state IN ('dead', 'cancelled')",
     "cancelled": "d.state = 'cancelled' AND d.state IN ('dead', 'cancelled')",
 }
+LOOK_AHEAD = """
+SELECT count(*), min(id) FROM (SELECT {id} AS id FROM {source} WHERE {conditions} ORDER BY {id} DESC LIMIT :limit)
+"""
 COUNT_DEAD = "SELECT count(*) FROM {source} WHERE {conditions}"
 LOOK_AT_DEAD = """
 SELECT count(*), max(id) FROM (SELECT d.id FROM {source} WHERE {conditions} ORDER BY d.id LIMIT :limit)

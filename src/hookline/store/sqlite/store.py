@@ -171,7 +171,14 @@ class SqliteStore(
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
         if self._presence is not None:
             self._presence.refuse_if_gone()
-        work = partial(accepting.accept, batch=batch, catalogue=catalogue, now=now, folder=self._folder)
+        work = partial(
+            accepting.accept,
+            batch=batch,
+            catalogue=catalogue,
+            now=now,
+            due=self._time.due,
+            folder=self._folder,
+        )
         return await self._write(work)
 
     # lanes
@@ -244,7 +251,16 @@ class SqliteStore(
         look = await self._writer.run(partial(workers.Look, seen=seen), transacts=False)
         foreign, self._version = look.version != self._version, look.version
         now = self._time.now(written=look.written)
-        return Pulse(now, look.workers, look.changes, foreign=foreign, wakes_at=look.wakes_at)
+        time = self._time
+        return Pulse(
+            now,
+            look.workers,
+            look.changes,
+            foreign=foreign,
+            wakes_at=look.wakes_at,
+            ahead=time.ahead,
+            rate=time.rate,
+        )
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
         """Newest first, from below the id `after`, buried ones too."""
@@ -329,6 +345,10 @@ class SqliteStore(
         """Do up to `limit` of a running job's dead letters, by id; None when the job is not running."""
         return await self._write(partial(jobs.advance, id=job, limit=limit, now=now))
 
+    async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
+        """running -> failed, for this reason."""
+        return await self._write(partial(jobs.fail, id=job, reason=reason, now=now))
+
     async def running_jobs(self) -> list[JobId]:
         """Jobs that are not finished, oldest first."""
         return await self._read(reading.running_jobs)
@@ -348,7 +368,11 @@ class SqliteStore(
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""
-        return await self._read(partial(reading.count_dead, filter=filter))
+        total, after = await self._read(partial(reading.count_dead, filter=filter, after=None))
+        while after is not None:
+            count, after = await self._read(partial(reading.count_dead, filter=filter, after=after))
+            total += count
+        return total
 
     async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
         """Those of them that exist."""
@@ -382,7 +406,13 @@ class SqliteStore(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:
         """Newest first, from below the id `after`."""
-        return await self._read(partial(reading.list_deliveries, filter=filter, after=after, limit=limit))
+        found: list[Delivery] = []
+        while True:
+            step = partial(reading.list_deliveries, filter=filter, after=after, limit=limit - len(found))
+            more, after = await self._read(step)
+            found += more
+            if after is None or len(found) == limit:
+                return found
 
     async def attempts(self, delivery: DeliveryId) -> list[Attempt]:
         """All attempts of a delivery, oldest first, late ones included."""

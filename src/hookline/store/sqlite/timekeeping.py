@@ -1,11 +1,19 @@
-"""What time is it in a database that is only a file?
+"""Keeps the time of a database that is only a file.
 
 The machine's time when the file was opened, or the latest time found in the file if that is later, carried on
 by the monotonic clock. So a wall clock that is set while hookline runs makes nothing due, and one that was set
 back between two runs does not take the store's time back.
+
+A file that is found ahead was mostly written by a clock that was ahead. Its time then runs slower than the clock until
+the two meet. Nobody notices that in a retry; but meeting may take long, so moments that people name are carried over
+(`due`) for as long as it lasts.
 """
 
-from hookline.clock import Clock
+from hookline.clock import Clock, carried
+
+CATCHING_UP = 0.9  # of the clock's speed: a retry is late by a ninth, and an hour ahead is made up for in ten
+WORTH_IT = 1.0  # seconds; two clocks that are right differ by less
+NO_CLOCK_BEFORE = 1_577_836_800.0  # 2020. A machine that starts without a clock says 1970: the file is right
 
 
 class FileTime:
@@ -13,12 +21,39 @@ class FileTime:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._offset = clock.wall() - clock.monotonic()
+        self._began = clock.monotonic()  # since when the three below are true
+        self._base = clock.wall()
+        self._debt = 0.0  # seconds that it was ahead then
+        self._has_clock = self._base >= NO_CLOCK_BEFORE
 
     def now(self, *, written: float) -> float:
         """The time, not before the latest one `written` in the file."""
-        now = self._clock.monotonic() + self._offset
+        now = self._now()
         if now < written:
-            self._offset += written - now
+            behind = written - now
+            debt = self.ahead + (behind if behind >= WORTH_IT else 0.0)
+            self._began, self._base, self._debt = (
+                self._clock.monotonic(),
+                written,
+                debt if self._has_clock else 0.0,
+            )
             return written
         return now
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the file's time is still ahead of the clock that it was opened with."""
+        return max(0.0, self._debt - (1 - CATCHING_UP) * (self._clock.monotonic() - self._began))
+
+    @property
+    def rate(self) -> float:
+        """How fast the file's time runs."""
+        return CATCHING_UP if self.ahead > 0 else 1.0
+
+    def due(self, moment: float) -> float:
+        """The file's time at the moment that people mean."""
+        return carried(moment, now=self._now(), ahead=self.ahead, rate=CATCHING_UP) if self._debt else moment
+
+    def _now(self) -> float:
+        passed = self._clock.monotonic() - self._began
+        return self._base + max(CATCHING_UP * passed, passed - self._debt)

@@ -1,0 +1,146 @@
+"""Reads database URLs, which may hold a password, and shows no more of one than is understood.
+
+A URL that is misspelt has its password anywhere: in the place of the port, of the host, of the path. So what cannot be
+taken apart without doubt is refused by what is wrong with it and where, and none of its text is repeated.
+"""
+
+import re
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+MASK = "***"
+ALLOWED = "sqlite:///path.db or postgresql://user:password@host:port/name"
+IN_MEMORY = "hookline cannot keep what it accepts in memory"
+
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]| $")
+_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+# A name, a socket's folder in escapes or an IPv6 address with its zone; and a port.
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]|[A-Za-z0-9_.,%-]*)(:[0-9]{1,5})?")
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*=[^=]*")
+_PLAIN = re.compile(r"[A-Za-z0-9_.$+-]{1,63}")  # what a user and a database are mostly called
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9_./,-]{0,200}")
+# The driver's own parameters that hold nothing secret; every other one is set in the session as it stands.
+_OPEN = frozenset(
+    {
+        "host",
+        "port",
+        "dbname",
+        "database",
+        "sslmode",
+        "sslcert",
+        "sslkey",
+        "sslrootcert",
+        "sslcrl",
+        "sslnegotiation",
+    }
+    | {"ssl_min_protocol_version", "ssl_max_protocol_version", "target_session_attrs", "passfile", "service"}
+    | {"application_name", "statement_timeout", "lock_timeout", "search_path"}
+)
+_SECRET = frozenset({"password", "sslpassword", "user"})
+
+
+def is_in_memory(url: str) -> bool:
+    """Does it name SQLite's database that is gone with its connection?"""
+    return url.startswith(f"{_SQLITE}:memory:")
+
+
+def fault(url: str) -> str | None:
+    """What is wrong with it and where, in words that hold nothing of it; None: it can be used."""
+    if is_in_memory(url):
+        return f"it must name a file: {IN_MEMORY}"
+    if url.startswith(_SQLITE):
+        return _fault_of_path(url.removeprefix(_SQLITE))
+    if not url.startswith(_POSTGRES):
+        return f"it begins with neither {_SQLITE} nor postgresql://"
+    if _CONTROL.search(url):
+        return "it has a control character (a tab, a new line), or ends with a blank"
+    if _ESCAPE.search(url):
+        return "it has a % without two hexadecimal digits; a % itself is written %25"
+    if "#" in url or "\\" in url:
+        return "it has a # or a backslash; they are written %23 and %5C"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "host and port, between the @ and the next /, cannot be read; in a password / ? [ ] are written %2F %3F %5B %5D"
+    return _fault_of_parts(parts, port)
+
+
+def _fault_of_path(path: str) -> str | None:
+    if not path or "\0" in path:
+        return f"no path follows {_SQLITE}"
+    first = path.partition("/")[0]
+    if ":" in first or re.search(r":.*@|\?.*=", path):
+        return f"what follows {_SQLITE} looks like the address of a server, not like the path of a file"
+    return None
+
+
+def _fault_of_parts(parts: SplitResult, port: int | None) -> str | None:
+    if "@" in parts.path or "@" in parts.query:
+        return "an @ follows the host's /; in a password / ? @ are written %2F %3F %40"
+    if parts.netloc.count("@") > 1:
+        return "it has more than one @ before the host; in a password it is written %40"
+    if port == 0:
+        return "the port, after the host, is 0"
+    host = parts.netloc.rpartition("@")[2]
+    if not _HOST.fullmatch(host):
+        return "the host, between the @ and the next /, has a character that no host has"
+    if parts.query and not all(map(_FIELD.fullmatch, parts.query.split("&"))):
+        return "what follows the ? is not name=value&name=value; in a value & and = are written %26 and %3D"
+    return None
+
+
+def has_password(url: str) -> bool:
+    """May there be a password in it?"""
+    if fault(url) is not None:
+        return True
+    parts = urlsplit(url)
+    return not url.startswith(_SQLITE) and (":" in _login(parts) or "password=" in parts.query)
+
+
+def is_plain(url: str) -> bool:
+    """Is every name in it one that cannot be a password in the wrong place? Then a server's words about them may be shown."""
+    if fault(url) is not None:
+        return False
+    parts = urlsplit(url)
+    login, name = _login(parts), unquote(parts.path[1:])
+    fields = parse_qsl(parts.query, keep_blank_values=True)
+    return (
+        (not login or (":" in login and _is_plain_name(login.partition(":")[0])))
+        and (not name or _is_plain_name(name))
+        and all(key in _OPEN | _SECRET for key, _ in fields)
+    )
+
+
+def shown(url: str) -> str:
+    """As much of it as may be shown."""
+    if fault(url) is not None:
+        return MASK
+    if url.startswith(_SQLITE):
+        return url
+    parts = urlsplit(url)
+    login, at, host = parts.netloc.rpartition("@")
+    user, colon, _ = login.partition(":")
+    if at:
+        # Without a colon it may be name and password run together.
+        login = f"{user if _is_plain_name(user) else MASK}:{MASK}" if colon else MASK
+    name = unquote(parts.path[1:])
+    path = f"/{parts.path[1:] if _is_plain_name(name) else MASK}" if name else parts.path
+    query = "&".join(map(_shown_field, parts.query.split("&"))) if parts.query else ""
+    return f"{parts.scheme}://{login}{at}{host}{path}{'?' if query else ''}{query}"
+
+
+def _login(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[0]
+
+
+def _is_plain_name(text: str) -> bool:
+    return _PLAIN.fullmatch(text) is not None
+
+
+def _shown_field(field: str) -> str:
+    name, _, value = field.partition("=")
+    if name in _OPEN and _PLAIN_VALUE.fullmatch(value):
+        return field
+    return f"{name}={MASK}" if name in _OPEN | _SECRET else MASK
