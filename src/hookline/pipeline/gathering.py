@@ -44,7 +44,7 @@ class Gathering:
         ids: Ids,
         *,
         most_deliveries: int,
-        on_waiting: Callable[[], None],
+        on_judged: Callable[[], None],
     ) -> None:
         self._catalogue = catalogue
         self._handover = handover
@@ -52,11 +52,11 @@ class Gathering:
         self._clock = clock
         self._ids = ids
         self._most_deliveries = most_deliveries
-        self._on_waiting = on_waiting
+        self._on_judged = on_judged
         self._line = Line()
         self._held: dict[Lane, deque[Submission]] = {}  # that wait for room in a lane
         self._is_resting = False  # all that is there waits for room
-        self.judging = Judging(catalogue, clock, on_judged=self._stand_in_line)
+        self.judging = Judging(catalogue, clock, on_judged=self._judged)
         self.events = 0  # that are in no commit yet
         self.bytes = 0
 
@@ -66,8 +66,10 @@ class Gathering:
         self.bytes += submission.bytes
         if self._catalogue.content.matters and self._is_concerned(submission.drafts):
             self.judging.add(submission)
-        else:
-            self._stand_in_line(submission)
+            return
+        self._line.add(submission)
+        if self._is_resting:
+            self._admission.has_room.set()
 
     @property
     def has_any(self) -> bool:
@@ -100,10 +102,11 @@ class Gathering:
         repeats: list[tuple[Entry, Entry]] = []
         keyed: dict[tuple[str, str], Entry] = {}
         line, fan_out = self._line, self._fan_out
+        turns, new_id, reserve = line.turns, self._ids.event, self._handover.reserve
         takes_over = self._handover.takes_over()
         events, room, room_bytes = MOST, MOST_DELIVERIES, MOST_BYTES
         turn = left = share(MOST, line.accounts)
-        while line and events > 0 and room > 0 and room_bytes > 0:
+        while turns and events > 0 and room > 0 and room_bytes > 0:
             submission = line.first()
             endpoints = fan_out(submission)
             if endpoints is None:
@@ -117,17 +120,35 @@ class Gathering:
                 line.turn()
                 left = turn
                 continue
-            draft = submission.drafts[submission.next]
-            entry = self._entry(submission, draft, endpoints, now)
-            first = entry
+            index = submission.next
+            draft = submission.drafts[index]
+            event = Event(
+                id=new_id(),
+                account=draft.account,
+                type=draft.type,
+                payload=draft.payload,
+                idempotency_key=draft.idempotency_key,
+                deliver_at=draft.deliver_at,
+                hops=draft.hops,
+                created_at=now,
+            )
+            entry = first = Entry(submission, index, event, endpoints)
             if draft.idempotency_key is not None:
                 first = keyed.setdefault((draft.account, draft.idempotency_key), entry)
             if first is not entry:
                 repeats.append((entry, first))
             else:
+                must_wait = False
                 if not takes_over:
                     entry.lanes = (None,) * count
-                elif not self._reserve(entry, now):
+                elif count == 1 and draft.deliver_at is None:
+                    # The way of nearly every event. The first delivery of an event has its id.
+                    lane = reserve(endpoints[0], event.id)  # type: ignore[arg-type]
+                    entry.lanes = (lane,)
+                    must_wait = (lane is None or lane.behind) and self._must_wait(entry)
+                else:
+                    must_wait = self._reserve(entry, now)
+                if must_wait:
                     if draft.idempotency_key is not None:
                         del keyed[draft.account, draft.idempotency_key]
                     if line.leave():
@@ -137,8 +158,11 @@ class Gathering:
                 events -= 1
                 room -= count
                 room_bytes -= len(draft.payload)
+            self.events -= 1
+            self.bytes -= len(draft.payload)
+            submission.next = index + 1
             left -= count or 1
-            if self._has_taken(submission):
+            if submission.next == len(submission.drafts) and line.leave():
                 left = turn
             elif left <= 0:
                 line.turn()
@@ -147,11 +171,11 @@ class Gathering:
             line.turn()  # it had its part of this one
         return Batch(entries, repeats)
 
-    def _stand_in_line(self, submission: Submission) -> None:
+    def _judged(self, submission: Submission) -> None:
         self._line.add(submission)
         if self._is_resting:
             self._admission.has_room.set()
-        self._on_waiting()
+        self._on_judged()
 
     def _is_concerned(self, drafts: list[Draft]) -> bool:
         """Does the payload of any of them decide anything?"""
@@ -211,47 +235,22 @@ class Gathering:
         self.bytes -= len(submission.drafts[index].payload)
         submission.answer(index, error)
 
-    def _has_taken(self, submission: Submission) -> bool:
-        """Its next draft is in a commit; says whether its account has no more in line."""
-        self.events -= 1
-        self.bytes -= len(submission.drafts[submission.next].payload)
-        submission.next += 1
-        return submission.next == len(submission.drafts) and self._line.leave()
-
-    def _entry(
-        self, submission: Submission, draft: Draft, endpoints: tuple[EndpointId, ...], now: float
-    ) -> Entry:
-        event = Event(
-            id=self._ids.event(),
-            account=draft.account,
-            type=draft.type,
-            payload=draft.payload,
-            idempotency_key=draft.idempotency_key,
-            deliver_at=draft.deliver_at,
-            hops=draft.hops,
-            created_at=now,
-        )
-        return Entry(submission, submission.next, event, endpoints)
-
     # --- room in lanes ---
 
     def _reserve(self, entry: Entry, now: float) -> bool:
-        """Reserve its deliveries where they can be handed over; False: it has to wait for a lane."""
+        """Reserve its deliveries where they can be handed over; says whether it has to wait for a lane."""
         reserve, event = self._handover.reserve, entry.event
         if event.deliver_at is not None and self._clock.due(event.deliver_at) > now:
-            return True
-        if len(entry.endpoints) == 1:
-            lane = reserve(entry.endpoints[0], naming.delivery_of(event.id, 0))
-            entry.lanes = (lane,)
-            if lane is not None and not lane.behind:
-                return True
-        else:
-            entry.lanes = [
-                reserve(endpoint, naming.delivery_of(event.id, ordinal))
-                for ordinal, endpoint in enumerate(entry.endpoints)
-            ]
-        held_by = self._admission.held_by(entry)
-        return held_by is None or not self._hold(entry, held_by)
+            return False
+        entry.lanes = [
+            reserve(endpoint, naming.delivery_of(event.id, ordinal))
+            for ordinal, endpoint in enumerate(entry.endpoints)
+        ]
+        return self._must_wait(entry)
+
+    def _must_wait(self, entry: Entry) -> bool:
+        lane = self._admission.held_by(entry)
+        return lane is not None and self._hold(entry, lane)
 
     def _hold(self, entry: Entry, lane: Lane) -> bool:
         """Let its submission stand aside until the lane has room; False: it has waited long enough."""

@@ -99,7 +99,8 @@ class Handing:
         for ordinal in range(begin, end):
             endpoint, lane = entry.endpoints[ordinal], entry.lanes[ordinal]
             delivery = Loaded(
-                naming.delivery_of(event.id, ordinal),
+                # The first one has the event's id.
+                naming.delivery_of(event.id, ordinal) if ordinal else event.id,  # type: ignore[arg-type]
                 endpoint,
                 Queue.READY,
                 commit.first_seq,

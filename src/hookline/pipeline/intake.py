@@ -61,7 +61,7 @@ class Intake:
             clock,
             ids,
             most_deliveries=most_deliveries,
-            on_waiting=self._begin,
+            on_judged=self._begin,
         )
         self._handing = Handing(handover, clock, on_turn=admission.turned)
         self._flusher: asyncio.Task[None] | None = None
@@ -85,6 +85,8 @@ class Intake:
         if len(drafts) > 1:
             self._check_deliveries(drafts)
         gathering.add(submission)
+        if self._flusher is None:
+            self._begin()
 
     async def accept(self, drafts: list[Draft]) -> list[Result]:
         """Accept all drafts; as `submit`, and raises the error that all of them share."""

@@ -11,26 +11,26 @@ from hookline.pipeline.drafts import Submission
 class Line:
     """Submissions in line, by account."""
 
-    __slots__ = ("_accounts", "_turns")
+    __slots__ = ("_accounts", "turns")
 
     def __init__(self) -> None:
         self._accounts: dict[str, deque[Submission]] = {}
-        self._turns: deque[str] = deque()
+        self.turns: deque[str] = deque()  # of the accounts that have something in line
 
     def __bool__(self) -> bool:
-        return bool(self._turns)
+        return bool(self.turns)
 
     @property
     def accounts(self) -> int:
         """How many share the turns."""
-        return len(self._turns)
+        return len(self.turns)
 
     def add(self, submission: Submission) -> None:
         """Last of its account."""
         waiting = self._accounts.get(submission.account)
         if waiting is None:
             self._accounts[submission.account] = deque((submission,))
-            self._turns.append(submission.account)
+            self.turns.append(submission.account)
         else:
             waiting.append(submission)
 
@@ -44,19 +44,19 @@ class Line:
 
     def first(self) -> Submission:
         """The next one of the account whose turn it is."""
-        return self._accounts[self._turns[0]][0]
+        return self._accounts[self.turns[0]][0]
 
     def leave(self) -> bool:
         """The first one leaves the line; says whether it was the last of its account."""
-        account = self._turns[0]
+        account = self.turns[0]
         waiting = self._accounts[account]
         waiting.popleft()
         if waiting:
             return False
         del self._accounts[account]
-        self._turns.popleft()
+        self.turns.popleft()
         return True
 
     def turn(self) -> None:
         """It is the next account's turn."""
-        self._turns.rotate(-1)
+        self.turns.rotate(-1)
