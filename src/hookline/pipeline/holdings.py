@@ -6,7 +6,6 @@ from itertools import islice
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import StoreUnavailable
 from hookline.model import EndpointId
 from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.catalogue import Catalogue
@@ -41,6 +40,7 @@ class Holdings:
         *,
         slots: int,
         on_adopted: Callable[[Lane], None],
+        on_kept: Callable[[Lane], None],
         on_dropped: Callable[[Lane], None],
     ) -> None:
         self._store = store
@@ -48,6 +48,7 @@ class Holdings:
         self._heart = heart
         self._clock = clock
         self._on_adopted = on_adopted
+        self._on_kept = on_kept
         self._on_dropped = on_dropped
         self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
         self._shared_out = 0  # takes in a row that left lanes of the dead to others
@@ -169,7 +170,7 @@ class Holdings:
                 now=now,
             )
             await self._store.wake(sorted(lane.endpoint_id for lane in going), now=self._clock.now())
-        except StoreUnavailable:
+        except BaseException:
             self._is_in_doubt = True
             raise
         for lane in going:
@@ -203,15 +204,21 @@ class Holdings:
                 if stored is not None and stored.epoch != lane.epoch:
                     owned[lane.endpoint_id] = stored
             elif lane.releasing:
-                # The release did not happen after all: go on with the lane.
-                lane.keep()
-                self._on_adopted(lane)
+                self.keep(lane)
         await self._adopt([taken for id, taken in owned.items() if id not in self.lanes])
         self._is_in_doubt = False
 
     @property
     def is_in_doubt(self) -> bool:
         return self._is_in_doubt
+
+    def keep(self, lane: Lane) -> None:
+        """The lane is not let go after all. Whoever ends a release without releasing does it here.
+
+        Nobody offered it meanwhile, and a lane with a full buffer is not read either: it would stand still.
+        """
+        lane.keep()
+        self._on_kept(lane)
 
     def drop(self, lane: Lane) -> None:
         """Forget a lane."""
@@ -235,7 +242,7 @@ class Holdings:
                 taken = await self._store.take(worker, limit=limit, now=awake_by)
             else:
                 taken = await self._store.take_these(worker, these, now=self._clock.now())
-        except StoreUnavailable:
+        except BaseException:
             self._is_in_doubt = True
             raise
         return taken if worker == self._heart.id else []  # buried meanwhile: they are freed with the rest
