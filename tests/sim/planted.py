@@ -391,6 +391,11 @@ def _m27(garden: Garden) -> None:
     Worker._settled = settled
 
 
+@bug("M28 a lane that is kept is offered by nobody")
+def _m28(garden: Garden) -> None:
+    garden.put(Worker, "_kept", lambda self, lane: self._loader.nudge(lane))
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -400,6 +405,7 @@ SCENE_OF: dict[str, str] = {
     "M22 no sweep after a death": "death before the wake",
     "M26 a lane that is let go is no longer suspect": "poison",
     "M27 a late answer to a dead owner ends the turn of the next one": "taken for dead",
+    "M28 a lane that is kept is offered by nobody": "shared out",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {

@@ -52,6 +52,7 @@ class Result(msgspec.Struct, frozen=True):
     matrix: frozenset[tuple[str, str]]  # fault, transition
     faults: dict[str, int]
     draws: tuple[float, ...]  # of full jitter, as parts of the wait
+    fullest: float  # a buffer of a lane that was to be let go, as part of what it may hold
 
     def __str__(self) -> str:
         lines = "\n".join(self.tail)
@@ -252,6 +253,7 @@ class World:
             matrix=frozenset(self.matrix),
             faults=dict(self.faults.counts),
             draws=tuple(self.checks.draws),
+            fullest=self.checks.stands.fullest,
         )
 
     async def _main(self) -> None:
