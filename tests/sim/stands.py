@@ -49,7 +49,11 @@ class Stands:
         for lane in worker.holdings.lanes.values():
             if lane.releasing:
                 self.fullest = max(self.fullest, len(lane.known) / lane.kept)
-        if dispatcher._alone is not None or dispatcher.in_flight >= dispatcher.slots or not worker._may_send():
+        if (
+            dispatcher._alone is not None
+            or dispatcher.in_flight >= dispatcher.slots
+            or not worker._may_send()
+        ):
             return
         at, pulse = self._world.loop.time(), process.hooks._heart._good
         seen = self._seen[process] = {}

@@ -297,6 +297,11 @@ class World:
             self.clients.is_done
             and self.operators.is_done
             and all(row["state"] != "pending" for row in rows["deliveries"].values())
+            # What was cancelled while it was under way is answered and settled too.
+            and all(
+                not process.hooks.worker.dispatcher.in_flight and process.hooks.worker.settler._idle.is_set()
+                for process in self.processes
+            )
         )
 
     async def _leave_all(self) -> None:
