@@ -181,8 +181,8 @@ class Intake:
             written = [
                 entry for entry in firsts if len(entry.endpoints) <= most or self._refuse_fan_out(entry)
             ]
-            self._reserve(written, now)
             try:
+                self._reserve(written, now)
                 acceptance = await self._store_batch(written, now, seen)
             except BaseException:
                 self._in_doubt(written)
@@ -292,15 +292,31 @@ class Intake:
         return True
 
     def _hand_over(self, entries: list[Entry], first_seq: int, now: float) -> None:
-        """From memory to the lanes that are held here; the others are told."""
+        """From memory to the lanes that are held here; the others are told.
+
+        Whatever happens on the way, nothing stays reserved: the store would be asked for everything but that for ever.
+        """
+        left = deque(entries)
+        try:
+            self._hand_over_each(left, first_seq, now)
+        except Exception:
+            log.exception("handover.failed", events=len(left))
+        finally:
+            if left:
+                self._in_doubt(list(left))
+
+    def _hand_over_each(self, left: deque[Entry], first_seq: int, now: float) -> None:
+        """Each is among those that are left until all of its deliveries are handed over."""
         hand_over, announce = self._handover.hand_over, self._handover.announce
         at = self._clock.monotonic()
         failpoint("handover.before")
-        for entry in entries:
+        while left:
+            entry = left[0]
             event = entry.event
             if event.deliver_at is not None and event.deliver_at > now:
                 for endpoint in entry.endpoints:
                     announce(endpoint, due_at=event.deliver_at)
+                left.popleft()
                 continue
             payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
             for ordinal, (endpoint, lane) in enumerate(zip(entry.endpoints, entry.lanes, strict=True)):
@@ -324,3 +340,4 @@ class Intake:
                     hand_over(lane, delivery, at=at)
                 else:
                     announce(endpoint, delivery)
+            left.popleft()

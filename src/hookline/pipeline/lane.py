@@ -335,6 +335,10 @@ class Lane:
         self.known[id] = None
         self._buffers.counts[self.health] += 1
 
+    def is_reserved(self, id: DeliveryId) -> bool:
+        """Is it only known by its id, until it is handed over?"""
+        return id in self.known and self.known[id] is None
+
     def hold_up(self, delivery: Loaded) -> bool:
         """Keep what was reserved, now committed, until the load under way has brought what goes before it.
 
