@@ -1,6 +1,7 @@
 """A circuit opens on failures, lets one probe through per cooldown, and lives with the lane."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -229,4 +230,4 @@ async def test_a_probe_keeps_to_the_rate_limit(world: World, receiver: Receiver)
     delivery = await world.until_state(hooks, event.id, State.DELIVERED)
     begun = [attempt.at for attempt in await hooks.store.attempts(delivery.id)]
     assert len(begun) == 3
-    assert all(later - earlier >= 10.0 for earlier, later in zip(begun, begun[1:], strict=False))
+    assert all(later - earlier >= 10.0 for earlier, later in pairwise(begun))
