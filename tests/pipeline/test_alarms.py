@@ -68,11 +68,11 @@ async def test_one_that_is_offered_a_moment_before_its_probe_is_due_is_probed_or
         retry={"schedule": [0, 1, 1], "jitter": "none"},
         circuit={"consecutive_failures": 1, "cooldown_s": 4, "max_cooldown_s": 4},
     )
+    lanes = hooks.worker.holdings.lanes
     forgotten = []
     for ticks in range(1, 8):
         receiver.answers["/"] = [Answer(500), Answer(200)]
         event = await hooks.publish("a", ticks)
-        lanes = hooks.worker.holdings.lanes
         await world.until(
             lambda: any(lane.has_unsent and lane.gate.circuit.probe_at for lane in lanes.values())
         )
