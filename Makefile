@@ -6,18 +6,22 @@ VENV = .venv
 PYTHON = $(VENV)/bin/python
 READY = $(VENV)/.ready
 PORT = 8080
+SEEDS = 1000
 
-.PHONY: help setup run test check bench chaos clean nginx languages nftables faketime
+.PHONY: help setup run test check bench sim chaos clean nginx languages nftables faketime
 .DEFAULT_GOAL = help
 
 help:
 	@echo "make run      set up and start hookline on http://127.0.0.1:8080 (embedded SQLite, development mode);"
 	@echo "              another port: make run PORT=8081"
-	@echo "make test     set up everything and run the whole suite"
+	@echo "make test     set up everything and run the whole suite: the same for the same commit, and no times are judged"
 	@echo "make check    format, lint, types, fast tests"
 	@echo "make bench    the benchmarks, throughput first"
+	@echo "make sim      simulated worlds with seeds that nobody has tried, and Hypothesis with fresh examples: SEEDS=1000,"
+	@echo "              FIRST=27 begins there; what fails is printed with the command that repeats it"
 	@echo "make chaos    kill real processes under load and count what arrives;"
 	@echo "              ROWS=F05,F07 STORE=postgres|sqlite TRIALS=40 SEED=1 choose, CONTROL=1 plants a bug: must end with Error 1;"
+	@echo "              without ROWS it also plants every bug of the simulation and of the model, which must be noticed;"
 	@echo "              LONG=1 (PART=L1|L2|L3): the long set, in three parts of an hour or so"
 	@echo "make setup    the virtual environment alone, in $(VENV)"
 	@echo "make clean    remove what the above made; databases stay"
@@ -106,6 +110,9 @@ bench: setup
 	@set -e; for script in throughput sender store isolation scaling; do \
 	  echo "== $$script"; $(PYTHON) benchmarks/$$script.py; \
 	done
+
+sim: setup
+	@$(PYTHON) tests/fresh.py --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST))
 
 # make itself exits 2 whatever the exit status of what it runs; with CONTROL=1 that is the good end.
 chaos: setup nftables faketime

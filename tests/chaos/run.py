@@ -40,8 +40,6 @@ class Plan(NamedTuple):
 
     seed: int
     trials: int | None  # None: as many as the row has
-    seconds: float | None  # begin no trial after this long …
-    least: int  # … but for these
     leeway: float  # times its figure that a timing may be
     control: bool  # plant the row's bug
 
@@ -54,10 +52,11 @@ def main() -> int:
     )
     options.add_argument("--trials", type=int, help="faults per row and store (default: the row's)")
     options.add_argument("--seed", type=int, help="default: by chance; it is printed")
-    options.add_argument("--seconds", type=float, help="begin no trial after this long, but for the least")
-    options.add_argument("--least", type=int, default=1, help="trials whatever the time (default: 1)")
     options.add_argument(
-        "--leeway", type=float, default=1.0, help="times its figure that a timing may be (default: 1)"
+        "--leeway",
+        type=float,
+        default=1.0,
+        help="times its figure that a timing may be (default: 1); inf: counts alone are judged",
     )
     options.add_argument("--control", action="store_true", help="plant the row's bug: must exit 1")
     given = options.parse_args()
@@ -73,7 +72,7 @@ def main() -> int:
     if not wanted:
         options.error(f"{given.rows} has no trials on {given.store}")
     seed = random.SystemRandom().randrange(1 << 31) if given.seed is None else given.seed
-    plan = Plan(seed, given.trials, given.seconds, given.least, given.leeway, given.control)
+    plan = Plan(seed, given.trials, given.leeway, given.control)
     for number in (signal.SIGALRM, signal.SIGTERM):
         signal.signal(number, _end)
     missing = {each: found for each in wanted if (found := _missing(ROWS[each[0]]))}
@@ -108,7 +107,7 @@ def run(name: str, store: str, plan: Plan) -> bool:
         with row.system(
             folder, store=store, seed=plan.seed, bug=bug, scene=row.scene, leeway=plan.leeway
         ) as system:
-            done, wrong = _trials(system, row, planned, plan, began)
+            done, wrong = _trials(system, row, planned, plan)
             faults = sorted((*system.faults, *system.burials()))
             report = check(
                 system.promises(),
@@ -148,7 +147,7 @@ def run(name: str, store: str, plan: Plan) -> bool:
     return not found
 
 
-def _trials(system: System, row: Row, planned: int, plan: Plan, began: float) -> tuple[int, list[str]]:
+def _trials(system: System, row: Row, planned: int, plan: Plan) -> tuple[int, list[str]]:
     wrong: list[str] = []
     for n in range(1, planned + 1):
         wrong += [f"trial {n}: {each}" if not plan.control else each for each in row.trial(system)]
@@ -160,8 +159,6 @@ def _trials(system: System, row: Row, planned: int, plan: Plan, began: float) ->
             return n, wrong
         if sys.stderr.isatty():
             print(f"\r{n}/{planned} ", end="", file=sys.stderr, flush=True)
-        if plan.seconds is not None and n >= plan.least and time.monotonic() - began > plan.seconds:
-            return n, wrong
     return planned, wrong
 
 

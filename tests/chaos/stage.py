@@ -88,7 +88,6 @@ class Stage(System):
         super().__init__(folder, store=store, seed=seed, bug=bug, scene=Scene(workers=0), leeway=leeway)
         self.store = store
         self.is_long = is_long
-        self.plain_leeway = leeway  # however busy the machine is
         self.wrong: list[str] = []
         self._scale = scale
         self._caught: list[Catcher] = []

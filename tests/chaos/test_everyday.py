@@ -1,6 +1,8 @@
 """Does every run meet with every row, and three runs with every control?"""
 
-from tests.chaos.everyday import CONTROLS, Job, jobs
+from tests.chaos import whole
+from tests.chaos.checker import Limits
+from tests.chaos.everyday import CONTROLS, NO_TIMES, Job, jobs, seed_of_the_commit
 from tests.chaos.registry import bugs, rows
 
 EVERYDAY = {name: row for name, row in rows().items() if row.everyday}
@@ -30,3 +32,12 @@ def test_seeds_one_after_the_other_try_every_control():
 
 def test_every_row_has_a_bug_that_can_be_planted():
     assert {row.bug for row in rows().values() if row.bug} <= bugs().keys()
+
+
+def test_one_commit_is_tried_in_one_way():
+    assert list(jobs(seed_of_the_commit())) == list(jobs(seed_of_the_commit()))
+
+
+def test_no_time_is_judged_in_the_suite_and_none_without_bound_elsewhere():
+    assert Limits(redelivery_s=2.0).with_leeway(float(NO_TIMES)).redelivery_s == float("inf")
+    assert whole.LEEWAY <= 3.0

@@ -1,5 +1,8 @@
 """Are deliveries under which workers die counted, and given up in the end?"""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from factories import NOW, a_settlement, an_attempt, ids
@@ -133,3 +136,16 @@ async def test_many_at_once_and_none_at_all(store, act):
     suspects = [suspect(delivery, lane) for delivery in [*deliveries, ids.attempt()]]
     assert sorted(await act(worker, suspects, now=NOW)) == sorted(set(deliveries) - {deliveries[3]})
     assert await act(worker, [], now=NOW) == []
+
+
+async def test_a_cancelled_delivery_keeps_no_marks(store, store_kind, request):
+    worker, lane = await an_owned_lane(store)
+    one, two = await published(store, lane.endpoint_id), await published(store, lane.endpoint_id)
+    await store.mark(worker, [suspect(one, lane), suspect(two, lane)], now=NOW)
+    await store.cancel(one, now=NOW)
+    await store.delete_endpoint(lane.endpoint_id, now=NOW)
+    assert await store.cancel_deleted(limit=10, now=NOW) == 1
+    if store_kind != "sqlite":
+        return  # nobody reads them there either, and the model compares the rows
+    with closing(sqlite3.connect(request.getfixturevalue("sqlite_path"))) as file:
+        assert file.execute("SELECT state, marks FROM deliveries").fetchall() == [("cancelled", 0)] * 2

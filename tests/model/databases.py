@@ -18,7 +18,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 # By table: what to read and in which order; a name that ends in `_at` or `_until` is a time.
 COLUMNS = {
     "deliveries": (
-        "id endpoint_id state queue due_at done_at attempts replays waiting_marks reason last_status last_error "
+        "id endpoint_id state queue due_at done_at attempts replays marks reason last_status last_error "
         "death_reason death_at death_attempts",
         "seq",
     ),
@@ -37,7 +37,6 @@ COLUMNS = {
     "jobs": ("id kind state matched done failed finished_at", "id"),
 }
 PUT_TOGETHER = {
-    "waiting_marks": "CASE WHEN state = 'pending' THEN marks ELSE 0 END",  # of others nobody reads them
     "size": "length(payload)",
 }
 

@@ -369,7 +369,7 @@ class Reference:
             "deliveries": [
                 (
                     *(d.id, d.endpoint_id, d.state, d.queue, d.due_at, d.done_at, d.attempts, d.replays),
-                    *(d.marks if d.state is State.PENDING else 0, d.reason, d.last_status, d.last_error),
+                    *(d.marks, d.reason, d.last_status, d.last_error),
                     *d.death,
                 )
                 for d in self.deliveries.values()

@@ -60,6 +60,7 @@ class OperatedReference(Reference):
         rows = self.left_of_deleted()[:limit]
         for row in rows:
             row.state, row.reason, row.done_at = State.CANCELLED, Reason.ENDPOINT_DELETED, now
+            row.marks = 0
         self.tell((row.endpoint_id for row in rows), "deliveries")
         return len(rows)
 
@@ -84,6 +85,7 @@ class OperatedReference(Reference):
                 row.due_at = min(row.due_at, now)
             case "cancel", State.PENDING:
                 row.state, row.reason, row.done_at = State.CANCELLED, Reason.CANCELLED, now
+                row.marks = 0
             case "redrive", State.DEAD | State.DELIVERED | State.CANCELLED:
                 _redrive(row, now=now)
             case "discard", State.DEAD:

@@ -1,6 +1,7 @@
 """A circuit opens on failures, lets one probe through per cooldown, and lives with the lane."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -212,3 +213,21 @@ async def test_four_workers_send_one_probe_per_cooldown(shared_world: World, rec
     for _ in range(40):
         await world.tick()
     assert len(receiver.requests) == before + 1
+
+
+async def test_a_probe_keeps_to_the_rate_limit(world: World, receiver: Receiver):
+    hooks = await world.start()
+    endpoint = await hooks.create_endpoint(
+        url=receiver.url(),
+        events=["*"],
+        retry=QUICK,
+        circuit={"consecutive_failures": 2, "cooldown_s": 2, "max_cooldown_s": 2},
+        rate_limit={"per_second": 0.1, "burst": 1},
+    )
+    receiver.answers["/"] = [Answer(500), Answer(500), Answer(200)]
+    event = await hooks.publish("order.paid", {})
+    await until_circuit(world, hooks, endpoint, CircuitState.OPEN)
+    delivery = await world.until_state(hooks, event.id, State.DELIVERED)
+    begun = [attempt.at for attempt in await hooks.store.attempts(delivery.id)]
+    assert len(begun) == 3
+    assert all(later - earlier >= 10.0 for earlier, later in pairwise(begun))

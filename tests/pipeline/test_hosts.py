@@ -158,3 +158,28 @@ def test_a_host_has_a_cap_unless_it_lies_in_a_network_that_was_allowed():
     assert (public.cap, inside.cap) == (100, math.inf)
     hosts.reached("hooks.internal", "192.0.2.1")
     assert inside.cap == 100
+
+
+async def test_what_redirects_lead_to_a_host_counts_there(database, receiver):
+    hold = asyncio.Event()
+    lanes = 10
+    for n in range(lanes):
+        location = f"http://localhost:{receiver.port}/victim"
+        receiver.answers[f"/{n}"] = [Answer(307, headers={"location": location})]
+    receiver.answers["/victim"] = [Answer(hold=hold)]
+    async with running(database, cap=3) as hooks:
+        # The redirecting hosts are many and have room; here they are one without a cap.
+        hosts = hooks._catalogue._hosts = Hosts(3, is_allowed=lambda address: address == "127.0.0.1")
+        await crowd(hooks, receiver, lanes, max_redirects=1)
+        await publish(hooks, lanes, 1)
+        victim = hosts.of("localhost")
+
+        def is_full() -> bool:
+            reached = len(receiver.bodies("/victim"))
+            return reached == lanes or len(receiver.requests) - reached >= 3 * lanes  # asked again and again
+
+        await receiver.wait_for(is_full, seconds=CEILING_S)
+        assert len(receiver.bodies("/victim")) == 3
+        hold.set()
+        await receiver.wait_for(lambda: len(receiver.bodies("/victim")) == lanes, seconds=CEILING_S)
+    assert victim.in_flight == 0

@@ -1,7 +1,8 @@
 """Which promises are checked, and when?
 
 After every commit what it changed (`commits`), whenever a delivery is given a slot (`admissions`), at the first byte of
-every request what was known by then (`starts`), when it is answered what its sender concludes (`circuits`), every second and at the end what should have happened by now (`progress`). A promise that is broken ends the run under
+every request what was known by then (`starts`), when it is answered what its sender concludes (`circuits`), at every pulse whether a lane stands
+still (`stands`), every second and at the end what should have happened by now (`progress`). A promise that is broken ends the run under
 its name in docs/simulation.md.
 """
 
@@ -15,6 +16,7 @@ from tests.sim.admissions import Admissions
 from tests.sim.circuits import Circuits
 from tests.sim.commits import Commits
 from tests.sim.progress import Progress
+from tests.sim.stands import Stands
 from tests.sim.starts import Starts
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Checks:
         self.circuits = Circuits(world)
         self.starts = Starts(world, self.commits, self.admissions)
         self.progress = Progress(world, self.commits, self.starts)
+        self.stands = Stands(world)
 
     @property
     def draws(self) -> list[float]:
@@ -42,6 +45,8 @@ class Checks:
 
     def before(self, call: "Call") -> None:
         self.commits.before(call)
+        if call.name == "pulse":
+            self.stands.look(call.process)
 
     def after(self, call: "Call", result: Any, changes: "list[Change]") -> None:
         self.commits.after(call, result, changes)

@@ -56,13 +56,14 @@ class Operators:
         self.is_done = False
         self._every = rng.choice((0.5, 1.5, 4.0))
         self.always: dict[str, Any] = {}  # what every endpoint has
+        self.least = 0  # endpoints to begin with
         self.mood: str | None = None  # of every endpoint, at all times
 
     # --- life ---
 
     async def furnish(self) -> None:
         """Endpoints to begin with."""
-        for _ in range(self._rng.randrange(2, 7)):
+        for _ in range(max(self._rng.randrange(2, 7), self.least)):
             await self._insist(lambda: self._create())
 
     async def run(self) -> None:

@@ -457,6 +457,11 @@ def _m33(garden: Garden) -> None:
     Gate.reset = reset
 
 
+@bug("M30 a lane that is kept is offered by nobody")
+def _m30(garden: Garden) -> None:
+    garden.put(Worker, "_kept", lambda self, lane: self._loader.nudge(lane))
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -471,6 +476,7 @@ SCENE_OF: dict[str, str] = {
     "M31 Retry-After to a probe is taken without a cap": "asks for ever",
     "M32 a refused note stops every settle": "refused notes",
     "M33 an operator who closes a circuit ends the rest that the receiver asked for": "believed to be back",
+    "M30 a lane that is kept is offered by nobody": "shared out",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
@@ -492,6 +498,7 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M25 handed over to a strict lane": 15,
     "M26 a lane that is let go is no longer suspect": 5,
     "M27 a late answer to a dead owner ends the turn of the next one": 45,
+    "M30 a lane that is kept is offered by nobody": 2,
 }
 # Not planted each time: those that a dozen seeds did not notice each time it was measured. A small change of the
 # product moves the seeds, and what is rare may not be found again in the time that a run of the suite has.

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from hookline.ids import event_of, show
-from hookline.rules.slots import Health, depth, shares
+from hookline.rules.slots import Health, depth
 from hookline.store.contract import INLINE_PAYLOAD_BYTES
 from tests.sim.store import at_once
 
@@ -111,9 +111,9 @@ class Progress:
                     "I20 bounded memory", f"{process.name} holds {held} {health.name}, counts {counted}"
                 )
         held = sum(len(lane.known) for lane in lanes)
-        # Twice the slots of every class, in each of the two queues; and there is always room for a head.
+        # What each class may hold, in each of the two queues; and there is always room for a head.
         heads = sum(lane.is_strict for lane in lanes)
-        if held > 4 * sum(shares(worker.dispatcher.slots)) + heads:
+        if held > 2 * sum(worker.holdings.buffers._limits) + heads:
             self._fail("I20 bounded memory", f"{process.name} holds {held} deliveries")
         for lane in lanes:
             # Its depth in each of the two queues: they are asked for at the same time. In strict order what waits is little.

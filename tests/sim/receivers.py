@@ -139,6 +139,14 @@ class Receivers:
         receipt.processed = True
         self._reply(receipt, 200, after=self._rng.uniform(0.4, 1.1) * self._timeout(receipt))
 
+    def _stalling(self, receipt: Receipt) -> None:
+        """Mostly well, and now and then only just in time: of a scene."""
+        if self._rng.random() < 0.2:
+            receipt.processed = True
+            self._reply(receipt, 200, after=0.9 * self._timeout(receipt))
+        else:
+            self._ok(receipt)
+
     def _drip(self, receipt: Receipt) -> None:
         """The head at once, the body in drops: sometimes soon enough."""
         receipt.processed = True

@@ -11,6 +11,8 @@ from contextlib import suppress
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from hookline import Hookline
 from hookline.errors import HooklineError
 from hookline.model import EndpointId
@@ -198,6 +200,47 @@ async def _refuse(world: "World") -> None:
     world.refused.add(min(lanes))
 
 
+def _shared_out(world: "World") -> None:
+    """A worker that holds all lanes, each with more than it may have under way, leaves some to one that comes later."""
+    world.workers, world.has_api = 1, False
+    world.settings = msgspec.structs.replace(world.settings, max_in_flight=512)
+    world.faults.only(*world.rng.choice(((), ("lost_request", "lost_answer"))))
+    world.clients.is_over = True
+    world.operators.accounts = ["acc0"]
+    world.operators.least = 20
+    world.operators.always = {
+        "events": ["*"],
+        "ordering": "parallel",
+        "circuit": None,
+        "rate_limit": None,
+        "max_in_flight": 4,
+        "timeout_ms": 3_000,
+    }
+    world.operators.mood = "stalling"
+
+
+def _shed(world: "World") -> None:
+    """As before, with so few slots that most lanes wait for one."""
+    _shared_out(world)
+    world.settings = msgspec.structs.replace(world.settings, max_in_flight=4)
+    world.operators.least = 8
+
+
+async def _come_later(world: "World") -> None:
+    first = world.processes[0]
+
+    async def publish(events: int) -> None:
+        drafts = [Draft("a.b", json.dumps({"n": n}).encode(), "acc0") for n in range(events)]
+        with suppress(HooklineError, Died):
+            await first.ask(methodcaller("accept", drafts))
+
+    await publish(4)
+    second = world.launch(delivers=True)
+    await world.until(lambda: second.is_up, within=5.0)
+    await world.moment(world.rng.uniform(0.0, 1.0))
+    await publish(44)
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -210,4 +253,6 @@ SCENES = {
     "asks for ever": Scene(_asks_for_ever),
     "believed to be back": Scene(_asks_for_ever, _close_circuits),
     "refused notes": Scene(_refused_notes, _refuse),
+    "shared out": Scene(_shared_out, _come_later),
+    "shed": Scene(_shed, _come_later),
 }

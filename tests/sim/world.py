@@ -52,6 +52,7 @@ class Result(msgspec.Struct, frozen=True):
     matrix: frozenset[tuple[str, str]]  # fault, transition
     faults: dict[str, int]
     draws: tuple[float, ...]  # of full jitter, as parts of the wait
+    fullest: float  # a buffer of a lane that was to be let go, as part of what it may hold
 
     def __str__(self) -> str:
         lines = "\n".join(self.tail)
@@ -257,6 +258,7 @@ class World:
             matrix=frozenset(self.matrix),
             faults=dict(self.faults.counts),
             draws=tuple(self.checks.draws),
+            fullest=self.checks.stands.fullest,
         )
 
     async def _main(self) -> None:
@@ -300,6 +302,11 @@ class World:
             self.clients.is_done
             and self.operators.is_done
             and all(row["state"] != "pending" for row in rows["deliveries"].values())
+            # What was cancelled while it was under way is answered and settled too.
+            and all(
+                not process.hooks.worker.dispatcher.in_flight and process.hooks.worker.settler._idle.is_set()
+                for process in self.processes
+            )
         )
 
     async def _leave_all(self) -> None:

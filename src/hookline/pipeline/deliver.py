@@ -45,6 +45,7 @@ class Flight:
         "delivery",
         "final_url",
         "health",
+        "hop",
         "hops",
         "is_probe",
         "lane",
@@ -66,6 +67,7 @@ class Flight:
         self.number = delivery.attempts + 1
         self.body = delivery.payload
         self.is_probe = is_probe
+        self.hop: Host | None = None  # where a redirect has led to, if that is another host with a cap
         self.hops = 0
         self.final_url: str | None = None
         self.began = 0.0
@@ -74,6 +76,22 @@ class Flight:
 
     def done(self, answer: Answer) -> None:
         self.owner.land(self, answer)
+
+    def visit(self, host: Host | None) -> bool:
+        """Be counted at the host that a redirect points to; False: it has as many under way as it may."""
+        if host is None or host is self.outlet.host:
+            return True
+        if host.in_flight >= host.cap:
+            return False
+        host.in_flight += 1
+        self.hop = host
+        return True
+
+    def leave(self) -> None:
+        """What was sent where a redirect pointed to is answered."""
+        if self.hop is not None:
+            self.hop.in_flight -= 1  # lanes that wait for the host are called with the next pulse
+            self.hop = None
 
 
 class Deliverer:
@@ -161,7 +179,10 @@ class Deliverer:
         asyncio.get_running_loop().call_soon(partial(self.land, flight, answer, was_made=False))
 
     def _follow(self, flight: Flight, answer: Answer) -> bool:
-        """Send the request on where a redirect points to, if the endpoint allows it; says whether it was."""
+        """Send the request on where a redirect points to, if the endpoint allows it; says whether it was seen to.
+
+        A host gets no more by redirects than by its own endpoints: where it is full, the delivery is put back.
+        """
         endpoint = flight.outlet.endpoint
         if flight.hops >= endpoint.max_redirects:
             return False
@@ -184,13 +205,18 @@ class Deliverer:
             wall=flight.wall,
             timeout=left,
         )
-        self._sender.send(request, flight.done)
+        if flight.visit(flight.outlet.host_of(request.target.host)):
+            self._sender.send(request, flight.done)
+        else:
+            self._put_back(flight)
         return True
 
     def land(self, flight: Flight, answer: Answer, *, was_made: bool = True) -> None:
         """An attempt ended, or a request for it could not even be made."""
         failpoint("answer.after")
         delivery, lane = flight.delivery, flight.lane
+        if flight.hop is not None:
+            flight.leave()
         if not answer.sent and (answer.short or not flight.hops):
             self._put_back(flight)
             return
@@ -199,6 +225,7 @@ class Deliverer:
                 return
             settlement = self._settlement(flight, answer, with_evidence=was_made)
         except Exception as error:
+            flight.leave()
             log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
             failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
             settlement = self._settlement(flight, failed, with_evidence=False)

@@ -106,12 +106,16 @@ class Dispatcher:
             self._look_later(lane)
 
     def _look_later(self, lane: Lane) -> None:
-        """What holds the lane back ends at some time, or with a probe whose time has come."""
+        """What holds the lane back ends at some time, or with a probe whose time has come.
+
+        Where it is something else, the lane is offered again when that happens. The time may be over by now: it went on
+        since the lane was asked whether it can send.
+        """
         if lane.gate.is_plain or not lane.has_unsent or not lane.is_held:
             return
         if lane.gate.wants_probe():
             self._probe(lane)
-        else:
+        elif lane.awaits_time():
             self._wake_at(lane, lane.gate.looks_again_at())
 
     def _has_share(self, health: Health) -> bool:
@@ -179,8 +183,7 @@ class Dispatcher:
             self.pump()
 
     def _wake_at(self, lane: Lane, at: float) -> None:
-        # What may already send by the clock waits for something else, and is offered again when that happens.
-        if at >= lane.alarm_at or lane.lost or at <= self._clock.now():
+        if at >= lane.alarm_at or lane.lost:
             return
         lane.alarm_at = at
         heappush(self._alarms, (at, next(self._order), lane))
@@ -213,8 +216,7 @@ class Dispatcher:
                 free -= 1
             else:
                 lane.is_called = False
-                if not lane.gate.is_plain:
-                    self._wake_at(lane, lane.gate.opens_at())
+                self._look_later(lane)
         if not host.line:
             self._crowded.discard(host)
 

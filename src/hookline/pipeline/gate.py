@@ -127,19 +127,24 @@ class Gate:
             return LONG_AGO
         now = self._now()
         if self.circuit.state is not CircuitState.CLOSED:
-            return now if self._is_probe_granted else FOREVER
-        opens = self.hold_until
-        limit = None if self._endpoint is None else self._endpoint.rate_limit
-        if self._bucket is not None and limit is not None:
-            opens = max(opens, limits.next_at(self._bucket, limit, now=now))
+            return self._token_at(now) if self._is_probe_granted else FOREVER
+        opens = max(self.hold_until, self._token_at(now))
         if opens <= now:
             self._settle_down()
         return opens
 
+    def _token_at(self, now: float) -> float:
+        """When the rate limit lets one more through."""
+        limit = None if self._endpoint is None else self._endpoint.rate_limit
+        if self._bucket is None or limit is None:
+            return LONG_AGO
+        return limits.next_at(self._bucket, limit, now=now)
+
     def looks_again_at(self) -> float:
         """When time alone may have changed whether the lane may send, or may be probed."""
         if self.circuit.state is not CircuitState.CLOSED and not self._is_probe_granted:
-            return self._probes_at()
+            # A probe is a request like any other to the rate limit, and is not announced before it may be sent.
+            return max(self._probes_at(), self._token_at(self._now()))
         return self.opens_at()
 
     def is_held_back(self) -> bool:
@@ -157,11 +162,11 @@ class Gate:
         )
 
     def wants_probe(self) -> bool:
-        """Is the circuit open, its cooldown over, and no probe under way?"""
+        """Is the circuit open, its cooldown over, a token there, and no probe under way?"""
         return (
             self.circuit.state is not CircuitState.CLOSED
             and not self._is_probe_granted
-            and self._now() >= self._probes_at()
+            and self._now() >= self.looks_again_at()
         )
 
     def _probes_at(self) -> float:

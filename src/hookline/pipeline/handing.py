@@ -1,13 +1,16 @@
 """When is what was committed handed over?
 
 In the next turns of the loop, so that the next batch is already with the store meanwhile: a part in each, since what
-is handed over is mostly sent at once, and others wait for that too.
+is handed over is mostly sent at once, and others wait for that too. Whatever happens on the way, nothing stays
+reserved: the store would be asked for everything but that for ever.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
+
+import structlog
 
 from hookline import ids as naming
 from hookline.clock import Clock
@@ -17,6 +20,8 @@ from hookline.pipeline.drafts import Entry
 from hookline.pipeline.handover import Handover
 from hookline.rules.slices import DELIVERIES
 from hookline.store.contract import INLINE_PAYLOAD_BYTES, Loaded
+
+log = structlog.get_logger()
 
 
 class _Commit(NamedTuple):
@@ -68,10 +73,14 @@ class Handing:
         at = self._clock.monotonic()
         while self._commits and left > 0:
             commit = self._commits[0]
-            if not self._entry and not self._ordinal:
-                failpoint("handover.before")
-            while self._entry < len(commit.entries) and left > 0:
-                left -= self._hand_over(commit, commit.entries[self._entry], left, at)
+            try:
+                if not self._entry and not self._ordinal:
+                    failpoint("handover.before")
+                while self._entry < len(commit.entries) and left > 0:
+                    left -= self._hand_over(commit, commit.entries[self._entry], left, at)
+            except Exception:
+                log.exception("handover.failed", events=len(commit.entries) - self._entry)
+                self._leave(commit)
             if self._entry == len(commit.entries):
                 self._commits.popleft()
                 self._entry = 0
@@ -85,15 +94,14 @@ class Handing:
         """From memory to the lanes that are held here; the others are told. How many it were, at most so many."""
         event, now = entry.event, commit.now
         begin, end = self._ordinal, len(entry.endpoints)
-        if end - begin > most:
-            end = self._ordinal = begin + most
-        else:
-            self._entry += 1
-            self._ordinal = 0
+        is_last = end - begin <= most
+        if not is_last:
+            end = begin + most
         hand_over, announce = self._handover.hand_over, self._handover.announce
         if event.deliver_at is not None and (due_at := self._clock.due(event.deliver_at)) > now:
             for endpoint in entry.endpoints[begin:end]:
                 announce(endpoint, due_at=due_at)
+            self._move_on(end, is_last=is_last)
             return end - begin or 1
         payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
         for ordinal in range(begin, end):
@@ -119,4 +127,24 @@ class Handing:
                 hand_over(lane, delivery, at=at)
             else:
                 announce(endpoint, delivery)
+            self._ordinal = ordinal + 1
+        self._move_on(end, is_last=is_last)
         return end - begin or 1
+
+    def _move_on(self, end: int, *, is_last: bool) -> None:
+        if is_last:
+            self._entry += 1
+            self._ordinal = 0
+        else:
+            self._ordinal = end
+
+    def _leave(self, commit: _Commit) -> None:
+        """Leave what is not handed over to be read from the store."""
+        for entry in commit.entries[self._entry :]:
+            for ordinal in range(self._ordinal, len(entry.endpoints)):
+                lane = entry.lanes[ordinal] if entry.lanes else None
+                if lane is not None:
+                    self._handover.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
+                self._handover.announce(entry.endpoints[ordinal])
+            self._ordinal = 0
+        self._entry = len(commit.entries)

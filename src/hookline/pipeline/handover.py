@@ -85,9 +85,10 @@ class Handover:
         self._offer(lane)
 
     def give_up(self, lane: Lane, delivery: DeliveryId) -> None:
-        """The reserved delivery was not committed, or nobody knows: forget it and look."""
-        lane.forget(delivery)
-        lane.read_again()
+        """A delivery that is still reserved was not committed, or nobody knows, or is not handed over: forget it and look."""
+        if lane.is_reserved(delivery):
+            lane.forget(delivery)
+            lane.read_again()
 
     def announce(
         self, endpoint: EndpointId, delivery: Loaded | None = None, *, due_at: float | None = None

@@ -8,8 +8,8 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import HooklineError, StoreUnavailable
-from hookline.model import EndpointId
+from hookline.errors import HooklineError
+from hookline.model import EndpointId, WorkerId
 from hookline.pipeline.apart import write_apart
 from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.catalogue import Catalogue
@@ -44,6 +44,7 @@ class Holdings:
         *,
         slots: int,
         on_adopted: Callable[[Lane], None],
+        on_kept: Callable[[Lane], None],
         on_dropped: Callable[[Lane], None],
     ) -> None:
         self._store = store
@@ -51,6 +52,7 @@ class Holdings:
         self._heart = heart
         self._clock = clock
         self._on_adopted = on_adopted
+        self._on_kept = on_kept
         self._on_dropped = on_dropped
         self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
         self.set_aside = 0  # notes and releases that the store refused, since the start
@@ -69,8 +71,9 @@ class Holdings:
         limit = min(_TAKE if few is None else few, _MOST - _FOR_PROVEN - len(self.lanes))
         if limit <= 0:
             return False
+        worker = self._heart.id
         taken = await self._guarded_take(None, limit)
-        await self._adopt(taken)
+        await self._adopt(taken, worker)
         is_full = len(taken) == limit
         if few is not None and any(lane.suspect for lane in taken):
             self._shared_out += 1
@@ -94,9 +97,10 @@ class Holdings:
             lanes = self._let_in(lanes)
         if not lanes:
             return {}
+        worker = self._heart.id
         taken = await self._guarded_take(lanes, len(lanes))
-        await self._adopt(taken)
-        return {lane.endpoint_id: lane for lane in taken}
+        await self._adopt(taken, worker)
+        return {lane.endpoint_id: lane for lane in taken if lane.endpoint_id in self.lanes}
 
     def elsewhere(self) -> list[int]:
         """How many lanes those hold who could take more."""
@@ -214,12 +218,14 @@ class Holdings:
 
     async def reconcile(self) -> None:
         """Compare with what the store says is owned: adopt what is not known here, drop what was lost."""
-        before = list(self.lanes.values())
-        owned = {taken.endpoint_id: taken for taken in await self._store.owned(self._heart.id)}
+        before, worker = list(self.lanes.values()), self._heart.id
+        owned = {taken.endpoint_id: taken for taken in await self._store.owned(worker)}
         lost = [lane.endpoint_id for lane in before if lane.endpoint_id not in owned]
         if lost:
             # Let go after all, with what was believed then: looked at again before it is forgotten here.
             await self._store.wake(sorted(lost), now=self._clock.now())
+        if worker != self._heart.id:
+            return  # buried meanwhile: what is owned under the new id is looked at next time
         for lane in before:
             stored = owned.pop(lane.endpoint_id, None)
             if stored is None or stored.epoch != lane.epoch:
@@ -227,15 +233,21 @@ class Holdings:
                 if stored is not None and stored.epoch != lane.epoch:
                     owned[lane.endpoint_id] = stored
             elif lane.releasing:
-                # The release did not happen after all: go on with the lane.
-                lane.keep()
-                self._on_adopted(lane)
-        await self._adopt([taken for id, taken in owned.items() if id not in self.lanes])
+                self.keep(lane)
+        await self._adopt([taken for id, taken in owned.items() if id not in self.lanes], worker)
         self._is_in_doubt = False
 
     @property
     def is_in_doubt(self) -> bool:
         return self._is_in_doubt
+
+    def keep(self, lane: Lane) -> None:
+        """The lane is not let go after all. Whoever ends a release without releasing does it here.
+
+        Nobody offered it meanwhile, and a lane with a full buffer is not read either: it would stand still.
+        """
+        lane.keep()
+        self._on_kept(lane)
 
     def drop(self, lane: Lane) -> None:
         """Forget a lane."""
@@ -259,14 +271,17 @@ class Holdings:
                 taken = await self._store.take(worker, limit=limit, now=awake_by)
             else:
                 taken = await self._store.take_these(worker, these, now=self._clock.now())
-        except StoreUnavailable:
+        except BaseException:
             self._is_in_doubt = True
             raise
-        return taken if worker == self._heart.id else []  # buried meanwhile: they are freed with the rest
+        return taken
 
-    async def _adopt(self, taken: Sequence[Taken]) -> None:
+    async def _adopt(self, taken: Sequence[Taken], worker: WorkerId) -> None:
+        """Hold the lanes that are owned under this id."""
         if any(self._catalogue.outlet(lane.endpoint_id) is None for lane in taken):
             await self._catalogue.catch_up()  # an endpoint younger than the last pulse
+        if worker != self._heart.id:
+            return  # buried meanwhile: they are freed with the rest
         for found in taken:
             known = self.lanes.get(found.endpoint_id)
             if known is not None:

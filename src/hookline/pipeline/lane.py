@@ -217,6 +217,19 @@ class Lane:
             return False
         return gate.opens_at() <= gate.now()
 
+    def awaits_time(self) -> bool:
+        """Could it send if only its gate were open?"""
+        if (
+            not self.is_held
+            or self.in_flight >= self.window
+            or not self.has_unsent
+            or self.parked_at is not None
+        ):
+            return False
+        if self.is_strict and (self.in_flight or self.unsettled or not self._is_heads_turn()):
+            return False
+        return not (self.gate.is_probing and self.in_flight)
+
     def free_window(self) -> int:
         """How many more it could send at once now, if it were given them."""
         if not self.is_held or self.parked_at is not None:
@@ -327,6 +340,10 @@ class Lane:
         """An accept is about to write this delivery: no load may bring it before it is handed over."""
         self.known[id] = None
         self._buffers.counts[self.health] += 1
+
+    def is_reserved(self, id: DeliveryId) -> bool:
+        """Is it only known by its id, until it is handed over?"""
+        return id in self.known and self.known[id] is None
 
     def hold_up(self, delivery: Loaded) -> bool:
         """Keep what was reserved, now committed, until the load under way has brought what goes before it.

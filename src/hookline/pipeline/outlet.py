@@ -16,7 +16,7 @@ import msgspec
 from hookline import headers, ids
 from hookline.errors import EndpointUnusable, SealBroken
 from hookline.model import Endpoint, Signing
-from hookline.pipeline.hosts import Hosts
+from hookline.pipeline.hosts import Host, Hosts
 from hookline.pipeline.sender.contract import Request
 from hookline.pipeline.sender.target import parse
 from hookline.pipeline.signer import Signer, signer_of
@@ -61,6 +61,7 @@ class Outlet:
     __slots__ = (
         "_base",
         "_constant",
+        "_hosts",
         "_sign",
         "endpoint",
         "fault",
@@ -92,7 +93,8 @@ class Outlet:
         is_sealed = secrets is None and fault is None
         self.is_open = endpoint.enabled and not endpoint.paused and not is_sealed
         self.target = parse(endpoint.url)
-        self.host = None if hosts is None else hosts.of(self.target.host)  # None: it has no cap
+        self._hosts = hosts
+        self.host = self.host_of(self.target.host)  # None: it has no cap
         self.health = health  # how the last attempt of this process went
         self._sign: Signer = _cannot_sign
         if fault is not None:
@@ -103,6 +105,10 @@ class Outlet:
         # Checked once more: a line break in one of them would begin another header, or another request.
         own = headers.merged({}, endpoint.headers) if endpoint.headers else {}
         self._constant = _lines({**self._base, **own})
+
+    def host_of(self, name: str) -> Host | None:
+        """The host that a request of the endpoint goes to; None: it has no cap."""
+        return None if self._hosts is None else self._hosts.of(name)
 
     def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
         """The signed request for one attempt."""

@@ -4,8 +4,6 @@ Those with the least under way. They take nothing new for a moment, and go when 
 is still busy then goes on here as if nothing had been.
 """
 
-from collections.abc import Callable
-
 from hookline.clock import Clock
 from hookline.pipeline.holdings import Holdings
 from hookline.pipeline.lane import Lane
@@ -18,13 +16,10 @@ _LONGEST = 60.0  # seconds between two tries where what is left to others is not
 class Sharing:
     """Gives away half of what is too much, and looks what became of it before it gives more."""
 
-    def __init__(
-        self, holdings: Holdings, clock: Clock, *, every: float, on_kept: Callable[[Lane], None]
-    ) -> None:
+    def __init__(self, holdings: Holdings, clock: Clock, *, every: float) -> None:
         self._holdings = holdings
         self._clock = clock
         self._every = every  # the others' numbers are no newer than that
-        self._on_kept = on_kept
         self._pause = every
         self._next_at = 0.0
         self._expected = 0  # lanes that the others should hold by now
@@ -66,6 +61,5 @@ class Sharing:
             if not self._holdings.is_in_doubt:  # else it is found out first who owns them
                 for lane in left:
                     if not lane.lost:
-                        lane.keep()
-                        self._on_kept(lane)
+                        self._holdings.keep(lane)
         return len(lanes) - len(left)

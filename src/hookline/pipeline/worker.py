@@ -80,6 +80,7 @@ class Worker:
             clock,
             slots=slots,
             on_adopted=self._adopted,
+            on_kept=self._kept,
             on_dropped=lambda lane: self._errands.call_off(lane),
         )
         self._hints = Hints(
@@ -151,7 +152,7 @@ class Worker:
             self.holdings,
             clock,
             shed=Shedding(self.holdings, self.dispatcher, peers=lambda: heart.peers).look,
-            share=Sharing(self.holdings, clock, every=2 * heart.heartbeat, on_kept=self._loader.nudge).look,
+            share=Sharing(self.holdings, clock, every=2 * heart.heartbeat).look,
             is_draining=lambda: self._is_draining,
             on_refused=self._loops.say_refused,
         )
@@ -249,6 +250,11 @@ class Worker:
             lane.gate.wait_out(self._clock.now() + lane.outlet.endpoint.timeout)
         if lane.gate.head is not None:
             self._errands.look_at_head(lane)
+        self._loader.nudge(lane)
+
+    def _kept(self, lane: Lane) -> None:
+        if lane.has_unsent:
+            self._loaded(lane)
         self._loader.nudge(lane)
 
     def _loaded(self, lane: Lane) -> None:

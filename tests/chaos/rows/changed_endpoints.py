@@ -57,7 +57,7 @@ def change_endpoints(system: System) -> list[str]:
     _do(system, "PATCH", f"/v1/endpoints/{moved.id}", {"url": system.address(new_path)})
     _do(system, "POST", f"/v1/endpoints/{rotated.id}/secret/rotate", {"secret": secret, "overlap_s": 3600})
     changed = time.time()
-    time.sleep(min(HEARD_S * system.leeway, LONGEST_S))
+    time.sleep(min(HEARD_S * system.patience, LONGEST_S))
     released = time.time()
     for each in every:
         system.order(path=each.path, wait=0.0)

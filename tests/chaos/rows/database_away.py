@@ -62,15 +62,15 @@ def cut_off_the_database(system: System) -> list[str]:
     return _is_late(system, f"the {how} was healed", HEALED_S)
 
 
-def _is_late(system: System, what: str, allowed: float) -> list[str]:
+def _is_late(system: System, what: str, figure: float) -> list[str]:
     """Is the next delivery late, now that everything is well again?"""
-    allowed *= system.leeway
+    allowed = figure * system.leeway
     began = time.time()
     with contextlib.suppress(TimeoutError):
         wait_for(
             lambda: any(each.began > began for each in system.receipts()) or not system.database.pending(),
             "a delivery",
-            allowed + 5,
+            min(allowed, figure * system.patience) + 5,
         )
     took = time.time() - began
     system.worst("first_delivery_s", took)

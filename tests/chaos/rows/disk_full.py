@@ -112,7 +112,7 @@ def prune_on_a_full_disk(system: System) -> list[str]:
             wait_for(
                 lambda: _acked(system, began) >= MOST_OF_THEM,
                 "publishes",
-                min(RESUMES_S * system.leeway, 60.0),
+                min(RESUMES_S * system.patience, 60.0),
             )
         except TimeoutError:
             wrong.append(f"{_acked(system, began)} of {WHILE} were accepted after the pruning")
@@ -143,7 +143,10 @@ def _answers_again(system: System, began: int, freed: float) -> list[str]:
 
     if _acked(system, began) == WHILE:
         return []  # all of them were, long before
-    took = wait_for(answered, "an answer after there was room", allowed + 30) - freed
+    took = (
+        wait_for(answered, "an answer after there was room", min(allowed, RESUMES_S * system.patience) + 30)
+        - freed
+    )
     system.worst("resumed_s", took)
     return [f"accepted again after {took:.1f} s, allowed {allowed:g}"] if took > allowed else []
 

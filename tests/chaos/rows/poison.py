@@ -29,7 +29,7 @@ def poison(system: System) -> list[str]:
     number = len(system.promises())
     buried = len(system.burials())
     id, deaths = _give(system, number)
-    deadline = time.monotonic() + PATIENCE_S * system.leeway
+    deadline = time.monotonic() + PATIENCE_S * system.patience
 
     def something_happened() -> str | None:
         if any(not each.lives for each in system.senders):
@@ -39,7 +39,7 @@ def poison(system: System) -> list[str]:
     while (
         deaths <= DEATHS
         and time.monotonic() < deadline
-        and wait_for(something_happened, "a death or the end", PATIENCE_S * system.leeway) == "death"
+        and wait_for(something_happened, "a death or the end", PATIENCE_S * system.patience) == "death"
     ):
         deaths += _replace_the_dead(system)
     system.worst("deaths", deaths)

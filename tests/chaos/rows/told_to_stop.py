@@ -88,7 +88,7 @@ def _ends(system: System, process: Process, seconds: float, statuses: set[int]) 
     allowed = seconds * system.leeway
     began = time.monotonic()
     try:
-        status = process.child.wait(allowed + 5)
+        status = process.child.wait(min(allowed, seconds * system.patience) + 5)
     except subprocess.TimeoutExpired:
         process.kill()
         return [f"it did not end within {allowed:g} s"]

@@ -55,7 +55,7 @@ def slow_down(stage: Stage) -> None:
     stage.figures["reads_served_p99_s"] = percentile(served, 0.99)
     stage.figures["shed"] = len(shed) + load.statuses.get(503, 0)
     # Our own time limits decide here, not the machine.
-    stage.at_most("shed_slowest_s", max(shed, default=0.0), SHED_S * stage.plain_leeway)
+    stage.at_most("shed_slowest_s", max(shed, default=0.0), SHED_S * stage.leeway)
     stage.at_most("other_answers", len(answers) - len(shed) - len(served), 0)
     stage.at_most("slowest_publish_s", load.slowest, 10.0)
     stage.at_least("settles", len(settles), 1)

@@ -330,7 +330,7 @@ WHERE endpoint_id = :id AND (paused <> :paused OR strict <> :strict)
 DELETE_ENDPOINT = "DELETE FROM endpoints WHERE id = :id"
 DELETE_LANE = "UPDATE lanes SET paused = 1, deleted = 1 WHERE endpoint_id = :id"
 CANCEL_DELETED = """
-UPDATE deliveries SET state = 'cancelled', reason = 'endpoint_deleted', done_at = :now
+UPDATE deliveries SET state = 'cancelled', reason = 'endpoint_deleted', done_at = :now, marks = 0
 WHERE seq IN (
   SELECT d.seq FROM lanes l INDEXED BY lanes_deleted CROSS JOIN deliveries d INDEXED BY deliveries_ready
     ON d.endpoint_id = l.endpoint_id AND d.state = 'pending' AND d.queue = 'ready' WHERE l.deleted = 1
@@ -343,7 +343,7 @@ RETURNING endpoint_id
 READ_STATE = "SELECT endpoint_id, state FROM deliveries WHERE id = :id"
 RETRY = "UPDATE deliveries SET due_at = min(due_at, :now) WHERE id = :id AND state = 'pending'"
 CANCEL = """
-UPDATE deliveries SET state = 'cancelled', reason = 'cancelled', done_at = :now
+UPDATE deliveries SET state = 'cancelled', reason = 'cancelled', done_at = :now, marks = 0
 WHERE id = :id AND state = 'pending'
 """
 REDRIVEN = """

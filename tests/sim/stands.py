@@ -1,0 +1,90 @@
+"""Does a lane stand still that could send?
+
+Looked at whenever its process feels its pulse, by what the process itself knows, so that a fault is no excuse: a lane that is
+held, has something unsent, a slot and an open gate sends within a poll. Whoever was stopped, does not see the database or lets a
+suspect go alone may not send, and does not stand still.
+"""
+
+import copy
+from typing import TYPE_CHECKING
+
+from hookline.ids import show
+from hookline.pipeline.hosts import Host
+from hookline.pipeline.lane import Lane
+
+if TYPE_CHECKING:
+    from tests.sim.process import Process
+    from tests.sim.world import World
+
+ENOUGH = 2  # good pulses: what came back unsent is offered by the next one
+
+
+class Stand:
+    """A lane that could send, when it was first seen so."""
+
+    __slots__ = ("at", "pulse", "pulses", "sends")
+
+    def __init__(self, at: float, sends: int, pulse: float) -> None:
+        self.at = at
+        self.sends = sends
+        self.pulse = pulse
+        self.pulses = 0  # good ones since
+
+
+class Stands:
+    """The lanes of each process that could send at its last pulse."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._seen: dict[Process, dict[Lane, Stand]] = {}
+        self.fullest = 0.0  # the buffer of a lane that was to be let go, as part of what it may hold
+
+    def look(self, process: "Process") -> None:
+        """A pulse of the process is carried out."""
+        before = self._seen.pop(process, {})
+        if not process.delivers or process.owner.is_held or not process.is_up:
+            return
+        worker = process.hooks.worker
+        dispatcher = worker.dispatcher
+        for lane in worker.holdings.lanes.values():
+            if lane.releasing:
+                self.fullest = max(self.fullest, len(lane.known) / lane.kept)
+        if (
+            dispatcher._alone is not None
+            or dispatcher.in_flight >= dispatcher.slots
+            or not worker._may_send()
+        ):
+            return
+        at, pulse = self._world.loop.time(), process.hooks._heart._good
+        seen = self._seen[process] = {}
+        for lane in worker.holdings.lanes.values():
+            if not could_send(lane) or not dispatcher._has_share(lane.health):
+                continue
+            stand = before.get(lane)
+            if stand is None or stand.sends != lane.sends:
+                stand = Stand(at, lane.sends, pulse)
+            elif stand.pulse != pulse:
+                stand.pulse = pulse
+                stand.pulses += 1
+            seen[lane] = stand
+            if stand.pulses >= ENOUGH and at - stand.at > self._world.settings.poll_s:
+                self._world.fail(
+                    "no lane stands still",
+                    f"{process.name} holds {len(lane.ready) + len(lane.timed)} unsent deliveries of "
+                    f"{show('endpoint', lane.endpoint_id)}, with a slot and an open gate, for {at - stand.at:.3f} s",
+                )
+
+
+def could_send(lane: Lane) -> bool:
+    """Is there nothing but the dispatcher that keeps the lane from sending?"""
+    if not lane.is_held or not lane.has_unsent or lane.in_flight >= lane.window or lane.is_suspect:
+        return False
+    line = lane.parked_at
+    if line is not None and not (isinstance(line, Host) and line.in_flight < line.cap):
+        return False  # it waits for its host, or for memory
+    if lane.is_strict and (lane.in_flight or lane.unsettled or not lane._is_heads_turn()):
+        return False
+    if lane.gate.is_probing and lane.in_flight:
+        return False
+    gate = copy.copy(lane.gate)  # looking at it must not change it
+    return gate.opens_at() <= gate.now()
