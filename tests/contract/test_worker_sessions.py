@@ -139,6 +139,13 @@ async def test_a_worker_whose_registration_was_answered_to_nobody_is_there_with_
     assert await gone(observer) == set()
 
 
+async def test_a_lock_that_the_observers_own_session_holds_is_not_free(observer: PostgresStore):
+    """PostgreSQL would give it to the session once more."""
+    for _ in range(2):
+        await a_worker_in(observer)
+    assert await gone(observer) == set()
+
+
 async def test_who_looks_is_not_taken_for_the_worker_by_another(
     observer: PostgresStore, observed: PostgresStore, outsider: Any
 ):

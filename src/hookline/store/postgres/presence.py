@@ -9,26 +9,26 @@ from hookline.store.postgres.links import Connection
 
 
 class Presence:
-    """The session of the pulse, and whose lock it holds."""
+    """The session of the pulse, and whose locks it holds."""
 
     def __init__(self) -> None:
         self._connection: Connection = None
         self._number = 0
-        self._held: WorkerId | None = None
+        self.held: frozenset[WorkerId] = frozenset()  # more than one where a process goes on under a new id
 
     def number(self, connection: Connection) -> int:
         """The session's number: each new one has another."""
         if connection is not self._connection:
             self._connection = connection
             self._number += 1
-            self._held = None
+            self.held = frozenset()
         return self._number
 
     def lacks(self, worker: WorkerId | None) -> bool:
         """Is there a lock to be taken (again) for the worker?"""
-        return worker is not None and worker != self._held
+        return worker is not None and worker not in self.held
 
-    def holds(self, connection: Connection, worker: WorkerId | None) -> None:
+    def holds(self, connection: Connection, worker: WorkerId) -> None:
         """The session holds the worker's lock."""
         self.number(connection)
-        self._held = worker
+        self.held |= {worker}

@@ -365,7 +365,7 @@ class PostgresStore(
         if first["is_read_only"]:
             # Whoever cannot write must not send, for nothing of it could be settled, nor watch beats that nobody can write.
             await refuse_read_only(connection)
-        if first["took"]:
+        if worker is not None and first["took"]:
             self._session.holds(connection, worker)
         is_own = first["backend"] == backend
         if not is_own and any(row["id"] == worker and row["has_session"] for row in found):
@@ -377,7 +377,8 @@ class PostgresStore(
             workers=tuple(rows.worker(row) for row in found if row["id"] is not None),
             changes=tuple(Change(*change) for change in first["changes"]),
             wakes_at=FOREVER if first["wakes_at"] is None else first["wakes_at"],
-            gone=frozenset(row["id"] for row in found if row["is_gone"]),
+            # To a session its own locks are free.
+            gone=frozenset(row["id"] for row in found if row["is_gone"]) - self._session.held,
             session=number if is_own else None,
         )
 
