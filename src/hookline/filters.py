@@ -23,7 +23,7 @@ from hookline.names import did_you_mean
 MAX_LENGTH = 1_000
 MAX_DEPTH = 100  # of expressions within expressions
 STEPS = 50_000  # for all filters that look at one event; a step takes 1 to 2 µs
-SOON = 2_000  # steps that are taken in one go
+SOON = 700  # steps that are taken in one go
 
 # Those that only look. One that builds a value can double it, and an expression can call it a hundred times.
 FUNCTIONS = (

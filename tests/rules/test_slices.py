@@ -18,8 +18,8 @@ def test_a_slice_is_spent_when_its_units_are_taken_and_knows_the_longest_turn():
     assert slice.longest == SLICE + 499
 
 
-def test_no_payload_is_worth_more_than_two_slices():
-    assert of_payload(1_048_576) < 2 * SLICE
+def test_reading_a_large_payload_spends_a_slice():
+    assert of_payload(100) < SLICE < of_payload(1_048_576)
 
 
 @pytest.mark.parametrize(

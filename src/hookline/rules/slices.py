@@ -1,10 +1,10 @@
 """How much may be done on the event loop before others have their turn?
 
 Work is counted, not timed, so that the same work is cut at the same places on every machine. A unit is a step of a
-filter, which takes 1 to 2 µs; a slice takes 4 to 8 ms, and a turn of the loop holds at most one.
+filter, which takes 1 to 2 µs; a slice takes 2 to 3 ms, and a turn of the loop holds at most one: a publish takes about five turns.
 """
 
-SLICE = 4_000  # units
+SLICE = 1_500  # units
 DELIVERIES = 200  # handed on in one go: about 20 ms when each of them is sent at once
 ROWS = 1_000  # written by one go of statements: about 12 ms on SQLite
 
