@@ -115,6 +115,9 @@ class Errands:
 
     async def prepare_probe(self, lane: Lane) -> None:
         """Write down that a probe is sent, then let it through."""
+        await self._holdings.note_turns.wait([lane])
+        if lane.lost or not lane.gate.wants_probe():
+            return  # meanwhile
         lane.gate.begin_probe()
         written = await self._holdings.write_notes([lane])
         if lane.endpoint_id in written and not lane.lost:

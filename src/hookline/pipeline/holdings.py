@@ -15,6 +15,7 @@ from hookline.pipeline.buffers import Buffers
 from hookline.pipeline.catalogue import Catalogue
 from hookline.pipeline.heart import Heart
 from hookline.pipeline.lane import Lane
+from hookline.pipeline.note_turns import NoteTurns
 from hookline.rules.sharing import surplus
 from hookline.rules.slots import Health
 from hookline.rules.suspicion import few_of_the_dead
@@ -60,6 +61,7 @@ class Holdings:
         self._is_past_suspects = False  # the last take was full, and there was none among them
         self.lanes: dict[EndpointId, Lane] = {}
         self.buffers = Buffers(slots)
+        self.note_turns = NoteTurns()
 
     async def take(self) -> bool:
         """Take free lanes that are awake; says whether more are to be taken now.
@@ -190,10 +192,13 @@ class Holdings:
 
     async def write_notes(self, lanes: Iterable[Lane]) -> list[EndpointId]:
         """Write down what changed of these lanes and no settlement carried; for which of them it was written."""
+        lanes = list(lanes)
+        await self.note_turns.wait(lanes)
         dirty = [lane for lane in lanes if lane.gate.is_dirty and not lane.lost]
         if not dirty:
             return []
-        return await write_apart(dirty, self._note, self._cannot_note)
+        with self.note_turns.writing(dirty):
+            return await write_apart(dirty, self._note, self._cannot_note)
 
     async def _note(self, lanes: Sequence[Lane]) -> list[EndpointId]:
         versions = [lane.gate.version for lane in lanes]

@@ -19,6 +19,7 @@ from hookline.errors import HooklineError, RowRefused
 from hookline.model import NO_TIMINGS, State, WorkerId
 from hookline.pipeline.apart import is_row_at_fault, write_apart
 from hookline.pipeline.lane import Lane
+from hookline.pipeline.note_turns import NoteTurns
 from hookline.store.contract import Settlement, Store, Verdict
 
 _BATCH = 2_000  # rows; with 500 a backlog waits for commits more than for receivers
@@ -55,6 +56,7 @@ class Settler:
         on_batch: Callable[[], None],
         on_aside: Callable[[Lane, Settlement], None],
         write_notes: Callable[[Iterable[Lane]], Awaitable[object]],
+        note_turns: NoteTurns,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -63,6 +65,7 @@ class Settler:
         self._on_batch = on_batch
         self._on_aside = on_aside
         self._write_notes = write_notes
+        self._note_turns = note_turns
         self._waiting: list[Entry] = []
         self._aside: deque[_Aside] = deque()
         self._some = asyncio.Event()
@@ -177,17 +180,14 @@ class Settler:
         tries = 0
         while True:
             # Made afresh for each try: what was written down of a lane meanwhile must not be taken back.
-            changed = (
-                {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}
-                if with_notes
-                else {}
-            )
-            notes = [lane.note() for lane in changed.values()]
-            versions = [(lane.gate, lane.gate.version) for lane in changed.values()]
+            changed = await self._changed(batch) if with_notes else []
+            notes = [lane.note() for lane in changed]
+            versions = [(lane.gate, lane.gate.version) for lane in changed]
             try:
-                verdicts = await self._store.settle(
-                    self._worker(), settlements, notes=notes, now=self._clock.now()
-                )
+                with self._note_turns.writing(changed):
+                    verdicts = await self._store.settle(
+                        self._worker(), settlements, notes=notes, now=self._clock.now()
+                    )
                 break
             except HooklineError as error:
                 if await is_row_at_fault(error, self._settle_these):
@@ -201,6 +201,16 @@ class Settler:
         for gate, version in versions:
             gate.wrote(version)
         return verdicts
+
+    async def _changed(self, batch: Sequence[Entry]) -> list[Lane]:
+        """The lanes of which something is to be written down, when nobody else is writing of them."""
+        while True:
+            changed = list(
+                {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}.values()
+            )
+            if self._note_turns.are_free(changed):
+                return changed
+            await self._note_turns.wait(changed)
 
     async def _write_without_notes(self, batch: Sequence[Entry]) -> list[Verdict | None]:
         return [*await self._write(batch, with_notes=False)]

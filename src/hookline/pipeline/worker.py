@@ -120,6 +120,7 @@ class Worker:
             on_batch=self._batch_settled,
             on_aside=self._set_aside,
             write_notes=self.holdings.write_notes,
+            note_turns=self.holdings.note_turns,
         )
         self._pace = Pace(clock, lambda: self.settler.delivered)
         self._loader = Loader(

@@ -1,0 +1,87 @@
+"""Can an older note of a lane take back what a newer one wrote?"""
+
+import asyncio
+
+import pytest
+
+from hookline.model import CircuitState, State
+from tests.receiver import Answer, Receiver
+from tests.world import World
+
+pytestmark = pytest.mark.anyio
+
+CIRCUIT = {"consecutive_failures": 1, "cooldown_s": 1, "max_cooldown_s": 1}
+
+
+class Gatekeeper:
+    """Lets calls of the store begin one by one, as the test says."""
+
+    def __init__(self, call):
+        self._call = call
+        self.waiting: list[asyncio.Event] = []
+
+    async def __call__(self, *given, **named):
+        turn = asyncio.Event()
+        self.waiting.append(turn)
+        await turn.wait()
+        return await self._call(*given, **named)
+
+
+async def only_lane(world: World, hooks):
+    await world.until(lambda: hooks.worker.holdings.lanes)
+    (lane,) = hooks.worker.holdings.lanes.values()
+    return lane
+
+
+async def test_a_second_note_of_a_lane_waits_for_the_first(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], circuit=CIRCUIT)
+    event = await hooks.publish("order.paid", "takes the lane")
+    await world.until_state(hooks, event.id, State.DELIVERED)
+    lane = await only_lane(world, hooks)
+    write_notes = hooks.worker.holdings.write_notes
+    hooks.store.note = notes = Gatekeeper(hooks.store.note)
+    lane.gate.wait_out(world.clock.now() + 1)
+    lane.gate._change()
+    older = asyncio.create_task(write_notes([lane]))
+    while not notes.waiting:  # noqa: ASYNC110 - it comes with the next steps of the loop
+        await asyncio.sleep(0)
+    lane.gate.begin_probe()
+    newer = asyncio.create_task(write_notes([lane]))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(notes.waiting) == 1
+    notes.waiting[0].set()
+    await world.until(lambda: len(notes.waiting) == 2)
+    notes.waiting[1].set()
+    assert await older == [lane.endpoint_id]
+    assert await newer == [lane.endpoint_id]
+    (stored,) = await hooks.store.owned(hooks.worker._heart.id)
+    assert stored.circuit.state is CircuitState.HALF_OPEN
+
+
+async def test_a_settle_waits_for_the_note_of_its_lane(world: World, receiver: Receiver):
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], circuit=CIRCUIT)
+    event = await hooks.publish("order.paid", "takes the lane")
+    await world.until_state(hooks, event.id, State.DELIVERED)
+    lane = await only_lane(world, hooks)
+    answer = asyncio.Event()
+    receiver.answers["/"] = [Answer(status=500, hold=answer)]
+    await hooks.publish("order.paid", "trips the circuit")
+    await world.until(lambda: receiver.open_requests)
+    hooks.store.note = notes = Gatekeeper(hooks.store.note)
+    lane.gate._change()
+    noting = asyncio.create_task(hooks.worker.holdings.write_notes([lane]))
+    while not notes.waiting:  # noqa: ASYNC110 - it comes with the next steps of the loop
+        await asyncio.sleep(0)
+    answer.set()
+    await world.until(lambda: lane.unsettled)
+    await world.tick(1.0)
+    await world.tick(1.0)
+    assert lane.unsettled == 1
+    notes.waiting[0].set()
+    await world.until(lambda: not lane.unsettled)
+    await noting
+    (stored,) = await hooks.store.owned(hooks.worker._heart.id)
+    assert stored.circuit.state is CircuitState.OPEN
