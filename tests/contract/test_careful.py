@@ -13,8 +13,8 @@ from scenes import a_worker_in, an_owned_lane, in_state, let_go, owned_by, publi
 pytestmark = pytest.mark.anyio
 
 
-def suspect(delivery, lane):
-    return Suspect(delivery, lane.endpoint_id, lane.epoch)
+def suspect(delivery, lane, *, replays=0):
+    return Suspect(delivery, lane.endpoint_id, lane.epoch, replays)
 
 
 async def marks(store, lane):
@@ -149,3 +149,12 @@ async def test_a_cancelled_delivery_keeps_no_marks(store, store_kind, request):
         return  # nobody reads them there either, and the model compares the rows
     with closing(sqlite3.connect(request.getfixturevalue("sqlite_path"))) as file:
         assert file.execute("SELECT state, marks FROM deliveries").fetchall() == [("cancelled", 0)] * 2
+
+
+async def test_a_suspect_that_was_replayed_since_it_was_read_is_another_one(store, act):
+    worker, lane = await an_owned_lane(store)
+    delivery = await published(store, lane.endpoint_id)
+    await store.cancel(delivery, now=NOW)
+    await store.redrive(delivery, now=NOW)
+    assert await act(worker, [suspect(delivery, lane)], now=NOW) == []
+    assert await act(worker, [suspect(delivery, lane, replays=1)], now=NOW) == [delivery]

@@ -412,11 +412,20 @@ class Machine(RuleBasedStateMachine):
         self.driver.do("note", lane.owner, notes, now=self.now, expected=written)
 
     @when(has_owner)
-    @rule(n=N, mask=MASK, lost=st.sampled_from([0, 0, 1]), condemned=st.booleans())
-    def suspect(self, n: int, mask: int, lost: int, condemned: bool) -> None:
+    @rule(
+        n=N,
+        mask=MASK,
+        lost=st.sampled_from([0, 0, 1]),
+        older=st.sampled_from([0, 0, 1]),
+        condemned=st.booleans(),
+    )
+    def suspect(self, n: int, mask: int, lost: int, older: int, condemned: bool) -> None:
         lane = self.owned_lane(n)
         rows = [x for x in self.reference.deliveries.values() if x.endpoint_id == lane.endpoint_id]
-        suspects = [Suspect(x.id, x.endpoint_id, lane.epoch - lost) for x in masked(rows[::-1], mask)]
+        suspects = [
+            Suspect(x.id, x.endpoint_id, lane.epoch - lost, max(0, x.replays - older))
+            for x in masked(rows[::-1], mask)
+        ]
         if condemned:
             dead = self.reference.condemn(lane.owner, suspects[:1], now=self.now)
             self.driver.do("condemn", lane.owner, suspects[:1], now=self.now, expected=dead, seen=sorted)

@@ -275,7 +275,9 @@ class Reference:
 
     def mark(self, worker: WorkerId, suspects: Sequence[Suspect]) -> list[DeliveryId]:
         marked = [s for s in suspects if self.owns(worker, s.endpoint_id, s.epoch)]
-        rows = [(self.deliveries[s.delivery_id], s.epoch) for s in marked]
+        rows = [
+            (row, s.epoch) for s in marked if (row := self.deliveries[s.delivery_id]).replays == s.replays
+        ]
         rows = [(row, epoch) for row, epoch in rows if row.state is State.PENDING]
         for row, epoch in rows:
             if row.marks == 0 or row.marked_epoch != epoch:
@@ -287,7 +289,7 @@ class Reference:
         condemned = []
         for suspect in suspects:
             row = self.deliveries[suspect.delivery_id]
-            if not self.owns(worker, suspect.endpoint_id, suspect.epoch):
+            if not self.owns(worker, suspect.endpoint_id, suspect.epoch) or row.replays != suspect.replays:
                 continue
             if row.state is State.PENDING:
                 row.state, row.reason, row.done_at = State.DEAD, Reason.CRASH_LIMIT, now

@@ -334,7 +334,7 @@ class Lane:
 
     def suspect(self, delivery: Loaded) -> Suspect:
         """A delivery of it, as a suspect."""
-        return Suspect(delivery.id, self.endpoint_id, self.epoch)
+        return Suspect(delivery.id, self.endpoint_id, self.epoch, delivery.replays)
 
     def reserve(self, id: DeliveryId) -> None:
         """An accept is about to write this delivery: no load may bring it before it is handed over."""

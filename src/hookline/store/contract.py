@@ -162,6 +162,7 @@ class Suspect(msgspec.Struct, frozen=True, gc=False):
     delivery_id: DeliveryId
     endpoint_id: EndpointId
     epoch: int
+    replays: int = 0  # as it was read: cancelled and replayed since then, it is another one, and read again
 
 
 class Verdict(StrEnum):

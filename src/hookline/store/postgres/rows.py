@@ -152,6 +152,7 @@ def suspect_columns(suspects: Sequence[Suspect]) -> Columns:
         [suspect.delivery_id for suspect in suspects],
         [suspect.endpoint_id for suspect in suspects],
         [suspect.epoch for suspect in suspects],
+        [suspect.replays for suspect in suspects],
     ]
 
 

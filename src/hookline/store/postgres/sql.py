@@ -221,10 +221,11 @@ PAUSE_GONE = "UPDATE lanes SET paused = true WHERE endpoint_id = $1"
 # The deliveries of a lane that this worker owns; `{states}` is which of them.
 _SUSPECTS = """
 mine AS MATERIALIZED (
-  SELECT d.id, s.epoch FROM me CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS s (delivery_id, endpoint_id, epoch)
+  SELECT d.id, s.epoch FROM me CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::int[])
+    AS s (delivery_id, endpoint_id, epoch, replays)
   JOIN lanes l ON l.endpoint_id = s.endpoint_id AND l.epoch = s.epoch AND l.owner IS NOT DISTINCT FROM me.id
   JOIN deliveries d ON d.id = s.delivery_id AND d.endpoint_id IS NOT DISTINCT FROM s.endpoint_id
-  WHERE {states}
+  WHERE {states} AND d.replays = s.replays
   ORDER BY d.id FOR NO KEY UPDATE OF d)"""
 
 # Once in an epoch, unless a settle came between: a repeat, its first answer lost, counts nothing twice.
@@ -241,7 +242,7 @@ CONDEMN = f"""
 WITH {_ME},
 {_SUSPECTS.format(states="(d.state = 'pending' OR (d.state = 'dead' AND d.reason = 'crash_limit'))")},
 dead AS (
-  UPDATE deliveries d SET state = 'dead', reason = 'crash_limit', done_at = to_timestamp($5)
+  UPDATE deliveries d SET state = 'dead', reason = 'crash_limit', done_at = to_timestamp($6)
   FROM mine WHERE d.id = mine.id AND d.state = 'pending')
 SELECT id FROM mine
 """

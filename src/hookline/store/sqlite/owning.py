@@ -144,7 +144,10 @@ def _change_suspects(
     *,
     now: float,
 ) -> list[DeliveryId]:
-    rows = [(suspect.delivery_id, suspect.endpoint_id, suspect.epoch, now) for suspect in suspects]
+    rows = [
+        (suspect.delivery_id, suspect.endpoint_id, suspect.epoch, suspect.replays, now)
+        for suspect in suspects
+    ]
     return [row[0] for row in returned_rows(connection, statement, rows, first=(worker,))]
 
 

@@ -190,10 +190,10 @@ PAUSE_GONE = "UPDATE lanes SET paused = 1 WHERE endpoint_id = :id"
 
 SUSPECTS = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
-u (delivery_id, endpoint_id, epoch, now) AS (VALUES {rows})"""
+u (delivery_id, endpoint_id, epoch, replays, now) AS (VALUES {rows})"""
 OF_SUSPECTS = """
 FROM u CROSS JOIN me CROSS JOIN lanes l ON l.endpoint_id = u.endpoint_id AND l.owner = me.id AND l.epoch = u.epoch
-WHERE deliveries.id = u.delivery_id AND +deliveries.endpoint_id = u.endpoint_id"""
+WHERE deliveries.id = u.delivery_id AND +deliveries.endpoint_id = u.endpoint_id AND deliveries.replays = u.replays"""
 # Once in an epoch, unless a settle came between: a repeat, its first answer lost, counts nothing twice.
 MARK = f"""{SUSPECTS}
 UPDATE deliveries SET
