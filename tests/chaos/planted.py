@@ -21,7 +21,9 @@ from tests.chaos.registry import bugs
 
 
 def _arm(*_: object) -> None:
-    failpoints.plant(Path(os.environ["CHAOS_ARM"]).read_text())
+    file = Path(os.environ["CHAOS_ARM"])
+    failpoints.plant(file.read_text() if file.exists() else "")
+    file.unlink(missing_ok=True)  # that says that it is done
 
 
 def _be_poisoned_by(text: bytes) -> None:

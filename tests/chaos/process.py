@@ -59,6 +59,11 @@ class Process:
         self._arm_file.write_text(failpoints)
         self.child.send_signal(signal.SIGUSR1)
 
+    def disarm(self) -> None:
+        """Switch them off, and wait until that is done: it may still die of one meanwhile."""
+        self.arm("")
+        wait_for(lambda: not self._arm_file.exists() or not self.lives, "failpoints to be switched off")
+
     def kill(self) -> None:
         self.child.kill()
         self.child.wait(CEILING_S)

@@ -84,7 +84,7 @@ def kill_the_undertaker(system: System) -> list[str]:
         wait_for(lambda: not all(each.lives for each in others), "an undertaker's death", 10)
     for other in others:
         if other.lives:
-            other.arm("")
+            other.disarm()
     dead = [other for other in others if not other.lives]  # two may see the same death at the same moment
     for other in dead:
         system.note("kill over a burial", other)
