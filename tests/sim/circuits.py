@@ -108,7 +108,7 @@ class Circuits:
             seen.failures += 1
             seen.counted.append(Counted(at, 1, 1, True))
             verdicts = _shares_that_trip(seen.counted, policy, at=at)
-            is_row = seen.failures >= policy["consecutive_failures"]
+            is_row = seen.failures >= _most_in_a_row(policy, lane)
             must, may = is_row or all(verdicts), is_row or any(verdicts)
         is_open = circuit.state is CircuitState.OPEN
         if must and not is_open:
@@ -121,6 +121,14 @@ class Circuits:
             self._opened(lane, policy["cooldown_s"])
         seen.is_closed = not is_open
         seen.cooldown = circuit.cooldown
+
+
+def _most_in_a_row(policy: dict[str, float], lane: Lane) -> float:
+    """Failures in a row that trip: half as many where more than one answer in twenty took over five seconds."""
+    durations = lane.gate.durations
+    slow = sum(duration > 5.0 for duration in durations)
+    is_slow = len(durations) >= 20 and 20 * slow > len(durations)
+    return policy["consecutive_failures"] / 2 if is_slow else policy["consecutive_failures"]
 
 
 def _shares_that_trip(counted: list[Counted], policy: dict[str, float], *, at: int) -> list[bool]:
