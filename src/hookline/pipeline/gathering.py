@@ -107,7 +107,7 @@ class Gathering:
         events, room, room_bytes = MOST, MOST_DELIVERIES, MOST_BYTES
         turn = left = share(MOST, line.accounts)
         while turns and events > 0 and room > 0 and room_bytes > 0:
-            submission = line.first()
+            submission = turns[0][0]
             endpoints = fan_out(submission)
             if endpoints is None:
                 if line.leave():

@@ -101,7 +101,8 @@ class Handing:
         if event.deliver_at is not None and (due_at := self._clock.due(event.deliver_at)) > now:
             for endpoint in entry.endpoints[begin:end]:
                 announce(endpoint, due_at=due_at)
-            self._move_on(end, is_last=is_last)
+            self._entry += is_last
+            self._ordinal = 0 if is_last else end
             return end - begin or 1
         payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
         for ordinal in range(begin, end):
@@ -128,15 +129,10 @@ class Handing:
             else:
                 announce(endpoint, delivery)
             self._ordinal = ordinal + 1
-        self._move_on(end, is_last=is_last)
-        return end - begin or 1
-
-    def _move_on(self, end: int, *, is_last: bool) -> None:
         if is_last:
             self._entry += 1
             self._ordinal = 0
-        else:
-            self._ordinal = end
+        return end - begin or 1
 
     def _leave(self, commit: _Commit) -> None:
         """Leave what is not handed over to be read from the store."""

@@ -55,7 +55,7 @@ class Judging:
             while self._line:
                 self.slice.begin()
                 while self._line and not self.slice.is_spent:
-                    self._go_on_with(self._line.first())
+                    self._go_on_with(self._line.turns[0][0])
                 await self._clock.sleep(0)
         finally:
             self.slice.begin()

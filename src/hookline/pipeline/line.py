@@ -15,7 +15,8 @@ class Line:
 
     def __init__(self) -> None:
         self._accounts: dict[str, deque[Submission]] = {}
-        self.turns: deque[str] = deque()  # of the accounts that have something in line
+        # Of the accounts that have something in line: `turns[0][0]` is next, which is asked for each event.
+        self.turns: deque[deque[Submission]] = deque()
 
     def __bool__(self) -> bool:
         return bool(self.turns)
@@ -29,8 +30,8 @@ class Line:
         """Last of its account."""
         waiting = self._accounts.get(submission.account)
         if waiting is None:
-            self._accounts[submission.account] = deque((submission,))
-            self.turns.append(submission.account)
+            waiting = self._accounts[submission.account] = deque((submission,))
+            self.turns.append(waiting)
         else:
             waiting.append(submission)
 
@@ -42,18 +43,13 @@ class Line:
         elif waiting[0] is not submission:
             waiting.appendleft(submission)
 
-    def first(self) -> Submission:
-        """The next one of the account whose turn it is."""
-        return self._accounts[self.turns[0]][0]
-
     def leave(self) -> bool:
         """The first one leaves the line; says whether it was the last of its account."""
-        account = self.turns[0]
-        waiting = self._accounts[account]
-        waiting.popleft()
+        waiting = self.turns[0]
+        submission = waiting.popleft()
         if waiting:
             return False
-        del self._accounts[account]
+        del self._accounts[submission.account]
         self.turns.popleft()
         return True
 

@@ -122,8 +122,13 @@ class Settler:
             await self._note(list(dict.fromkeys(lane for lane, _ in batch)))
             verdicts = await write_apart(batch, self._write_without_notes, self._without_evidence)
         for entry, verdict in zip(batch, verdicts, strict=True):
-            entry[0].unsettled -= 1
-            self._end(entry, verdict, wait=_ASIDE_FOR)
+            lane, settlement = entry
+            lane.unsettled -= 1
+            if verdict is Verdict.APPLIED and settlement.state is State.DELIVERED:
+                self.delivered += 1  # the way of nearly all
+                self._on_settled(lane, settlement, verdict)
+            else:
+                self._end(entry, verdict, wait=_ASIDE_FOR)
         self._on_batch()
 
     def _end(self, entry: Entry, verdict: Verdict | None, *, wait: float) -> None:
