@@ -13,7 +13,7 @@ VERBS = frozenset(
     {"accept", "take", "take_these", "settle", "note", "mark", "condemn", "release", "wake"}
     | {"register", "beat", "bury", "free", "sweep", "retire"}
     | {"create_endpoint", "update_endpoint", "delete_endpoint", "cancel_deleted", "reset_circuit"}
-    | {"retry", "cancel", "redrive", "redrive_event", "discard", "create_job", "advance_job"}
+    | {"retry", "cancel", "redrive", "redrive_event", "discard", "create_job", "advance_job", "fail_job"}
     | {"create_key", "create_first_key", "revoke_key", "put_event_type", "delete_event_type", "put_account"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}
 )

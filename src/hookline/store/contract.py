@@ -469,7 +469,7 @@ class Store(
         """Ask the lane's owner to close its circuit; a free lane is made to be taken. False when there is none."""
 
     async def create_job(self, job: Job, *, now: float) -> Job:
-        """Start a job, its `matched` counted now; the first one's job if its account used the idempotency key for its kind."""
+        """Start a job, its `matched` counted before that; the first one's job if its account used the idempotency key for its kind."""
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """Do up to `limit` of a running job's dead letters, by id; in one transaction with its progress.

@@ -595,23 +595,31 @@ LIST_DELIVERIES = (
     _DELIVERY.format(source="(SELECT * FROM ({parts}) p ORDER BY id DESC LIMIT {limit})")
     + " ORDER BY d.id DESC"
 )
-LIST_PART = "(SELECT d.* FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
+LIST_PART = "(SELECT {columns} FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
 LIST_WITH_EVENTS = "{deliveries} JOIN events e ON e.id = event_of(d.id)"
 # An account's events by their index (which leaves the default account out), newest first, with their deliveries.
 LIST_OF_ACCOUNT = """(
-  SELECT * FROM events WHERE account = {account} AND account <> 'default' AND {below} ORDER BY id DESC OFFSET 0) e
+  SELECT * FROM events WHERE account = {account} AND account <> 'default' AND {within} ORDER BY id DESC OFFSET 0) e
 CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE id BETWEEN e.id AND last_delivery_of(e.id) OFFSET 0) d"""
 # There is no index of an endpoint's pending rows by id: it would be written at every accept, for lists alone. Their ids
 # are gathered from the two that there are and sorted (0.4 s for 500,000), the rest is read of those on the page.
-# Each `OFFSET 0` is a fence: the first keeps the planner from walking all ids of the table, the second from reading
-# what does not come on the page.
+# Each `OFFSET 0` is a fence: the first and the third keep the planner from walking all ids of the table, the second from
+# reading what does not come on the page.
 LIST_PENDING = """(
   SELECT id FROM (
-    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'ready' AND endpoint_id = {endpoint} AND {below}
+    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'ready' AND {of} AND {within}
     UNION ALL
-    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'timed' AND endpoint_id = {endpoint} AND {below}
+    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'timed' AND {of} AND {within}
     OFFSET 0) gathered
-  ORDER BY id DESC OFFSET 0) waiting JOIN deliveries d ON d.id = waiting.id"""
+  ORDER BY id DESC OFFSET 0) waiting
+CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE id = waiting.id OFFSET 0) d"""
+LOOK_AHEAD = "SELECT count(*) AS looked_at, (array_agg(id ORDER BY id))[1] AS lowest FROM {looked} looked"
+LOOK_PART = "(SELECT {id} AS id FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
+LOOK_MERGED = "(SELECT id FROM ({parts}) p ORDER BY id DESC LIMIT {limit})"
+LOOK_AT_PENDING = """
+SELECT (SELECT count(*) FROM (SELECT FROM deliveries WHERE state = 'pending' AND queue = 'ready' LIMIT $1) r)
+     + (SELECT count(*) FROM (SELECT FROM deliveries WHERE state = 'pending' AND queue = 'timed' LIMIT $1) t)
+"""
 COUNT_DEAD = "SELECT count(*) FROM {source} WHERE {conditions}"
 LOOK_AT_DEAD = """
 SELECT count(*) AS looked_at, (array_agg(id ORDER BY id DESC))[1] AS last

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain, repeat
 
 from hookline import ids
 from hookline.errors import NotFound, StoreUnavailable
@@ -471,7 +472,11 @@ class PostgresStore(
 
     async def create_job(self, job: Job, *, now: float) -> Job:
         """See the contract."""
-        return await self._desk.transaction(partial(jobs.create, job=job))
+        if found := await self._desk.fetch(sql.FIRST_JOB, *jobs.key_of(job)):
+            return rows.job(found[0])
+        # Counted before, step by step: a transaction that waits for it would last too long.
+        matched = len(set(job.ids)) or await self._count_dead(job.filter, before=job.created_at)
+        return await self._desk.transaction(partial(jobs.create, job=job, matched=matched))
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """See the contract."""
@@ -500,9 +505,20 @@ class PostgresStore(
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """See the contract."""
-        statement, values = lists.dead_count(filter)
-        [[count]] = await self._lists.fetch(statement, *values)
-        return int(count)
+        return await self._count_dead(filter, before=None)
+
+    async def _count_dead(self, filter: DeliveryFilter, *, before: float | None) -> int:
+        total, after, limit = 0, None, lists.STEPS[-1]
+        while True:
+            statement, values = lists.dead_ahead(filter, after=after, limit=limit)
+            [(looked_at, last)] = await self._lists.fetch(statement, *values)
+            if last is None:
+                return total
+            statement, values = lists.dead_count(filter, before=before, after=after, last=last)
+            [[count]] = await self._lists.fetch(statement, *values)
+            total, after = total + int(count), last
+            if looked_at < limit:
+                return total
 
     async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
         """See the contract."""
@@ -541,9 +557,35 @@ class PostgresStore(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:
         """See the contract."""
-        statement, values = lists.delivery_list(filter, after=after, limit=limit)
-        found = await self._lists.fetch(statement, *values)
-        return [rows.delivery(row) for row in found]
+        gathers = False
+        if (pending := lists.pending_ahead(filter)) is not None:
+            [[few]] = await self._lists.fetch(pending[0], *pending[1])
+            gathers = few < lists.FEW_PENDING
+        found: list[Delivery] = []
+        for looked in chain(lists.STEPS, repeat(lists.STEPS[-1])):
+            floor: DeliveryId | None = None
+            if not gathers and lists.takes_steps(filter):
+                floor = await self._floor(filter, after=after, looked=looked)
+            statement, values = lists.delivery_list(
+                filter, after=after, limit=limit - len(found), floor=floor, gathers=gathers
+            )
+            found += map(rows.delivery, await self._lists.fetch(statement, *values))
+            if floor is None or len(found) == limit:
+                break
+            after = floor
+        return found
+
+    async def _floor(
+        self, filter: DeliveryFilter, *, after: DeliveryId | None, looked: int
+    ) -> DeliveryId | None:
+        """The id below which a step that starts there does not look; None: it comes to the end."""
+        floor: DeliveryId | None = None
+        if (events := lists.events_ahead(filter, after=after, limit=looked)) is not None:
+            [(looked_at, lowest)] = await self._lists.fetch(events[0], *events[1])
+            floor = lowest if looked_at == looked else None
+        statement, values = lists.look_ahead(filter, after=after, limit=looked, floor=floor)
+        [(looked_at, lowest)] = await self._lists.fetch(statement, *values)
+        return lowest if looked_at == looked else floor
 
     async def attempts(self, delivery: DeliveryId) -> list[Attempt]:
         """See the contract."""
