@@ -234,6 +234,9 @@ class Pulse(msgspec.Struct, frozen=True):
     session: int | None = None  # the number of the session that was asked; None: it may be others' too
     ahead: float = 0.0  # seconds that the store's time is ahead of the right one (a file's may be)
     rate: float = 1.0  # how fast it runs: slower, while it is ahead
+    refusal: str | None = (
+        None  # why the store would refuse what this process has to write, if it was asked; "": it would not
+    )
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -396,10 +399,7 @@ class Store(
         """Add the process to `workers`."""
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
-        """Count up; False when the worker is buried (or gone).
-
-        Raises `StoreRefused` when the process could not write what it has to; where it still can, the beat counts.
-        """
+        """Count up; False when the worker is buried (or gone)."""
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, when the first free lane wakes.

@@ -317,14 +317,11 @@ RETURNING has_session
 # Behind a pooler after all: whoever looks must go by the lease.
 UNREGISTER_SESSION = "UPDATE workers SET has_session = false WHERE id = $1"
 
-# Differs from sqlite: asks too which rights were taken away.
-BEAT = f"""
-WITH beaten AS (
-  UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
-    lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
-  WHERE id = $1 AND buried_at IS NULL
-  RETURNING id)
-SELECT EXISTS (SELECT FROM beaten) AS alive, ARRAY({rights.lacking(first=9)}) AS lacking
+BEAT = """
+UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
+  lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
+WHERE id = $1 AND buried_at IS NULL
+RETURNING id
 """
 
 _WORKER = """w.id, w.kind, w.host, w.pid, w.version,
@@ -340,7 +337,8 @@ SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused
 """
 
 # Differs from sqlite: all of it at once. It is asked four times a second by every process, and a transaction of its own
-# for each part costs more than the parts. The changes come with the first row.
+# for each part costs more than the parts. The changes come with the first row. Asked with rights, it finds which of them
+# were taken away.
 PULSE = f"""
 SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
   pg_backend_pid() AS backend, w.has_session, current_setting('transaction_read_only') = 'on' AS is_read_only,
@@ -348,7 +346,8 @@ SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS se
   CASE WHEN w.has_session AND w.buried_at IS NULL AND w.id IS DISTINCT FROM $2
     THEN pg_try_advisory_xact_lock_shared({_LOCK.format(id="w.id")}) ELSE false END AS is_gone,
   CASE WHEN row_number() OVER (ORDER BY w.id) = 1
-    THEN ARRAY(SELECT ROW(c.n, c.endpoint_id, c.kind) FROM ({PULSE_CHANGES}) c) END AS changes, {_WORKER}
+    THEN ARRAY(SELECT ROW(c.n, c.endpoint_id, c.kind) FROM ({PULSE_CHANGES}) c) END AS changes,
+  CASE WHEN row_number() OVER (ORDER BY w.id) = 1 THEN ARRAY({rights.lacking(first=5)}) END AS lacking, {_WORKER}
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true
 ORDER BY w.id
 """

@@ -57,7 +57,7 @@ from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
 from hookline.store.postgres.presence import Presence
 from hookline.store.postgres.retention import PostgresRetention
-from hookline.store.postgres.rights import VALUES, refuse_if_lacking
+from hookline.store.postgres.rights import NOT_ASKED, VALUES, refusal
 from hookline.store.postgres.schema import (
     bring_up_to_date,
     known,
@@ -72,6 +72,7 @@ LOAD_SESSIONS = 2  # large payloads are read beside the loader
 DESK_SESSIONS = 3  # for the API's reads and operators' writes
 LIST_SESSIONS = 2
 COUNT_TIMEOUT = 65.0  # likewise above the server's (session.COUNTS): many millions take their time
+RIGHTS_EVERY = 4  # pulses, so about every second: whoever lost a right says so within two
 
 _BEFORE_ALL = EndpointId(bytes(16))
 
@@ -123,6 +124,7 @@ class PostgresStore(
         self._lanes = links("lanes", session.HOT)
         self._loads = links("load", session.HOT, size=LOAD_SESSIONS, lists=True)
         self._pulse = links("pulse", session.HOT)
+        self._looks = 0  # of the pulse
         self._session = Presence()
         self._desk = links("desk", session.DESK, size=DESK_SESSIONS, patience=patience)
         self._lists = links("lists", session.LISTS, size=LIST_SESSIONS, patience=patience)
@@ -339,7 +341,7 @@ class PostgresStore(
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
         """See the contract."""
-        [found] = await self._pulse.fetch(
+        found = await self._pulse.fetch(
             sql.BEAT,
             worker,
             now,
@@ -349,10 +351,8 @@ class PostgresStore(
             load.waiting,
             load.draining,
             load.delivered_per_s,
-            *VALUES,
         )
-        refuse_if_lacking(found["lacking"])
-        return bool(found["alive"])
+        return bool(found)
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """See the contract."""
@@ -361,7 +361,10 @@ class PostgresStore(
     async def _look(self, connection: Connection, *, seen: int, worker: WorkerId | None) -> Pulse:
         number = self._session.number(connection)
         backend = connection.get_server_pid()
-        found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker))
+        asks = self._looks % RIGHTS_EVERY == 0
+        self._looks += 1
+        asked = VALUES if asks else NOT_ASKED
+        found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker), *asked)
         first = found[0]
         if first["is_read_only"]:
             # Whoever cannot write must not send, for nothing of it could be settled, nor watch beats that nobody can write.
@@ -381,6 +384,7 @@ class PostgresStore(
             # To a session its own locks are free.
             gone=frozenset(row["id"] for row in found if row["is_gone"]) - self._session.held,
             session=number if is_own else None,
+            refusal=refusal(first["lacking"]) if asks else None,
         )
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
