@@ -9,7 +9,7 @@ The words TAKE, LOAD, SETTLE, RELEASE, WAKE, BURY, FREE, SWEEP, BEAT and PULSE a
 docs/lanes.md, with the interleavings that each rule is there for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -315,6 +315,12 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     died_since: float | None = None  # dead letters: by when they died (of replayed ones: their last death)
     died_until: float | None = None
     is_replayed: bool = False  # pending again after a death, instead of `state`
+
+    def by(self, asked: Callable[[float], float]) -> "DeliveryFilter":
+        """The same with moments that people gave turned into the store's times (`Clock.asked`)."""
+        names = ("since", "until", "died_since", "died_until")
+        given = {name: at for name in names if (at := getattr(self, name)) is not None}
+        return msgspec.structs.replace(self, **{name: asked(at) for name, at in given.items()})
 
 
 class Store(
