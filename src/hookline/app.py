@@ -156,7 +156,13 @@ class Hookline:
         self.keyring = Keyring(self.store, self.clock)
         self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
         self.figures = Figures(self.store, self.clock)
-        self.reports = Reports(self.store, self.worker.standing, default_retry=settings.retry, judge=judge)
+        self.reports = Reports(
+            self.store,
+            self.worker.standing,
+            shown=self.clock.shown,
+            default_retry=settings.retry,
+            judge=judge,
+        )
         # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False

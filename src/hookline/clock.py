@@ -7,7 +7,7 @@ written into headers, ids and logs; the monotonic clock measures. This is the on
 import asyncio
 import time
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 # CLOCK_BOOTTIME goes on while the machine sleeps: a worker that wakes from a suspended machine must see
 # that its pulse is old.
@@ -16,6 +16,8 @@ _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 class Clock(Protocol):
     """Time, as an argument."""
+
+    line: "Line | None"  # if the store's time was found ahead; for those who ask for every event
 
     def now(self) -> float:
         """The store's time, in seconds since 1970."""
@@ -41,6 +43,36 @@ class Clock(Protocol):
     def due(self, moment: float) -> float:
         """The store's time at the moment that people mean; another one only while the store's is ahead."""
 
+    def shown(self, at: float) -> float:
+        """The moment to show people for a time of the store's; another one only if its time was found ahead."""
+
+    def asked(self, moment: float) -> float:
+        """The store's time to compare with for a moment that people give: what is shown before it lies before it."""
+
+
+class Line(NamedTuple):
+    """How a store's time that was found ahead goes with the right one, until they meet.
+
+    What was written before it was found so may have been written by any clock. What cannot be later than that moment is
+    left as it is, the rest is shown as of then: the order stays, and nothing is shown as later than it can have been.
+    """
+
+    store: float  # when it was found
+    right: float  # then
+    rate: float
+
+    def shown(self, at: float) -> float:
+        """The right time at this time of the store's."""
+        if at < self.store:
+            return min(at, self.right)
+        return min(at, self.right + (at - self.store) / self.rate)
+
+    def asked(self, moment: float) -> float:
+        """The first time of the store's that is shown as this moment or a later one."""
+        if moment <= self.right:
+            return moment
+        return max(moment, self.store + self.rate * (moment - self.right))
+
 
 def carried(moment: float, *, now: float, ahead: float, rate: float) -> float:
     """What a clock says at the moment that people mean, if it says `now`, is `ahead`, and runs at `rate` until it is not."""
@@ -59,6 +91,7 @@ class SystemClock:
         self._offset = time.time() - self.monotonic()
         self._rate = 1.0
         self._ahead = 0.0
+        self.line: Line | None = None
 
     def now(self) -> float:
         # Whole microseconds, as PostgreSQL keeps them: a time reads the same before it is stored and after.
@@ -80,11 +113,19 @@ class SystemClock:
 
     def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
         self._offset, self._rate, self._ahead = store_now - at * rate, rate, ahead
+        if ahead and self.line is None:
+            self.line = Line(store_now, store_now - ahead, rate)
 
     def due(self, moment: float) -> float:
         if not self._ahead:
             return moment
         return carried(moment, now=self.now(), ahead=self._ahead, rate=self._rate)
+
+    def shown(self, at: float) -> float:
+        return at if self.line is None else self.line.shown(at)
+
+    def asked(self, moment: float) -> float:
+        return moment if self.line is None else self.line.asked(moment)
 
 
 class ThreadClock:

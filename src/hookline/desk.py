@@ -202,7 +202,7 @@ class Desk:
                 for each in found
             )
         else:
-            matched = await self._store.count_dead(chosen.filter)
+            matched = await self._store.count_dead(chosen.filter.by(self._clock.asked))
         now = self._clock.now()
         return msgspec.structs.replace(
             self._job(kind, chosen), state=JobState.DONE, matched=matched, created_at=now, finished_at=now
@@ -210,7 +210,11 @@ class Desk:
 
     def _job(self, kind: JobKind, chosen: Chosen) -> Job:
         return Job(
-            id=self._ids.job(), kind=kind, filter=chosen.filter, ids=chosen.ids, created_at=self._clock.now()
+            id=self._ids.job(),
+            kind=kind,
+            filter=chosen.filter.by(self._clock.asked),
+            ids=chosen.ids,
+            created_at=self._clock.now(),
         )
 
     async def _delivery(self, id: DeliveryId) -> Delivery:

@@ -4,7 +4,7 @@ The questions that need more than one look into the store, and how their answers
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -48,6 +48,8 @@ from hookline.store.contract import Job, JobKind, Lane, Store, Worker
 from hookline.store.events import ListedEvent
 from hookline.waiting import waiting_for
 
+Shown = Callable[[float], float]  # the moment to show for a time of the store's (`Clock.shown`)
+
 _NO_FAULTS: Mapping[str, str] = {}
 
 
@@ -75,12 +77,14 @@ class Reports:
         store: Store,
         owner: Owner,
         *,
+        shown: Shown,
         default_retry: str = DEFAULT_PRESET,
         judge: EndpointJudge | None = None,
     ) -> None:
         self._judge = judge or EndpointJudge(Sealer())
         self._store = store
         self._owner = owner
+        self._shown = shown
         self._default_retry = default_retry
         self._default_policy = PRESETS[default_retry]
 
@@ -99,6 +103,7 @@ class Reports:
                 is_slow=self._owner.is_slow(each.id),
                 default_retry=self._default_retry,
                 faults=self._judge.faults(each),
+                shown=self._shown,
             )
             for each in endpoints
         ]
@@ -133,6 +138,7 @@ class Reports:
                     in_flight=sending,
                     waiting_for=None if sending else reason,
                     max_attempts=policy.attempts,
+                    at=self._shown,
                 )
             )
         return shown
@@ -176,14 +182,16 @@ async def job(store: Store, id: JobId, kind: JobKind) -> Job:
     return found
 
 
-async def event_report(store: Store, id: EventId) -> EventReport:
+async def event_report(store: Store, id: EventId, *, shown: Shown) -> EventReport:
     """An event and the number of its deliveries in each state."""
     found = await event(store, id)
-    (report,) = await event_reports(store, [found])
+    (report,) = await event_reports(store, [found], shown=shown)
     return report
 
 
-async def event_reports(store: Store, events: Sequence[Event | ListedEvent]) -> list[EventReport]:
+async def event_reports(
+    store: Store, events: Sequence[Event | ListedEvent], *, shown: Shown
+) -> list[EventReport]:
     """Events and the number of their deliveries in each state."""
     counts = await store.count_by_state([each.id for each in events]) if events else {}
     return [
@@ -194,8 +202,8 @@ async def event_reports(store: Store, events: Sequence[Event | ListedEvent]) -> 
             payload=msgspec.Raw(b"null" if each.payload is None else each.payload),
             payload_bytes=each.payload_bytes if isinstance(each, ListedEvent) else len(each.payload),
             idempotency_key=each.idempotency_key,
-            deliver_at=_time(each.deliver_at),
-            created_at=rfc3339.show(each.created_at),
+            deliver_at=None if each.deliver_at is None else rfc3339.show(each.deliver_at),
+            created_at=rfc3339.show(shown(each.created_at)),
             deliveries=DeliveryCounts(**{state.value: n for state, n in counts[each.id].items()}),
         )
         for each in events
@@ -205,6 +213,7 @@ async def event_reports(store: Store, events: Sequence[Event | ListedEvent]) -> 
 def endpoint_report(
     endpoint: Endpoint,
     *,
+    shown: Shown,
     circuit: Circuit = CLOSED,
     is_slow: bool = False,
     default_retry: str = DEFAULT_PRESET,
@@ -234,22 +243,22 @@ def endpoint_report(
         retry=endpoint.retry or {"preset": default_retry},
         retry_statuses=endpoint.retry_statuses,
         circuit=endpoint.circuit,
-        circuit_state=_circuit_report(CLOSED if endpoint.circuit is None else circuit),
+        circuit_state=_circuit_report(CLOSED if endpoint.circuit is None else circuit, shown),
         slow=is_slow,
         problems=tuple(EndpointProblem(shown_as(field), why) for field, why in faults.items()),
-        created_at=rfc3339.show(endpoint.created_at),
-        updated_at=rfc3339.show(endpoint.updated_at),
+        created_at=rfc3339.show(shown(endpoint.created_at)),
+        updated_at=rfc3339.show(shown(endpoint.updated_at)),
         secret=endpoint.secret if reveal else msgspec.UNSET,
     )
 
 
-def attempt_report(attempt: Attempt) -> AttemptReport:
+def attempt_report(attempt: Attempt, *, shown: Shown) -> AttemptReport:
     """One attempt; the response's body as text, whatever its bytes."""
     return AttemptReport(
         id=ids.show("attempt", attempt.id),
         delivery_id=ids.show("delivery", attempt.delivery_id),
         number=attempt.number,
-        at=_time(attempt.at),
+        at=_time(attempt.at, shown),
         status=attempt.status,
         duration_ms=_ms(attempt.duration),
         phases_ms=PhasesReport(
@@ -268,7 +277,7 @@ def attempt_report(attempt: Attempt) -> AttemptReport:
     )
 
 
-def job_report(job: Job, *, dry_run: bool = False) -> JobReport:
+def job_report(job: Job, *, shown: Shown, dry_run: bool = False) -> JobReport:
     """A job; one that was only tried out is done with nothing done, and is kept nowhere."""
     return JobReport(
         id=None if dry_run else ids.show(job.kind.value, job.id),
@@ -277,14 +286,14 @@ def job_report(job: Job, *, dry_run: bool = False) -> JobReport:
         done=job.done,
         failed=job.failed,
         dry_run=dry_run,
-        filter=_filter_report(job),
-        created_at=rfc3339.show(job.created_at),
-        finished_at=_time(job.finished_at),
+        filter=_filter_report(job, shown),
+        created_at=rfc3339.show(shown(job.created_at)),
+        finished_at=_time(job.finished_at, shown),
         reason=job.reason,
     )
 
 
-def worker_report(worker: Worker, *, now: float, heartbeat: float) -> WorkerReport:
+def worker_report(worker: Worker, *, shown: Shown, now: float, heartbeat: float) -> WorkerReport:
     """A worker that should be heard of every `heartbeat` seconds."""
     load = worker.load
     return WorkerReport(
@@ -293,8 +302,8 @@ def worker_report(worker: Worker, *, now: float, heartbeat: float) -> WorkerRepo
         host=worker.host,
         pid=worker.pid,
         version=worker.version,
-        started_at=rfc3339.show(worker.started_at),
-        heartbeat_at=rfc3339.show(worker.seen_at),
+        started_at=rfc3339.show(shown(worker.started_at)),
+        heartbeat_at=rfc3339.show(shown(worker.seen_at)),
         lanes=load.lanes,
         in_flight=load.in_flight,
         delivered_per_s=round(load.delivered_per_s, 3),
@@ -307,38 +316,38 @@ def worker_report(worker: Worker, *, now: float, heartbeat: float) -> WorkerRepo
     )
 
 
-def _filter_report(job: Job) -> dict[str, Any]:
+def _filter_report(job: Job, shown: Shown) -> dict[str, Any]:
     if job.ids:
         return {"ids": [ids.show("delivery", id) for id in job.ids]}
     chosen = job.filter
-    shown = {
+    named = {
         "account": chosen.account,
         "endpoint_id": None if chosen.endpoint_id is None else ids.show("endpoint", chosen.endpoint_id),
         "event_type": chosen.event_type,
         "reason": None if chosen.reason is None else chosen.reason.value,
-        "since": _time(chosen.died_since),
-        "until": _time(chosen.died_until),
+        "since": _time(chosen.died_since, shown),
+        "until": _time(chosen.died_until, shown),
     }
-    return {name: value for name, value in shown.items() if value is not None}
+    return {name: value for name, value in named.items() if value is not None}
 
 
-def _circuit_report(circuit: Circuit) -> CircuitReport:
+def _circuit_report(circuit: Circuit, shown: Shown) -> CircuitReport:
     return CircuitReport(
         state=circuit.state.value,
         consecutive_failures=circuit.failures,
-        opened_at=_time(circuit.opened_at),
+        opened_at=_time(circuit.opened_at, shown),
         cooldown_s=circuit.cooldown,
-        next_probe_at=_time(circuit.probe_at),
-        last_success_at=_time(circuit.last_success_at),
-        last_failure_at=_time(circuit.last_failure_at),
+        next_probe_at=_time(circuit.probe_at, shown),
+        last_success_at=_time(circuit.last_success_at, shown),
+        last_failure_at=_time(circuit.last_failure_at, shown),
         reason=circuit.reason,
     )
 
 
 def _delivery_report(
-    delivery: Delivery, *, in_flight: bool, waiting_for: str | None, max_attempts: int
+    delivery: Delivery, *, in_flight: bool, waiting_for: str | None, max_attempts: int, at: Shown
 ) -> DeliveryReport:
-    done_at = _time(delivery.done_at)
+    done_at = _time(delivery.done_at, at)
     death = delivery.last_death
     return DeliveryReport(
         id=ids.show("delivery", delivery.id),
@@ -349,7 +358,7 @@ def _delivery_report(
         state=delivery.state.value,
         attempts=delivery.attempts,
         max_attempts=max_attempts,
-        due_at=_time(delivery.due_at),
+        due_at=_time(delivery.due_at, at),
         in_flight=in_flight,
         waiting_for=waiting_for,
         last_status=delivery.last_status,
@@ -358,18 +367,18 @@ def _delivery_report(
         if delivery.last_error is None
         else ErrorReport(delivery.last_error.value, delivery.last_error_detail),
         reason=None if delivery.reason is None else delivery.reason.value,
-        created_at=_time(delivery.created_at),
+        created_at=_time(delivery.created_at, at),
         delivered_at=done_at if delivery.state is State.DELIVERED else None,
         dead_at=done_at if delivery.state is State.DEAD else None,
         replays=delivery.replays,
         last_death=None
         if death is None
-        else DeathReport(death.reason.value, _time(death.at), death.attempts),
+        else DeathReport(death.reason.value, _time(death.at, at), death.attempts),
     )
 
 
-def _time(at: float | None) -> str | None:
-    return None if at is None or not math.isfinite(at) else rfc3339.show(at)
+def _time(at: float | None, shown: Shown) -> str | None:
+    return None if at is None or not math.isfinite(at) else rfc3339.show(shown(at))
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -153,7 +153,8 @@ def test_a_right_without_which_nothing_can_be_accepted_or_brought_is_missed_in_t
     tmp_path, migrated, right, table
 ):
     migrated.grant_all()
-    env = {"HOOKLINE_HEARTBEAT_S": "0.2"}
+    # A beat of a minute: nothing but the pulse can have noticed.
+    env = {"HOOKLINE_HEARTBEAT_S": "60", "HOOKLINE_TAKEOVER_S": "150"}
     with (
         ServerProcess("--dev", "--database", migrated.url, cwd=tmp_path, env=env) as server,
         httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,

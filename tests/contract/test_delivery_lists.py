@@ -9,7 +9,8 @@ from factories import NOW, a_publication, a_settlement, an_attempt
 from hookline.ids import delivery_of
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
-from scenes import accepted, an_owned_lane, died, settled
+from hookline.store.events import EventFilter
+from scenes import a_lane_in, accepted, an_owned_lane, died, settled
 
 pytestmark = pytest.mark.anyio
 
@@ -163,3 +164,33 @@ async def test_pages_join_without_gap_or_overlap_under_every_filter(store, deliv
 
 async def test_an_empty_store_lists_nothing(store):
     assert await store.list_deliveries(DeliveryFilter(), after=None, limit=10) == []
+
+
+async def test_what_matches_is_found_however_many_others_lie_above_it(store):
+    lane, other = await a_lane_in(store), await a_lane_in(store)
+    rare = []
+    for _ in range(4):
+        rare.append(a_publication(lane, account="one", type="rare"))
+        wide = [a_publication(lane, other, account="one") for _ in range(600)]
+        nobodys = [a_publication(account="one") for _ in range(600)]
+        await accepted(store, rare[-1], *wide, *nobodys)
+    expected = [each.event.id for each in reversed(rare)]
+    for fields in (
+        {},
+        {"account": "one"},
+        {"endpoint_id": lane},
+        {"endpoint_id": lane, "state": State.PENDING},
+        {"state": State.PENDING},
+        {"state": State.PENDING, "account": "one"},
+    ):
+        asked = DeliveryFilter(**fields, event_type="rare")
+        found = await store.list_deliveries(asked, after=None, limit=4)
+        assert [each.event_id for each in found] == expected, fields
+        rest = await store.list_deliveries(asked, after=found[0].id, limit=4)
+        assert rest == found[1:], fields
+        assert await store.list_deliveries(asked, after=found[3].id, limit=4) == [], fields
+        none = DeliveryFilter(**fields, event_type="none")
+        assert await store.list_deliveries(none, after=None, limit=4) == [], fields
+    for account in (None, "one"):
+        events = await store.list_events(EventFilter(account=account, type="rare"), after=None, limit=4)
+        assert [each.id for each in events] == expected

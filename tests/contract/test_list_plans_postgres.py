@@ -14,7 +14,15 @@ import pytest
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.postgres import session
-from hookline.store.postgres.lists import dead_ahead, dead_count, dead_to_pick, delivery_list
+from hookline.store.postgres.lists import (
+    dead_ahead,
+    dead_count,
+    dead_to_pick,
+    delivery_list,
+    events_ahead,
+    look_ahead,
+    takes_steps,
+)
 from postgres_server import PostgresServers, installations
 
 DELIVERIES = 120_000
@@ -84,6 +92,53 @@ JOBS = {
 }
 
 
+# Nothing matches them. With each, how many rows of `deliveries` a step that looks at STEP of them may touch: those are read
+# once to see how far it goes, twice with their states' own indexes, and once for the list.
+STEP = 1_000
+NOTHING = {
+    "all": (DeliveryFilter(event_type="none"), STEP),
+    "delivered": (DeliveryFilter(state=State.DELIVERED, event_type="none"), STEP),
+    "pending, where they are many": (DeliveryFilter(state=State.PENDING, event_type="none"), STEP),
+    "dead": (DeliveryFilter(state=State.DEAD, event_type="none"), STEP),
+    "dead, by reason": (DeliveryFilter(state=State.DEAD, reason=Reason.EXHAUSTED), STEP),
+    "cancelled": (DeliveryFilter(state=State.CANCELLED, event_type="none"), STEP),
+    "of the default account": (DeliveryFilter(account="default"), STEP),
+    "of an account": (DeliveryFilter(account="most", event_type="none"), STEP),
+    "of an account, dead": (DeliveryFilter(account="nobody", state=State.DEAD), STEP),
+    "the big one's delivered": (
+        DeliveryFilter(endpoint_id=BIG_ID, state=State.DELIVERED, event_type="none"),
+        STEP,
+    ),
+    "the big one's": (DeliveryFilter(endpoint_id=BIG_ID, event_type="none"), 4 * STEP + PENDING),
+    "the big one's pending": (
+        DeliveryFilter(endpoint_id=BIG_ID, state=State.PENDING, event_type="none"),
+        STEP + PENDING,
+    ),
+    "replayed": (DeliveryFilter(is_replayed=True, event_type="none"), STEP),
+}
+
+
+def steps_of(connection: psycopg.Connection[Any], filter: DeliveryFilter) -> list[int]:
+    """Rows read by each statement of the first step."""
+    assert takes_steps(filter)
+    costs, floor = [], None
+    for statement in (events_ahead(filter, after=None, limit=STEP), None):
+        statement = statement or look_ahead(filter, after=None, limit=STEP, floor=floor)
+        costs.append(touched(connection, *statement))
+        looked_at, lowest = answer(connection, *statement)
+        floor = lowest.bytes if looked_at == STEP else floor
+    costs.append(touched(connection, *delivery_list(filter, after=None, limit=PAGE, floor=floor)))
+    return costs
+
+
+def answer(connection: psycopg.Connection[Any], statement: str, values: list[Any]) -> Any:
+    literals = [f"'{value.hex()}'" if isinstance(value, bytes) else f"'{value}'" for value in values]
+    connection.execute(f"PREPARE planned AS {statement}")
+    row = connection.execute(f"EXECUTE planned({', '.join(literals)})").fetchone()
+    connection.execute("DEALLOCATE planned")
+    return row
+
+
 def touched(connection: psycopg.Connection[Any], statement: str, values: list[Any]) -> int:
     """How many rows of `deliveries` were read, those thrown away included."""
     literals = [f"'{value.hex()}'" if isinstance(value, bytes) else f"'{value}'" for value in values]
@@ -130,6 +185,8 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
                     desk.execute(part)
             for name, (filter, _) in LISTS.items():
                 found[taken, name] = touched(lister, *delivery_list(filter, after=None, limit=PAGE))
+            for name, (filter, _) in NOTHING.items():
+                found[taken, "nothing", name] = max(steps_of(lister, filter))
             for name, filter in JOBS.items():
                 for verb, statement in job_statements(filter).items():
                     found[taken, name, verb] = touched(desk, *statement)
@@ -149,6 +206,14 @@ def job_statements(filter: DeliveryFilter) -> dict[str, tuple[str, list[Any]]]:
 @pytest.mark.parametrize("name", LISTS)
 def test_a_page_costs_a_page(costs: dict[Any, int], name: str, taken: str) -> None:
     assert costs[taken, name] <= LISTS[name][1]
+
+
+@pytest.mark.parametrize("taken", STATISTICS)
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_list_that_matches_nothing_looks_at_some_rows_at_a_time(
+    costs: dict[Any, int], name: str, taken: str
+) -> None:
+    assert costs[taken, "nothing", name] <= 2 * NOTHING[name][1]
 
 
 @pytest.mark.parametrize("taken", STATISTICS)

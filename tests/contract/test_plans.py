@@ -13,7 +13,7 @@ from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.sqlite import retention, sql
 from hookline.store.sqlite.bulk import spread
-from hookline.store.sqlite.lists import dead_ahead, dead_count, dead_to_pick, delivery_list
+from hookline.store.sqlite.lists import dead_ahead, dead_count, dead_to_pick, delivery_list, look_ahead
 
 ROWS = 120_000
 LANES = 500
@@ -76,7 +76,7 @@ def scans(steps):
 SPREAD = {
     "LOAD": spread(sql.LOAD, width=6, rows=16),
     "SETTLE_DELIVERIES": spread(sql.SETTLE_DELIVERIES, width=11, rows=16),
-    "NOTE": spread(sql.NOTE, width=14, rows=16),
+    "NOTE": spread(sql.NOTE, width=15, rows=16),
     "MARK": spread(sql.MARK, width=4, rows=16),
     "CONDEMN": spread(sql.CONDEMN, width=4, rows=16),
     "RELEASE": spread(sql.RELEASE, width=6, rows=16),
@@ -156,6 +156,18 @@ def test_a_list_reads_along_an_index_and_sorts_nothing_but_the_page(connection, 
     assert len(sorts) <= 3, steps
 
 
+def test_what_is_pending_is_walked_by_id_where_it_is_much(connection):
+    for filter, index in (
+        (DeliveryFilter(state=State.PENDING), "sqlite_autoindex_deliveries_1"),
+        (DeliveryFilter(state=State.PENDING, endpoint_id=bytes(16)), "deliveries_endpoint"),
+    ):
+        for statement, _ in (
+            delivery_list(filter, after=bytes(16), limit=50),
+            look_ahead(filter, after=bytes(16)),
+        ):
+            assert searches(plan(connection, statement), index)
+
+
 DEAD = [
     (DeliveryFilter(), "deliveries_ended"),
     (DeliveryFilter(account="a", event_type="t"), "deliveries_ended"),
@@ -178,14 +190,14 @@ def test_a_job_finds_its_dead_letters_along_an_index(connection, filter, index):
 
 def test_an_endpoints_pending_deliveries_are_gathered_from_their_own_indexes(connection):
     filter = DeliveryFilter(state=State.PENDING, endpoint_id=bytes(16))
-    steps = plan(connection, delivery_list(filter, after=None, limit=50)[0])
+    steps = plan(connection, delivery_list(filter, after=None, limit=50, gathers=True)[0])
     assert searches(steps, "deliveries_ready"), steps
     assert searches(steps, "deliveries_timed"), steps
     assert not searches(steps, "deliveries_endpoint"), steps
 
 
 def test_pending_deliveries_are_listed_from_their_own_indexes(connection):
-    statement, _ = delivery_list(DeliveryFilter(state=State.PENDING), after=None, limit=50)
+    statement, _ = delivery_list(DeliveryFilter(state=State.PENDING), after=None, limit=50, gathers=True)
     steps = plan(connection, statement)
     assert any("deliveries_ready" in step for step in steps), steps
     assert any("deliveries_timed" in step for step in steps), steps

@@ -6,7 +6,7 @@ step takes, everybody else's call waits for.
 
 import pytest
 
-from factories import a_publication
+from factories import NOW, a_job, a_publication
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.events import EventFilter
@@ -26,6 +26,7 @@ DIED = {
     "cancelled": "UPDATE deliveries SET state = 'cancelled', reason = 'cancelled', done_at = 1",
     "delivered": "UPDATE deliveries SET state = 'delivered', done_at = 1",
     "replayed": "UPDATE deliveries SET death_at = 1, death_reason = 'rejected'",
+    "pending": "UPDATE deliveries SET queue = iif(seq % 2, 'ready', 'timed')",
 }
 
 
@@ -84,6 +85,9 @@ async def make(store, state):
         ("cancelled", {"state": State.CANCELLED}),
         ("cancelled", {"state": State.CANCELLED, "endpoint": True}),
         ("replayed", {"is_replayed": True}),
+        ("pending", {"state": State.PENDING}),
+        ("pending", {"state": State.PENDING, "account": "a"}),
+        ("pending", {"state": State.PENDING, "endpoint": True}),
     ],
 )
 async def test_a_list_of_deliveries_that_match_nothing_looks_at_a_few_rows_at_a_time(counted, state, filter):
@@ -108,6 +112,47 @@ async def test_dead_letters_are_counted_a_few_at_a_time(counted):
     await make(counted, "dead")
     assert await counted.count_dead(DeliveryFilter(event_type="another")) == 0
     assert await counted.count_dead(DeliveryFilter(event_type="some")) == EVENTS
+    assert max(Counting.steps) < MOST_INSTRUCTIONS
+
+
+async def test_a_list_of_what_is_pending_is_gathered_only_where_that_is_little(counted):
+    await make(counted, "delivered")
+    asked = DeliveryFilter(state=State.PENDING)
+    few = [a_publication(counted.lane) for _ in range(3)]
+    await accepted(counted, *few)
+    Counting.steps.clear()
+    found = await counted.list_deliveries(asked, after=None, limit=51)
+    assert [each.event_id for each in found] == [each.event.id for each in reversed(few)]
+    assert len(Counting.steps) == 1
+    await make(counted, "pending")
+    await counted.list_deliveries(asked, after=None, limit=51)
+    assert len(Counting.steps) == 1
+    assert max(Counting.steps) < MOST_INSTRUCTIONS
+
+
+async def test_an_event_for_many_endpoints_is_looked_at_in_several_steps(counted):
+    lanes = [counted.lane, *[await a_lane_in(counted) for _ in range(299)]]
+    for _ in range(30):
+        await accepted(counted, a_publication(*lanes, account="wide"))
+    await make(counted, "delivered")
+    for fields in ({"account": "wide"}, {"account": "wide", "state": State.DELIVERED}):
+        Counting.steps.clear()
+        asked = DeliveryFilter(**fields, event_type="another")
+        assert await counted.list_deliveries(asked, after=None, limit=51) == []
+        assert max(Counting.steps) < MOST_INSTRUCTIONS
+    pages, after = [], None
+    while page := await counted.list_deliveries(DeliveryFilter(account="wide"), after=after, limit=700):
+        pages += [each.id for each in page]
+        after = page[-1].id
+    assert len(pages) == 9_000
+    assert pages == sorted(set(pages), reverse=True)
+
+
+async def test_a_job_counts_its_dead_letters_a_few_at_a_time(counted):
+    await make(counted, "dead")
+    for type, matched in (("another", 0), ("some", EVENTS)):
+        job = a_job(filter=DeliveryFilter(event_type=type), created_at=NOW + 10)
+        assert (await counted.create_job(job, now=NOW + 10)).matched == matched
     assert max(Counting.steps) < MOST_INSTRUCTIONS
 
 

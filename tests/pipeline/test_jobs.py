@@ -8,10 +8,11 @@ import pytest
 
 from factories import NOW, a_publication, a_settlement, an_attempt, ids
 from hookline.app import store_for
-from hookline.errors import StoreRefused, StoreUnavailable
+from hookline.errors import RowRefused, StorageFull, StoreReadOnly, StoreRefused, StoreUnavailable
 from hookline.ids import delivery_of, read
 from hookline.model import DeliveryId, EndpointId, JobId, Outcome, Reason, State
 from hookline.pipeline.jobs import TRIES, Jobs
+from hookline.pipeline.loops import Loops
 from hookline.store.contract import (
     DeliveryFilter,
     Job,
@@ -283,7 +284,7 @@ async def test_a_replay_that_commits_while_its_process_stops_leaves_no_lane_asle
         await look.close()
 
 
-@pytest.mark.parametrize("error", [StoreRefused("a row that the store refuses"), RuntimeError("a bug")])
+@pytest.mark.parametrize("error", [RowRefused("a row that the store refuses"), RuntimeError("a bug")])
 async def test_a_job_that_cannot_go_on_has_failed_in_the_end_and_holds_up_nobody(store, error):
     _, deliveries = await dead_letters(store, 10)
     bad, good = await a_job_in(store), await a_job_in(store)
@@ -315,3 +316,50 @@ async def test_a_job_that_cannot_go_on_has_failed_in_the_end_and_holds_up_nobody
     assert found is not None
     assert (found.reason, found.done) == (str(error), 0)
     assert await store.running_jobs() == []
+
+
+class Fresh:
+    """A heart that lately saw the database."""
+
+    def is_fresh(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreRefused("no rights"),
+        StorageFull("a full disk"),
+        StoreReadOnly("a standby"),
+        StoreUnavailable("no answer"),
+    ],
+)
+async def test_a_job_waits_for_a_database_that_takes_no_writes_however_long(store, error):
+    _, deliveries = await dead_letters(store, 10)
+    job = await a_job_in(store)
+    clock = ManualClock(NOW + 20)
+    tries = 0
+
+    class Refusing:
+        """Refuses more often than a job may fail by itself."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        async def advance_job(self, id: JobId, *, limit: int, now: float) -> JobStep | None:
+            nonlocal tries
+            tries += 1
+            if tries <= 4 * TRIES:
+                raise error
+            return await store.advance_job(id, limit=limit, now=now)
+
+    jobs = Jobs(Refusing(), clock, lambda lane: None, step=4)  # type: ignore[arg-type]
+    loops = Loops(Fresh(), clock)  # type: ignore[arg-type]
+    loops.start([jobs.run])
+    await until(lambda: is_done(store, job), clock=clock)
+    await jobs.close()
+    for task in loops.tasks:
+        task.cancel()
+    await asyncio.gather(*loops.tasks, return_exceptions=True)
+    assert tries > 4 * TRIES
+    assert await states_of(store, deliveries) == {(State.PENDING, 1)}

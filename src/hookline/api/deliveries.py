@@ -139,7 +139,7 @@ class DeliveryCalls:
         await reports.delivery(self._store, id)
         newest_first = sorted(await self._store.attempts(id), key=lambda attempt: attempt.id, reverse=True)
         found = [attempt for attempt in newest_first if after is None or attempt.id < AttemptId(after)]
-        shown = [reports.attempt_report(attempt) for attempt in found[:limit]]
+        shown = [reports.attempt_report(attempt, shown=self._clock.shown) for attempt in found[:limit]]
         return self._pages.page(asked, found[: limit + 1], id=lambda row: row.id, shown=shown)
 
     async def retry(self, asked: Asked[Nothing, Nothing]) -> DeliveryReport:
@@ -153,10 +153,10 @@ class DeliveryCalls:
         return await self.report(id)
 
     async def page(self, asked: Asked[Any, Any], chosen: DeliveryFilter) -> Page[DeliveryReport]:
-        """A page of the deliveries that are chosen."""
+        """A page of the deliveries that are chosen, by moments as people give them."""
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.list_deliveries(
-            chosen, after=None if after is None else DeliveryId(after), limit=limit + 1
+            chosen.by(self._clock.asked), after=None if after is None else DeliveryId(after), limit=limit + 1
         )
         shown = await self._reports.deliveries(found[:limit], now=self._clock.now())
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)

@@ -101,6 +101,7 @@ class EventCalls:
     def __init__(self, hookline: Hookline, pages: Pages, deliveries: DeliveryCalls) -> None:
         self._desk = hookline.desk
         self._store = hookline.store
+        self._clock = hookline.clock
         self._pages = pages
         self._deliveries = deliveries
 
@@ -183,17 +184,18 @@ class EventCalls:
             type=query.type,
             account=query.account,
             idempotency_key=query.idempotency_key,
-            since=query.since,
-            until=query.until,
+            since=None if query.since is None else self._clock.asked(query.since),
+            until=None if query.until is None else self._clock.asked(query.until),
+            ids_since=query.since,
         )
         found = await self._store.list_events(
             chosen, after=None if after is None else EventId(after), limit=query.limit + 1
         )
-        shown = await reports.event_reports(self._store, found[: query.limit])
+        shown = await reports.event_reports(self._store, found[: query.limit], shown=self._clock.shown)
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
 
     async def show(self, asked: Asked[Nothing, None]) -> EventReport:
-        return await reports.event_report(self._store, asked.event_id)
+        return await reports.event_report(self._store, asked.event_id, shown=self._clock.shown)
 
     async def list_deliveries(self, asked: Asked[OfEvent, None]) -> Page[DeliveryReport]:
         event_id = asked.event_id
@@ -206,7 +208,7 @@ class EventCalls:
         found = await self._store.list_attempts(
             event_id, after=None if after is None else AttemptId(after), limit=limit + 1
         )
-        shown = [reports.attempt_report(attempt) for attempt in found[:limit]]
+        shown = [reports.attempt_report(attempt, shown=self._clock.shown) for attempt in found[:limit]]
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
 
     async def replay(self, asked: Asked[Nothing, ReplayOfEvent]) -> ReplayedReport:

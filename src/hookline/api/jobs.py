@@ -51,6 +51,7 @@ class JobCalls:
     def __init__(self, hookline: Hookline, pages: Pages, *, kind: JobKind) -> None:
         self._desk = hookline.desk
         self._store = hookline.store
+        self._clock = hookline.clock
         self._pages = pages
         self._kind = kind
         self._path = f"/v1/{kind.value}s"
@@ -101,10 +102,10 @@ class JobCalls:
             which = which.within(account)
         if asked.body.dry_run:
             tried = await self._desk.try_job(self._kind, which, account=account)
-            return Answered(reports.job_report(tried, dry_run=True), {})
+            return Answered(reports.job_report(tried, shown=self._clock.shown, dry_run=True), {})
         key = asked.idempotency_key
         job = await self._desk.start_job(self._kind, which, account=account, idempotency_key=key)
-        report = reports.job_report(job)
+        report = reports.job_report(job, shown=self._clock.shown)
         return Answered(report, {"location": f"{self._path}/{report.id}"})
 
     async def _check_theirs(self, which: Chosen, account: str) -> None:
@@ -120,7 +121,8 @@ class JobCalls:
 
     async def show(self, asked: Asked[Nothing, None]) -> JobReport:
         id = JobId(asked.id(self._kind.value))
-        return reports.job_report(await reports.job(self._store, id, self._kind))
+        found = await reports.job(self._store, id, self._kind)
+        return reports.job_report(found, shown=self._clock.shown)
 
     async def list_jobs(self, asked: Asked[Paged, None]) -> Page[JobReport]:
         after, limit = self._pages.after(asked), asked.query.limit
@@ -130,5 +132,5 @@ class JobCalls:
             after=None if after is None else JobId(after),
             limit=limit + 1,
         )
-        shown = [reports.job_report(job) for job in found[:limit]]
+        shown = [reports.job_report(job, shown=self._clock.shown) for job in found[:limit]]
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)

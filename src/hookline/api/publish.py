@@ -4,7 +4,7 @@ The hot path: one decode, one commit shared with whoever publishes at the same t
 and go is somebody else's concern (shortcut.py, or app.py where a request does not arrive whole).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from hookline.api.body import check_media
 from hookline.api.envelope import read_batch, read_publication
 from hookline.api.problem import describe
 from hookline.app import Hookline
+from hookline.clock import Clock, Line
 from hookline.config import Settings
 from hookline.errors import HooklineError, Invalid, TooLarge
 from hookline.pipeline.drafts import Draft, Published, Result
@@ -60,13 +61,13 @@ class Head(NamedTuple):
 
 def ways(hookline: Hookline) -> dict[str, Way]:
     """The ways to publish, by path."""
-    settings, now = hookline.settings, hookline.clock.now
-    return {"/v1/events": _Single(settings, now), "/v1/events/batch": _Batch(settings, now)}
+    settings, clock = hookline.settings, hookline.clock
+    return {"/v1/events": _Single(settings, clock), "/v1/events/batch": _Batch(settings, clock)}
 
 
 class _Single:
-    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
-        self._now = now
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
         self._max_hops = settings.max_hops
         self._payload_limit = settings.payload_limit_bytes
         self.limit_bytes = settings.payload_limit_bytes + ENVELOPE_BYTES
@@ -83,29 +84,31 @@ class _Single:
                 body,
                 header_key=key,
                 limit_bytes=self._payload_limit,
-                now=self._now(),
+                now=self._clock.now(),
                 bound_to=bound_to,
                 hops=hops if not hops else checked(hops, most=self._max_hops),
-            )
+            ),
+            self._clock.line,
         )
 
 
 class _One:
-    __slots__ = ("drafts",)
+    __slots__ = ("_line", "drafts")
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, line: Line | None) -> None:
         self.drafts = [draft]
+        self._line = line
 
     def answer(self, results: list[Result], *, request_id: str) -> bytes:
         result = results[0]
         if isinstance(result, HooklineError):
             raise result
-        return _shown(result)
+        return _shown(result, self._line)
 
 
 class _Batch:
-    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
-        self._now = now
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
         self._max_hops = settings.max_hops
         self._payload_limit = settings.payload_limit_bytes
         self.limit_bytes = settings.batch_limit_bytes
@@ -117,7 +120,7 @@ class _Batch:
             raise Invalid("In a batch each event has its own idempotency_key; the header is for one event.")
 
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_Many":
-        now, hops = self._now(), checked(_noted(headers)[1], most=self._max_hops)
+        now, hops = self._clock.now(), checked(_noted(headers)[1], most=self._max_hops)
         read: list[Draft | HooklineError] = []
         limit = self._payload_limit
         for item in read_batch(body):
@@ -125,16 +128,17 @@ class _Batch:
                 read.append(read_publication(item, limit_bytes=limit, now=now, bound_to=bound_to, hops=hops))
             except HooklineError as error:
                 read.append(error)
-        return _Many(read)
+        return _Many(read, self._clock.line)
 
 
 class _Many:
     """A bad one does not stop the others."""
 
-    __slots__ = ("_read", "drafts")
+    __slots__ = ("_line", "_read", "drafts")
 
-    def __init__(self, read: list[Draft | HooklineError]) -> None:
+    def __init__(self, read: list[Draft | HooklineError], line: Line | None) -> None:
         self._read = read
+        self._line = line
         self.drafts = [each for each in read if isinstance(each, Draft)]
 
     def answer(self, results: list[Result], *, request_id: str) -> bytes:
@@ -143,7 +147,7 @@ class _Many:
         for place, each in enumerate(self._read):
             result = next(accepted) if isinstance(each, Draft) else each
             if isinstance(result, Published):
-                shown.append(_shown(result))
+                shown.append(_shown(result, self._line))
             else:
                 problem = describe(_placed(result, place), request_id=request_id)
                 shown.append(b'{"error":%b}' % msgspec.json.encode(problem))
@@ -155,11 +159,12 @@ def _placed(error: HooklineError, place: int) -> HooklineError:
     return error.under(f"/events/{place}") if isinstance(error, Invalid) else error
 
 
-def _shown(published: Published) -> bytes:
+def _shown(published: Published, line: Line | None) -> bytes:
+    at = published.created_at if line is None else line.shown(published.created_at)
     # By hand: type and account are letters, digits and a few marks that JSON leaves alone.
     return (
         f'{{"id":"{ids.show("event", published.id)}","type":"{published.type}","account":"{published.account}",'
-        f'"created_at":"{rfc3339.show(published.created_at)}","deliveries":{published.deliveries},'
+        f'"created_at":"{rfc3339.show(at)}","deliveries":{published.deliveries},'
         f'"duplicate":{"true" if published.duplicate else "false"}}}'
     ).encode("ascii")
 

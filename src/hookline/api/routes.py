@@ -25,7 +25,12 @@ from hookline.store.contract import JobKind
 
 def table(hookline: Hookline) -> list[Call]:
     """All calls, by what they are about."""
-    shown = Reports(hookline.store, hookline.worker.standing, default_retry=hookline.settings.retry)
+    shown = Reports(
+        hookline.store,
+        hookline.worker.standing,
+        shown=hookline.clock.shown,
+        default_retry=hookline.settings.retry,
+    )
     pages = Pages(Cursors(hookline.secret))
     deliveries = DeliveryCalls(hookline, shown, pages)
     nouns = (

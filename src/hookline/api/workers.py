@@ -37,5 +37,8 @@ class WorkerCalls:
             after=None if after is None else WorkerId(after), limit=limit + 1
         )
         now = self._clock.now()
-        shown = [worker_report(each, now=now, heartbeat=self._heartbeat) for each in found[:limit]]
+        shown = [
+            worker_report(each, shown=self._clock.shown, now=now, heartbeat=self._heartbeat)
+            for each in found[:limit]
+        ]
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)

@@ -58,7 +58,8 @@ class Heart:
         self._watch = Watch()
         self._good = float("-inf")
         self._beaten = float("-inf")
-        self._is_refused = False
+        self._is_refused = False  # the beat, or something else that has to be written
+        self._lacks_rights = False
         self._failing: str | None = None  # as what the pulse fails, as long as it does
         self._is_skewed = False
         self._is_ahead = False  # of the machine, and said to be
@@ -85,7 +86,8 @@ class Heart:
 
         A beat that got lost is made up for by the next one, as long as the others do not take this process for dead.
         """
-        return not self._is_refused and self._clock.monotonic() - self._beaten < self._lease
+        refused = self._is_refused or self._lacks_rights
+        return not refused and self._clock.monotonic() - self._beaten < self._lease
 
     def nudge(self) -> None:
         """Look now: somebody changed something."""
@@ -174,6 +176,8 @@ class Heart:
         # Only now: an attempt that starts on the strength of this pulse has seen every change before it.
         self._good = began
         self.wakes_at = pulse.wakes_at
+        if pulse.refusal is not None:
+            self._heed(pulse.refusal)
         self.on_pulse()
         dead = self._observe(pulse, self.peers, began=began, ended=ended)
         if dead:
@@ -182,6 +186,14 @@ class Heart:
         unfinished = [Dead(worker.id, worker.beat, By.OTHERS) for worker in self.peers if worker.buried]
         if dead or unfinished:
             await self.on_dead([*dead, *unfinished])
+
+    def _heed(self, refusal: str) -> None:
+        """The tables can be read without the right to write them: nobody but the next publish or settle would notice."""
+        if refusal:
+            self.on_refused(StoreRefused(refusal))
+        elif self._lacks_rights:
+            log.info("store.resumed")
+        self._lacks_rights = bool(refusal)
 
     def _observe(self, pulse: Pulse, workers: Sequence[Worker], *, began: float, ended: float) -> list[Dead]:
         """Who is dead, by this look and those before it."""

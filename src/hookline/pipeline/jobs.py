@@ -3,7 +3,9 @@
 Any process that delivers, one transaction at a time. How far a job is, is written with each step, so whoever
 comes next goes on from there; two at the same job leave it to one of them.
 
-A job that cannot go on does not hold up those behind it: after `TRIES` looks at which it failed it has failed for good.
+A job that cannot go on does not hold up those behind it: after `TRIES` looks at which it failed by itself (the store
+refuses what it would write, or it makes hookline itself fail) it has failed for good. What the database is at fault for
+(rights, a disk that is full, no answer) is waited for, however long.
 """
 
 import asyncio
@@ -14,7 +16,7 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import StoreUnavailable
+from hookline.errors import RowRefused, StoreRefused, StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.model import EndpointId, JobId
 from hookline.pipeline.bury import sweep
@@ -22,7 +24,7 @@ from hookline.store.contract import JobState, Store
 
 STEP = 500  # dead letters in one transaction: other writers wait for no more than that
 
-TRIES = 5  # whatever it was may pass: rights that are given back, a database that is mended
+TRIES = 5  # whatever it was may pass: a row that another process was just about to mend
 _LOOK_EVERY = 3.0  # seconds; others' jobs, and those that others left
 _BACKOFF = 0.5  # seconds after the store did not answer
 
@@ -80,6 +82,10 @@ class Jobs:
                 self._tries.pop(job, None)
             except StoreUnavailable:
                 raise
+            except StoreRefused as error:
+                if not isinstance(error, RowRefused):
+                    raise
+                await self._failed(job, error)
             except Exception as error:
                 await self._failed(job, error)
             finally:

@@ -9,7 +9,7 @@ The words TAKE, LOAD, SETTLE, RELEASE, WAKE, BURY, FREE, SWEEP, BEAT and PULSE a
 docs/lanes.md, with the interleavings that each rule is there for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -235,6 +235,9 @@ class Pulse(msgspec.Struct, frozen=True):
     session: int | None = None  # the number of the session that was asked; None: it may be others' too
     ahead: float = 0.0  # seconds that the store's time is ahead of the right one (a file's may be)
     rate: float = 1.0  # how fast it runs: slower, while it is ahead
+    refusal: str | None = (
+        None  # why the store would refuse what this process has to write, if it was asked; "": it would not
+    )
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -313,6 +316,12 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     died_since: float | None = None  # dead letters: by when they died (of replayed ones: their last death)
     died_until: float | None = None
     is_replayed: bool = False  # pending again after a death, instead of `state`
+
+    def by(self, asked: Callable[[float], float]) -> "DeliveryFilter":
+        """The same with moments that people gave turned into the store's times (`Clock.asked`)."""
+        names = ("since", "until", "died_since", "died_until")
+        given = {name: at for name in names if (at := getattr(self, name)) is not None}
+        return msgspec.structs.replace(self, **{name: asked(at) for name, at in given.items()})
 
 
 class Store(
@@ -397,10 +406,7 @@ class Store(
         """Add the process to `workers`."""
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
-        """Count up; False when the worker is buried (or gone).
-
-        Raises `StoreRefused` when the process could not write what it has to; where it still can, the beat counts.
-        """
+        """Count up; False when the worker is buried (or gone)."""
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, when the first free lane wakes.
@@ -470,7 +476,7 @@ class Store(
         """Ask the lane's owner to close its circuit; a free lane is made to be taken. False when there is none."""
 
     async def create_job(self, job: Job, *, now: float) -> Job:
-        """Start a job, its `matched` counted now; the first one's job if its account used the idempotency key for its kind."""
+        """Start a job, its `matched` counted before that; the first one's job if its account used the idempotency key for its kind."""
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """Do up to `limit` of a running job's dead letters, by id; in one transaction with its progress.

@@ -25,11 +25,15 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None  # as long as it stands for an event
     since: float | None = None
     until: float | None = None
+    ids_since: float | None = (
+        None  # where it differs from `since`: by the publishers' clock, if the store's is ahead
+    )
 
     @property
     def first_id(self) -> bytes | None:
         """No event that is asked for has a smaller id: a list of the last hour does not walk back for years."""
-        return None if self.since is None else ids.first_at(self.since - CLOCKS_APART_S)
+        since = self.since if self.ids_since is None else self.ids_since
+        return None if since is None else ids.first_at(since - CLOCKS_APART_S)
 
     @property
     def beyond_id(self) -> bytes | None:

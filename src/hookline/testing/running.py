@@ -64,7 +64,7 @@ class RunningHookline(Hookline):
 
     async def deliveries_of(self, event_id: str) -> dict[str, int]:
         """How many of an event's deliveries are in each state."""
-        report = await event_report(self.store, EventId(read("event", event_id)))
+        report = await event_report(self.store, EventId(read("event", event_id)), shown=self.clock.shown)
         counts: dict[str, int] = msgspec.structs.asdict(report.deliveries)
         return {state: number for state, number in counts.items() if number}
 

@@ -1,19 +1,20 @@
 """How are the questions about events answered on PostgreSQL?"""
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 
 from hookline.model import DEFAULT_ACCOUNT, Attempt, AttemptId, EventId, State
 from hookline.store.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
 from hookline.store.postgres import rows
 from hookline.store.postgres.links import Links
-from hookline.store.postgres.lists import Conditions, Statement
-from hookline.store.postgres.sql import ATTEMPT_COLUMNS
+from hookline.store.postgres.lists import STEPS, Conditions, Statement
+from hookline.store.postgres.sql import ATTEMPT_COLUMNS, LOOK_AHEAD, LOOK_PART
 
 LIST_EVENTS = f"""
 SELECT e.id, e.account, e.type, CASE WHEN length(e.payload) <= {SHOWN_PAYLOAD_BYTES} THEN e.payload END AS payload,
   length(e.payload) AS payload_bytes, e.idempotency_key, date_part('epoch', e.deliver_at) AS deliver_at,
   date_part('epoch', e.created_at) AS created_at
-FROM events e WHERE {{conditions}} ORDER BY {{order}} LIMIT {{limit}}
+FROM events e WHERE {{conditions}} ORDER BY {{order}} DESC LIMIT {{limit}}
 """
 # The key's column comes second in its index: accounts are gone through one by one, a lookup each. An array, because
 # with IN the planner walks all events in the list's order.
@@ -54,8 +55,18 @@ class PostgresEvents:
         self, filter: EventFilter, *, after: EventId | None, limit: int
     ) -> list[ListedEvent]:
         """See the contract."""
-        statement, values = event_list(filter, after=after, limit=limit)
-        return [ListedEvent(**row) for row in await self._lists.fetch(statement, *values)]
+        found: list[ListedEvent] = []
+        for looked in chain(STEPS, repeat(STEPS[-1])):
+            floor: EventId | None = None
+            if (ahead := look_ahead(filter, after=after, limit=looked)) is not None:
+                [(looked_at, lowest)] = await self._lists.fetch(ahead[0], *ahead[1])
+                floor = lowest if looked_at == looked else None
+            statement, values = event_list(filter, after=after, limit=limit - len(found), floor=floor)
+            found += [ListedEvent(**row) for row in await self._lists.fetch(statement, *values)]
+            if floor is None or len(found) == limit:
+                break
+            after = floor
+        return found
 
     async def count_by_state(self, events: Sequence[EventId]) -> dict[EventId, dict[State, int]]:
         """See the contract."""
@@ -69,26 +80,51 @@ class PostgresEvents:
         return [rows.attempt(row) for row in await self._desk.fetch(LIST_ATTEMPTS, event, after, limit)]
 
 
-def event_list(filter: EventFilter, *, after: EventId | None, limit: int) -> Statement:
-    """Newest first, from below `after`, from the start that reads the fewest rows."""
+def look_ahead(filter: EventFilter, *, after: EventId | None, limit: int) -> Statement | None:
+    """How many events a list finds next, at most `limit`, whether they match or not, and the id of the last.
+
+    None where an index finds those that match.
+    """
+    named = filter.type, filter.since, filter.until
+    by_index = filter.account != DEFAULT_ACCOUNT and all(each is None for each in named)
+    if filter.idempotency_key is not None or by_index:
+        return None
     asked = Conditions()
-    asked.add("e.account = {}", filter.account, "text")
+    order = _walk(filter, asked, after=after)
+    most = asked.bind(limit, "int")
+    part = LOOK_PART.format(id="e.id", source="events e", conditions=asked.also(), order=order, limit=most)
+    return LOOK_AHEAD.format(looked=part), asked.values
+
+
+def event_list(
+    filter: EventFilter, *, after: EventId | None, limit: int, floor: EventId | None = None
+) -> Statement:
+    """Newest first, from below `after`, not below `floor`, from the start that reads the fewest rows."""
+    asked = Conditions()
     asked.add("e.type = {}", filter.type, "text")
     asked.add("e.created_at >= {}", filter.since, "float8")
     asked.add("e.created_at < {}", filter.until, "float8")
+    asked.add("e.id >= {}", floor, "uuid")
+    if filter.idempotency_key is not None:
+        if filter.account is None:
+            asked.add(BY_KEY, filter.idempotency_key, "text")
+        else:
+            of_account = BY_KEY_OF_ACCOUNT.replace("{account}", asked.bind(filter.account, "text"))
+            asked.add(of_account, filter.idempotency_key, "text")
+    if filter.account == DEFAULT_ACCOUNT or filter.idempotency_key is not None:
+        asked.add("e.account = {}", filter.account, "text")
+    order = _walk(filter, asked, after=after)
+    most = asked.bind(limit, "int")
+    return LIST_EVENTS.format(conditions=asked.also(), order=order, limit=most), asked.values
+
+
+def _walk(filter: EventFilter, asked: Conditions, *, after: EventId | None) -> str:
+    """Along which index, and from where to where; the order that it brings."""
     asked.add("e.id >= {}", filter.first_id, "uuid")
     asked.add("e.id < {}", filter.beyond_id, "uuid")
     asked.add("e.id < {}", after, "uuid")
-    more, order = [], "e.id DESC"
-    if filter.idempotency_key is not None:
-        key = asked.bind(filter.idempotency_key, "text")
-        if filter.account is None:
-            more.append(BY_KEY.format(key))
-        else:
-            more.append(BY_KEY_OF_ACCOUNT.format(key, account=asked.bind(filter.account, "text")))
-    elif filter.account not in (None, DEFAULT_ACCOUNT):
-        # Both columns, so that no other index brings that order, however old the statistics are.
-        more, order = [IN_INDEX], "e.account DESC, e.id DESC"
-    most = asked.bind(limit, "int")
-    statement = LIST_EVENTS.format(conditions=asked.also(*more), order=order, limit=most)
-    return statement, asked.values
+    if filter.account in (None, DEFAULT_ACCOUNT) or filter.idempotency_key is not None:
+        return "e.id"
+    # Both columns, so that no other index brings that order, however old the statistics are.
+    asked.add("e.account = {} AND " + IN_INDEX, filter.account, "text")
+    return "e.account DESC, e.id"

@@ -4,6 +4,8 @@ A step and its progress are one transaction: a process that dies between two ste
 goes on with, and no letter is done twice.
 """
 
+from typing import Any
+
 from hookline.model import DeliveryId, JobId
 from hookline.store.contract import Job, JobKind, JobStep
 from hookline.store.postgres import lists, operators, rows, sql
@@ -14,18 +16,15 @@ _AHEAD = 5_000  # dead letters looked at in one step: a filter that few of them 
 _ANY_TIME = float("inf")
 
 
-async def create(connection: Connection, job: Job) -> Job:
-    key = (job.id, job.kind, job.idempotency_key, job.account or "")
-    first = await connection.fetchrow(sql.FIRST_JOB, *key)
-    if first is None:
-        matched = len(set(job.ids))
-        if not job.ids:
-            statement, values = lists.dead_count(job.filter, before=job.created_at)
-            matched = await connection.fetchval(statement, *values)
-        await connection.fetch(sql.CREATE_JOB, *rows.job_columns(job), matched, job.created_at)
-        # Read again: another process may have been faster with the same key.
-        first = await connection.fetchrow(sql.FIRST_JOB, *key)
-    return rows.job(first)
+def key_of(job: Job) -> tuple[Any, ...]:
+    """What a repeat has in common with the first job that was asked for."""
+    return job.id, job.kind, job.idempotency_key, job.account or ""
+
+
+async def create(connection: Connection, job: Job, *, matched: int) -> Job:
+    await connection.fetch(sql.CREATE_JOB, *rows.job_columns(job), matched, job.created_at)
+    # Read: another process may have been faster with the same key.
+    return rows.job(await connection.fetchrow(sql.FIRST_JOB, *key_of(job)))
 
 
 async def advance(connection: Connection, id: JobId, *, limit: int, now: float) -> JobStep | None:

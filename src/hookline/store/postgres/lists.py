@@ -5,6 +5,7 @@ States stand in it as literals, so that the partial indexes can be used; everyth
 
 from typing import Any
 
+from hookline.ids import event_of
 from hookline.model import DEFAULT_ACCOUNT, DeliveryId, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.postgres import sql
@@ -14,6 +15,11 @@ _REPLAYED = "d.state = 'pending' AND d.death_at IS NOT NULL"
 _DIED_AT = "CASE WHEN d.state = 'dead' THEN d.done_at ELSE d.death_at END"
 
 Statement = tuple[str, list[Any]]
+
+# Looked at in the steps of a list, whether they match or not, so that no statement takes longer than it may. The first
+# is short: most lists find their page among the newest rows.
+STEPS = (1_000, 10_000, 50_000)
+FEW_PENDING = 10_000  # are gathered from their indexes and sorted
 
 
 class Conditions:
@@ -45,22 +51,105 @@ class Conditions:
         return sql.LIST_WITH_EVENTS.format(deliveries=deliveries) if self.needs_event else deliveries
 
 
-def delivery_list(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement:
-    """Newest first, from below `after`."""
+def delivery_list(
+    filter: DeliveryFilter,
+    *,
+    after: DeliveryId | None,
+    limit: int,
+    floor: bytes | None = None,
+    gathers: bool = False,
+) -> Statement:
+    """Newest first, from below `after`, not below `floor`; `gathers` what is pending and sorts it, where that is little."""
     asked = _asked(filter)
-    asked.add("d.id < {}", after, "uuid")
     most = asked.bind(limit, "int")
-    parts = [
-        sql.LIST_PART.format(source=source, conditions=conditions, order=order, limit=most)
-        for source, conditions, order in _parts(filter, asked, after=after)
-    ]
-    return sql.LIST_DELIVERIES.format(parts=" UNION ALL ".join(parts), limit=most), asked.values
+    parts = _parts(filter, asked, after=after, floor=floor, gathers=gathers)
+    union = _union(parts, columns="d.*", limit=most)
+    return sql.LIST_DELIVERIES.format(parts=union, limit=most), asked.values
 
 
-def dead_count(filter: DeliveryFilter, *, before: float | None = None) -> Statement:
-    """How many dead letters match, of those that died `before`."""
+def takes_steps(filter: DeliveryFilter) -> bool:
+    """Can it look at many rows that do not match? Otherwise an index finds those that do."""
+    by_event = filter.event_type, filter.since, filter.until, filter.account
+    by_row = filter.reason, filter.died_since, filter.died_until
+    if any(each is not None for each in (*by_event, *by_row)):
+        return True
+    if filter.is_replayed:
+        return filter.endpoint_id is not None
+    return _walks_all(filter)
+
+
+def pending_ahead(filter: DeliveryFilter) -> Statement | None:
+    """How many are pending, as far as that decides between gathering them and a walk; None where neither is meant."""
+    if filter.state is not State.PENDING or not _walks_all(filter):
+        return None
+    return sql.LOOK_AT_PENDING, [FEW_PENDING]
+
+
+def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement | None:
+    """How many events of the account come next, at most `limit`, and the id of the last; None where those do not lead."""
+    if not _is_by_account(filter):
+        return None
+    asked = Conditions()
+    asked.add("e.account = {0} AND e.account <> 'default'", filter.account, "text")
+    asked.add("e.id <= {}", after, "uuid")
+    part = sql.LOOK_PART.format(
+        id="e.id",
+        source="events e",
+        conditions=asked.also(),
+        order="e.account DESC, e.id",
+        limit=asked.bind(limit, "int"),
+    )
+    return sql.LOOK_AHEAD.format(looked=part), asked.values
+
+
+def look_ahead(
+    filter: DeliveryFilter, *, after: DeliveryId | None, limit: int, floor: bytes | None = None
+) -> Statement:
+    """How many rows a list finds next, at most `limit`, whether they match or not, and the id of the last."""
+    by_state = filter.endpoint_id is not None or filter.state in (State.DEAD, State.CANCELLED)
+    start = DeliveryFilter(
+        endpoint_id=None if filter.is_replayed else filter.endpoint_id,
+        event_id=filter.event_id,
+        account=filter.account if _is_by_account(filter) else None,
+        state=filter.state if by_state else None,
+        is_replayed=filter.is_replayed,
+    )
+    asked = _asked(start)
+    most = asked.bind(limit, "int")
+    union = _union(_parts(start, asked, after=after, floor=floor), columns="d.id", limit=most)
+    merged = sql.LOOK_MERGED.format(parts=union, limit=most)
+    return sql.LOOK_AHEAD.format(looked=merged), asked.values
+
+
+def _walks_all(filter: DeliveryFilter) -> bool:
+    """Is every row met on the way, because no index has those in this state by id?"""
+    return (
+        filter.state in (State.PENDING, State.DELIVERED)
+        and filter.endpoint_id is None
+        and filter.event_id is None
+        and not filter.is_replayed
+    )
+
+
+def _union(parts: list[tuple[str, str, str]], *, columns: str, limit: str) -> str:
+    return " UNION ALL ".join(
+        sql.LIST_PART.format(columns=columns, source=source, conditions=conditions, order=order, limit=limit)
+        for source, conditions, order in parts
+    )
+
+
+def dead_count(
+    filter: DeliveryFilter,
+    *,
+    before: float | None = None,
+    after: DeliveryId | None = None,
+    last: DeliveryId | None = None,
+) -> Statement:
+    """How many dead letters match, of those that died `before`, by id above `after` up to `last`."""
     asked = _asked(filter)
     asked.add("d.done_at < {}", before, "float8")
+    asked.add("d.id > {}", after, "uuid")
+    asked.add("d.id <= {}", last, "uuid")
     conditions = asked.also(_IN_STATE[State.DEAD])
     return sql.COUNT_DEAD.format(source=asked.source(), conditions=conditions), asked.values
 
@@ -115,31 +204,50 @@ def _is_by_account(filter: DeliveryFilter) -> bool:
 
 
 def _parts(
-    filter: DeliveryFilter, asked: Conditions, *, after: DeliveryId | None
+    filter: DeliveryFilter,
+    asked: Conditions,
+    *,
+    after: DeliveryId | None,
+    floor: bytes | None,
+    gathers: bool = False,
 ) -> list[tuple[str, str, str]]:
     """Where each part of the list comes from, what its rows have to be, and the column that orders it."""
+    ends = _ends(asked, after=after, floor=floor)
+    one = [] if filter.state is None else [_IN_STATE[filter.state]]
     if filter.is_replayed:
-        return [(asked.source(), asked.also(_REPLAYED), "d.id")]
+        return [(asked.source(), asked.also(_REPLAYED, ends.format("d.id")), "d.id")]
     if _is_by_account(filter):
         account = asked.bind(filter.account, "text")
-        below = "true" if after is None else f"id <= {asked.bind(after, 'uuid')}"
-        one = [] if filter.state is None else [_IN_STATE[filter.state]]
-        return [
-            (
-                sql.LIST_OF_ACCOUNT.format(account=account, below=below),
-                asked.also(*one),
-                "e.id DESC, d.id",
-            )
-        ]
+        within = _ends(
+            asked, after=after, floor=None if floor is None else event_of(DeliveryId(floor)), upto="<="
+        )
+        source = sql.LIST_OF_ACCOUNT.format(account=account, within=within.format("id"))
+        return [(source, asked.also(*one, ends.format("d.id")), "e.id DESC, d.id")]
+    if gathers:
+        return [_pending(asked, of="true", ends=ends)]
     if filter.endpoint_id is None or filter.event_id is not None:
-        one = [] if filter.state is None else [_IN_STATE[filter.state]]
-        return [(asked.source(), asked.also(*one), "d.id")]
+        return [(asked.source(), asked.also(*one, ends.format("d.id")), "d.id")]
     parts = []
     for state in State if filter.state is None else (filter.state,):
-        deliveries, order = "deliveries d", "d.id"
         if state is State.PENDING:
             endpoint = asked.bind(filter.endpoint_id, "uuid")
-            below = "true" if after is None else f"id < {asked.bind(after, 'uuid')}"
-            deliveries, order = sql.LIST_PENDING.format(endpoint=endpoint, below=below), "waiting.id"
-        parts.append((asked.source(deliveries), asked.also(_IN_STATE[state]), order))
+            parts.append(_pending(asked, of=f"endpoint_id = {endpoint}", ends=ends))
+        else:
+            parts.append((asked.source(), asked.also(_IN_STATE[state], ends.format("d.id")), "d.id"))
     return parts
+
+
+def _ends(asked: Conditions, *, after: DeliveryId | None, floor: bytes | None, upto: str = "<") -> str:
+    """From where to where, with `{}` for the id."""
+    ends = ["true"]
+    if after is not None:
+        ends.append(f"{{0}} {upto} {asked.bind(after, 'uuid')}")
+    if floor is not None:
+        ends.append(f"{{0}} >= {asked.bind(floor, 'uuid')}")
+    return " AND ".join(ends)
+
+
+def _pending(asked: Conditions, *, of: str, ends: str) -> tuple[str, str, str]:
+    # The ends are asked for where the rows are gathered, and there alone: the planner would walk all ids between them.
+    source = asked.source(sql.LIST_PENDING.format(of=of, within=ends.format("id")))
+    return source, asked.also(_IN_STATE[State.PENDING]), "waiting.id"

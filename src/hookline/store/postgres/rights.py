@@ -6,7 +6,6 @@ so that nothing but the next publish would notice.
 
 from collections.abc import Sequence
 
-from hookline.errors import StoreRefused
 from hookline.store.postgres.faults import RIGHTS_STEP
 
 NEEDED = (
@@ -21,11 +20,12 @@ NEEDED = (
     ("workers", "SELECT, INSERT, UPDATE, DELETE"),
 )
 _PAIRS = [(table, right) for table, rights in NEEDED for right in rights.split(", ")]
+NOT_ASKED = (None, None)
 VALUES = ([table for table, _ in _PAIRS], [right for _, right in _PAIRS])
 
 
 def lacking(*, first: int) -> str:
-    """A statement that finds which are lacking; `VALUES` are bound from the parameter `first` on.
+    """A statement that finds which are lacking; `VALUES` (or NOT_ASKED) are bound from the parameter `first` on.
 
     By name, which the server looks up in its cache: a search of its catalogue would read all tables of all schemas.
     """
@@ -34,7 +34,6 @@ SELECT right_ || ' on ' || name FROM unnest(${first}::text[], ${first + 1}::text
 WHERE NOT has_table_privilege(name, right_)"""
 
 
-def refuse_if_lacking(found: Sequence[str]) -> None:
-    """Raise with what is lacking, if anything is."""
-    if found:
-        raise StoreRefused(f"PostgreSQL refuses: the user lacks {', '.join(found)}; {RIGHTS_STEP}.")
+def refusal(lacking: Sequence[str]) -> str:
+    """What to say of those that are lacking; nothing, if none is."""
+    return f"PostgreSQL refuses: the user lacks {', '.join(lacking)}; {RIGHTS_STEP}." if lacking else ""

@@ -318,14 +318,11 @@ RETURNING has_session
 # Behind a pooler after all: whoever looks must go by the lease.
 UNREGISTER_SESSION = "UPDATE workers SET has_session = false WHERE id = $1"
 
-# Differs from sqlite: asks too which rights were taken away.
-BEAT = f"""
-WITH beaten AS (
-  UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
-    lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
-  WHERE id = $1 AND buried_at IS NULL
-  RETURNING id)
-SELECT EXISTS (SELECT FROM beaten) AS alive, ARRAY({rights.lacking(first=9)}) AS lacking
+BEAT = """
+UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
+  lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
+WHERE id = $1 AND buried_at IS NULL
+RETURNING id
 """
 
 _WORKER = """w.id, w.kind, w.host, w.pid, w.version,
@@ -341,7 +338,8 @@ SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused
 """
 
 # Differs from sqlite: all of it at once. It is asked four times a second by every process, and a transaction of its own
-# for each part costs more than the parts. The changes come with the first row.
+# for each part costs more than the parts. The changes come with the first row. Asked with rights, it finds which of them
+# were taken away.
 PULSE = f"""
 SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
   pg_backend_pid() AS backend, w.has_session, current_setting('transaction_read_only') = 'on' AS is_read_only,
@@ -349,7 +347,8 @@ SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS se
   CASE WHEN w.has_session AND w.buried_at IS NULL AND w.id IS DISTINCT FROM $2
     THEN pg_try_advisory_xact_lock_shared({_LOCK.format(id="w.id")}) ELSE false END AS is_gone,
   CASE WHEN row_number() OVER (ORDER BY w.id) = 1
-    THEN ARRAY(SELECT ROW(c.n, c.endpoint_id, c.kind) FROM ({PULSE_CHANGES}) c) END AS changes, {_WORKER}
+    THEN ARRAY(SELECT ROW(c.n, c.endpoint_id, c.kind) FROM ({PULSE_CHANGES}) c) END AS changes,
+  CASE WHEN row_number() OVER (ORDER BY w.id) = 1 THEN ARRAY({rights.lacking(first=5)}) END AS lacking, {_WORKER}
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true
 ORDER BY w.id
 """
@@ -596,23 +595,31 @@ LIST_DELIVERIES = (
     _DELIVERY.format(source="(SELECT * FROM ({parts}) p ORDER BY id DESC LIMIT {limit})")
     + " ORDER BY d.id DESC"
 )
-LIST_PART = "(SELECT d.* FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
+LIST_PART = "(SELECT {columns} FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
 LIST_WITH_EVENTS = "{deliveries} JOIN events e ON e.id = event_of(d.id)"
 # An account's events by their index (which leaves the default account out), newest first, with their deliveries.
 LIST_OF_ACCOUNT = """(
-  SELECT * FROM events WHERE account = {account} AND account <> 'default' AND {below} ORDER BY id DESC OFFSET 0) e
+  SELECT * FROM events WHERE account = {account} AND account <> 'default' AND {within} ORDER BY id DESC OFFSET 0) e
 CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE id BETWEEN e.id AND last_delivery_of(e.id) OFFSET 0) d"""
 # There is no index of an endpoint's pending rows by id: it would be written at every accept, for lists alone. Their ids
 # are gathered from the two that there are and sorted (0.4 s for 500,000), the rest is read of those on the page.
-# Each `OFFSET 0` is a fence: the first keeps the planner from walking all ids of the table, the second from reading
-# what does not come on the page.
+# Each `OFFSET 0` is a fence: the first and the third keep the planner from walking all ids of the table, the second from
+# reading what does not come on the page.
 LIST_PENDING = """(
   SELECT id FROM (
-    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'ready' AND endpoint_id = {endpoint} AND {below}
+    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'ready' AND {of} AND {within}
     UNION ALL
-    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'timed' AND endpoint_id = {endpoint} AND {below}
+    SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'timed' AND {of} AND {within}
     OFFSET 0) gathered
-  ORDER BY id DESC OFFSET 0) waiting JOIN deliveries d ON d.id = waiting.id"""
+  ORDER BY id DESC OFFSET 0) waiting
+CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE id = waiting.id OFFSET 0) d"""
+LOOK_AHEAD = "SELECT count(*) AS looked_at, (array_agg(id ORDER BY id))[1] AS lowest FROM {looked} looked"
+LOOK_PART = "(SELECT {id} AS id FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
+LOOK_MERGED = "(SELECT id FROM ({parts}) p ORDER BY id DESC LIMIT {limit})"
+LOOK_AT_PENDING = """
+SELECT (SELECT count(*) FROM (SELECT FROM deliveries WHERE state = 'pending' AND queue = 'ready' LIMIT $1) r)
+     + (SELECT count(*) FROM (SELECT FROM deliveries WHERE state = 'pending' AND queue = 'timed' LIMIT $1) t)
+"""
 COUNT_DEAD = "SELECT count(*) FROM {source} WHERE {conditions}"
 LOOK_AT_DEAD = """
 SELECT count(*) AS looked_at, (array_agg(id ORDER BY id DESC))[1] AS last

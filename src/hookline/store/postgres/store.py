@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain, repeat
 
 from hookline import ids
 from hookline.errors import NotFound, StoreUnavailable
@@ -56,7 +57,7 @@ from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
 from hookline.store.postgres.presence import Presence
 from hookline.store.postgres.retention import PostgresRetention
-from hookline.store.postgres.rights import VALUES, refuse_if_lacking
+from hookline.store.postgres.rights import NOT_ASKED, VALUES, refusal
 from hookline.store.postgres.schema import (
     bring_up_to_date,
     known,
@@ -71,6 +72,7 @@ LOAD_SESSIONS = 2  # large payloads are read beside the loader
 DESK_SESSIONS = 3  # for the API's reads and operators' writes
 LIST_SESSIONS = 2
 COUNT_TIMEOUT = 65.0  # likewise above the server's (session.COUNTS): many millions take their time
+RIGHTS_EVERY = 4  # pulses, so about every second: whoever lost a right says so within two
 
 _BEFORE_ALL = EndpointId(bytes(16))
 
@@ -122,6 +124,7 @@ class PostgresStore(
         self._lanes = links("lanes", session.HOT)
         self._loads = links("load", session.HOT, size=LOAD_SESSIONS, lists=True)
         self._pulse = links("pulse", session.HOT)
+        self._looks = 0  # of the pulse
         self._session = Presence()
         self._desk = links("desk", session.DESK, size=DESK_SESSIONS, patience=patience)
         self._lists = links("lists", session.LISTS, size=LIST_SESSIONS, patience=patience)
@@ -338,7 +341,7 @@ class PostgresStore(
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
         """See the contract."""
-        [found] = await self._pulse.fetch(
+        found = await self._pulse.fetch(
             sql.BEAT,
             worker,
             now,
@@ -348,10 +351,8 @@ class PostgresStore(
             load.waiting,
             load.draining,
             load.delivered_per_s,
-            *VALUES,
         )
-        refuse_if_lacking(found["lacking"])
-        return bool(found["alive"])
+        return bool(found)
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """See the contract."""
@@ -360,7 +361,10 @@ class PostgresStore(
     async def _look(self, connection: Connection, *, seen: int, worker: WorkerId | None) -> Pulse:
         number = self._session.number(connection)
         backend = connection.get_server_pid()
-        found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker))
+        asks = self._looks % RIGHTS_EVERY == 0
+        self._looks += 1
+        asked = VALUES if asks else NOT_ASKED
+        found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker), *asked)
         first = found[0]
         if first["is_read_only"]:
             # Whoever cannot write must not send, for nothing of it could be settled, nor watch beats that nobody can write.
@@ -380,6 +384,7 @@ class PostgresStore(
             # To a session its own locks are free.
             gone=frozenset(row["id"] for row in found if row["is_gone"]) - self._session.held,
             session=number if is_own else None,
+            refusal=refusal(first["lacking"]) if asks else None,
         )
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
@@ -471,7 +476,11 @@ class PostgresStore(
 
     async def create_job(self, job: Job, *, now: float) -> Job:
         """See the contract."""
-        return await self._desk.transaction(partial(jobs.create, job=job))
+        if found := await self._desk.fetch(sql.FIRST_JOB, *jobs.key_of(job)):
+            return rows.job(found[0])
+        # Counted before, step by step: a transaction that waits for it would last too long.
+        matched = len(set(job.ids)) or await self._count_dead(job.filter, before=job.created_at)
+        return await self._desk.transaction(partial(jobs.create, job=job, matched=matched))
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """See the contract."""
@@ -500,9 +509,20 @@ class PostgresStore(
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """See the contract."""
-        statement, values = lists.dead_count(filter)
-        [[count]] = await self._lists.fetch(statement, *values)
-        return int(count)
+        return await self._count_dead(filter, before=None)
+
+    async def _count_dead(self, filter: DeliveryFilter, *, before: float | None) -> int:
+        total, after, limit = 0, None, lists.STEPS[-1]
+        while True:
+            statement, values = lists.dead_ahead(filter, after=after, limit=limit)
+            [(looked_at, last)] = await self._lists.fetch(statement, *values)
+            if last is None:
+                return total
+            statement, values = lists.dead_count(filter, before=before, after=after, last=last)
+            [[count]] = await self._lists.fetch(statement, *values)
+            total, after = total + int(count), last
+            if looked_at < limit:
+                return total
 
     async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
         """See the contract."""
@@ -541,9 +561,35 @@ class PostgresStore(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:
         """See the contract."""
-        statement, values = lists.delivery_list(filter, after=after, limit=limit)
-        found = await self._lists.fetch(statement, *values)
-        return [rows.delivery(row) for row in found]
+        gathers = False
+        if (pending := lists.pending_ahead(filter)) is not None:
+            [[few]] = await self._lists.fetch(pending[0], *pending[1])
+            gathers = few < lists.FEW_PENDING
+        found: list[Delivery] = []
+        for looked in chain(lists.STEPS, repeat(lists.STEPS[-1])):
+            floor: DeliveryId | None = None
+            if not gathers and lists.takes_steps(filter):
+                floor = await self._floor(filter, after=after, looked=looked)
+            statement, values = lists.delivery_list(
+                filter, after=after, limit=limit - len(found), floor=floor, gathers=gathers
+            )
+            found += map(rows.delivery, await self._lists.fetch(statement, *values))
+            if floor is None or len(found) == limit:
+                break
+            after = floor
+        return found
+
+    async def _floor(
+        self, filter: DeliveryFilter, *, after: DeliveryId | None, looked: int
+    ) -> DeliveryId | None:
+        """The id below which a step that starts there does not look; None: it comes to the end."""
+        floor: DeliveryId | None = None
+        if (events := lists.events_ahead(filter, after=after, limit=looked)) is not None:
+            [(looked_at, lowest)] = await self._lists.fetch(events[0], *events[1])
+            floor = lowest if looked_at == looked else None
+        statement, values = lists.look_ahead(filter, after=after, limit=looked, floor=floor)
+        [(looked_at, lowest)] = await self._lists.fetch(statement, *values)
+        return lowest if looked_at == looked else floor
 
     async def attempts(self, delivery: DeliveryId) -> list[Attempt]:
         """See the contract."""

@@ -83,7 +83,9 @@ def look_ahead(filter: EventFilter, *, after: EventId | None) -> Statement | Non
     asked.add("e.id < :after", "after", after)
     asked.values["limit"] = STEP_ROWS
     source = "events e" if filter.account is None else "events e INDEXED BY events_account"
-    return LOOK_AHEAD.format(id="e.id", source=source, conditions=asked.also()), asked.values
+    return LOOK_AHEAD.format(
+        id="e.id", source=source, conditions=asked.also(), order="e.id DESC"
+    ), asked.values
 
 
 def event_list(

@@ -15,17 +15,20 @@ _MOVES = {JobKind.REPLAY: sql.REDRIVE_THESE, JobKind.DISCARD: sql.DISCARD_THESE}
 _AHEAD = 5_000  # dead letters looked at in one step: a filter that few of them match must not make it long
 
 
-def create(connection: sqlite3.Connection, job: Job) -> Job:
+def find(connection: sqlite3.Connection, job: Job) -> Job | None:
+    """The job that has this one's id, or was asked for with its key."""
     values = job_values(job)
     key = {name: values[name] for name in ("id", "account", "kind", "key")}
-    first = connection.execute(sql.FIRST_JOB, key).fetchone()
-    if first is None:
-        matched = len(set(job.ids))
-        if not job.ids:
-            (matched,) = connection.execute(*lists.dead_count(job.filter, before=job.created_at)).fetchone()
-        connection.execute(sql.CREATE_JOB, values | {"matched": matched})
-        first = connection.execute(sql.FIRST_JOB, key).fetchone()
-    return read_job(first)
+    row = connection.execute(sql.FIRST_JOB, key).fetchone()
+    return None if row is None else read_job(row)
+
+
+def create(connection: sqlite3.Connection, job: Job, *, matched: int) -> Job:
+    if (first := find(connection, job)) is not None:
+        return first
+    connection.execute(sql.CREATE_JOB, job_values(job) | {"matched": matched})
+    created = connection.execute(sql.READ_JOB, {"id": job.id}).fetchone()
+    return read_job(created)
 
 
 def advance(connection: sqlite3.Connection, id: JobId, *, limit: int, now: float) -> JobStep | None:

@@ -18,7 +18,7 @@ Statement = tuple[str, dict[str, Any]]
 
 # Looked at in one step of a list, whether they match or not. Others' reads take their turn between two steps.
 STEP_ROWS = 2_000
-STEP_EVENTS = 200  # each with all its deliveries
+STEP_EVENTS = 200  # of an account, which may have no deliveries at all
 
 
 class Conditions:
@@ -46,47 +46,75 @@ class Conditions:
 
 
 def delivery_list(
-    filter: DeliveryFilter, *, after: DeliveryId | None, limit: int, floor: bytes | None = None
+    filter: DeliveryFilter,
+    *,
+    after: DeliveryId | None,
+    limit: int,
+    floor: bytes | None = None,
+    gathers: bool = False,
 ) -> Statement:
-    """Newest first, from below `after`, not below `floor`."""
+    """Newest first, from below `after`, not below `floor`; `gathers` what is pending and sorts it, where that is little."""
     asked = _asked(filter)
-    asked.add("d.id < :after", "after", after)
-    asked.add("d.id >= :floor", "floor", floor)
     asked.values["limit"] = limit
     state = _state(filter)
-    if _is_by_account(filter):
-        asked.add("e.id >= :floor", "floor", floor)
-        asked.values["above"] = ABOVE_ALL_IDS
-        asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
+    if is_by_account(filter):
+        _within_events(asked, after=after, floor=floor)
         source, order = sql.LIST_OF_ACCOUNT, "e.id DESC, d.id DESC"
     else:
-        source, order = asked.source(_start(filter)), "d.id DESC"
+        asked.add("d.id < :after", "after", after)
+        asked.add("d.id >= :floor", "floor", floor)
+        source, order = asked.source(_start(filter, gathers=gathers)), "d.id DESC"
     statement = sql.LIST_DELIVERIES.format(source=source, conditions=asked.also(state), order=order)
     return statement, asked.values
 
 
-def look_ahead(filter: DeliveryFilter, *, after: DeliveryId | None) -> Statement | None:
-    """How many rows a list finds next, whether they match or not, and the id of the last: one step looks no further.
+def _within_events(asked: Conditions, *, after: DeliveryId | None, floor: bytes | None) -> None:
+    asked.values["above"] = ABOVE_ALL_IDS
+    # With a plus, so that the rows of an event are searched between its id and the next one's, and not up to here.
+    asked.add("+d.id < :after", "after", after)
+    asked.add("+d.id >= :floor", "floor", floor)
+    asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
+    asked.add("e.id >= :floor_event", "floor_event", None if floor is None else event_of(DeliveryId(floor)))
 
-    None where it finds few in any case: those of one event, and what is pending, which is gathered by its indexes.
-    """
-    if filter.event_id is not None or (filter.state is State.PENDING and not filter.is_replayed):
+
+def pending_ahead(filter: DeliveryFilter) -> Statement | None:
+    """How many are pending, as far as that decides between gathering them and a walk; None where neither is meant."""
+    if filter.state is not State.PENDING or filter.is_replayed or filter.event_id is not None:
         return None
     asked = Conditions()
-    if _is_by_account(filter):
-        asked.add("e.account = :account", "account", filter.account)
-        asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
-        asked.values["limit"] = STEP_EVENTS
-        return sql.LOOK_AHEAD.format(
-            id="e.id", source="events e INDEXED BY events_account", conditions=asked.also()
-        ), asked.values
-    asked.add("d.endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
-    asked.add("d.id < :after", "after", after)
+    asked.add("endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
     asked.values["limit"] = STEP_ROWS
-    # Those in one state have an index of their own; of the others every row is looked at.
-    by_state = filter.is_replayed or filter.state in (State.DEAD, State.CANCELLED)
-    conditions = asked.also(_state(filter)) if by_state else asked.also()
-    return sql.LOOK_AHEAD.format(id="d.id", source=_start(filter), conditions=conditions), asked.values
+    return sql.LOOK_AT_PENDING.format(conditions=asked.also()), asked.values
+
+
+def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None) -> Statement:
+    """How many events of the account come next, and the id of the last: one step looks no further."""
+    asked = Conditions()
+    asked.add("e.account = :account", "account", filter.account)
+    asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
+    asked.values["limit"] = STEP_EVENTS
+    source = "events e INDEXED BY events_account"
+    return sql.LOOK_AHEAD.format(
+        id="e.id", source=source, conditions=asked.also(), order="e.id DESC"
+    ), asked.values
+
+
+def look_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, floor: bytes | None = None) -> Statement:
+    """How many rows a list finds next, whether they match or not, and the id of the last: one step looks no further."""
+    asked = Conditions()
+    asked.values["limit"] = STEP_ROWS
+    if is_by_account(filter):
+        asked.add("e.account = :account", "account", filter.account)
+        _within_events(asked, after=after, floor=floor)
+        source, order, conditions = sql.LIST_OF_ACCOUNT, "e.id DESC, d.id DESC", asked.also()
+    else:
+        _narrow(asked, filter)
+        asked.add("d.id < :after", "after", after)
+        # Those in one state have an index of their own; of the others every row is looked at.
+        by_state = filter.is_replayed or filter.state in (State.DEAD, State.CANCELLED)
+        source, order = _start(filter), "d.id DESC"
+        conditions = asked.also(_state(filter)) if by_state else asked.also()
+    return sql.LOOK_AHEAD.format(id="d.id", source=source, conditions=conditions, order=order), asked.values
 
 
 def _state(filter: DeliveryFilter) -> str:
@@ -136,11 +164,7 @@ def dead_to_pick(
 
 def _asked(filter: DeliveryFilter) -> Conditions:
     asked = Conditions()
-    asked.add("d.endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
-    if filter.event_id is not None:
-        ends = delivery_range(filter.event_id)
-        asked.add("d.id >= :first", "first", ends["first"])
-        asked.add("d.id <= :last", "last", ends["last"])
+    _narrow(asked, filter)
     asked.add("e.account = :account", "account", filter.account, of_event=True)
     asked.add("e.type = :type", "type", filter.event_type, of_event=True)
     asked.add("e.created_at >= :since", "since", filter.since, of_event=True)
@@ -152,7 +176,15 @@ def _asked(filter: DeliveryFilter) -> Conditions:
     return asked
 
 
-def _is_by_account(filter: DeliveryFilter) -> bool:
+def _narrow(asked: Conditions, filter: DeliveryFilter) -> None:
+    asked.add("d.endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
+    if filter.event_id is not None:
+        ends = delivery_range(filter.event_id)
+        asked.add("d.id >= :first", "first", ends["first"])
+        asked.add("d.id <= :last", "last", ends["last"])
+
+
+def is_by_account(filter: DeliveryFilter) -> bool:
     """Only an account is named, and none of the short lists is meant."""
     return (
         filter.account is not None
@@ -163,13 +195,13 @@ def _is_by_account(filter: DeliveryFilter) -> bool:
     )
 
 
-def _start(filter: DeliveryFilter) -> str:
+def _start(filter: DeliveryFilter, *, gathers: bool = False) -> str:
     if filter.event_id is not None:
         return sql.LIST_ALL
     if filter.is_replayed:
         return sql.LIST_REPLAYED
     match filter.state:
-        case State.PENDING:
+        case State.PENDING if gathers:
             return sql.LIST_PENDING if filter.endpoint_id is None else sql.LIST_PENDING_OF_ENDPOINT
         case State.DEAD | State.CANCELLED:
             return sql.LIST_ENDED if filter.endpoint_id is None else sql.LIST_ENDED_OF_ENDPOINT[filter.state]

@@ -7,7 +7,17 @@ from typing import Any
 from hookline.model import Attempt, Delivery, DeliveryId, Endpoint, EndpointId, Event, EventId, JobId, State
 from hookline.store.contract import Catalogue, DeliveryFilter, Job, JobKind, Lane
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.lists import STEP_ROWS, dead_ahead, dead_count, delivery_list, look_ahead
+from hookline.store.sqlite.lists import (
+    STEP_EVENTS,
+    STEP_ROWS,
+    dead_ahead,
+    dead_count,
+    delivery_list,
+    events_ahead,
+    is_by_account,
+    look_ahead,
+    pending_ahead,
+)
 from hookline.store.sqlite.rows import (
     ABOVE_ALL_IDS,
     packed,
@@ -80,23 +90,38 @@ def list_deliveries(
     connection: sqlite3.Connection, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
 ) -> tuple[list[Delivery], DeliveryId | None]:
     """What one step finds, and the id to go on from; None: nothing is left."""
-    floor: DeliveryId | None = None
-    if (ahead := look_ahead(filter, after=after)) is not None:
-        looked_at, lowest = connection.execute(*ahead).fetchone()
-        floor = lowest if looked_at == ahead[1]["limit"] else None
-    statement = delivery_list(filter, after=after, limit=limit, floor=floor)
+    pending = pending_ahead(filter)
+    gathers = pending is not None and connection.execute(*pending).fetchone()[0] < STEP_ROWS
+    floor = None if gathers else _floor(connection, filter, after=after)
+    statement = delivery_list(filter, after=after, limit=limit, floor=floor, gathers=gathers)
     return [read_delivery(row) for row in connection.execute(*statement)], floor
 
 
-def count_dead(
+def _floor(
     connection: sqlite3.Connection, filter: DeliveryFilter, *, after: DeliveryId | None
+) -> DeliveryId | None:
+    """The id below which a step that starts there does not look; None: it comes to the end."""
+    floor: DeliveryId | None = None
+    if is_by_account(filter):
+        looked_at, lowest = connection.execute(*events_ahead(filter, after=after)).fetchone()
+        floor = lowest if looked_at == STEP_EVENTS else None
+    looked_at, lowest = connection.execute(*look_ahead(filter, after=after, floor=floor)).fetchone()
+    return lowest if looked_at == STEP_ROWS else floor
+
+
+def count_dead(
+    connection: sqlite3.Connection,
+    filter: DeliveryFilter,
+    *,
+    before: float | None,
+    after: DeliveryId | None,
 ) -> tuple[int, DeliveryId | None]:
     """How many match among the next, and the id to go on from; None: nothing is left."""
     ahead = dead_ahead(filter, after=after, limit=STEP_ROWS)
     looked_at, last = connection.execute(*ahead).fetchone()
     if last is None:
         return 0, None
-    (count,) = connection.execute(*dead_count(filter, after=after, last=last)).fetchone()
+    (count,) = connection.execute(*dead_count(filter, before=before, after=after, last=last)).fetchone()
     return count, last if looked_at == STEP_ROWS else None
 
 

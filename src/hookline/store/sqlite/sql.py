@@ -465,7 +465,7 @@ CROSS JOIN deliveries d ON d.seq = page.seq {EVENT_OF_DELIVERY}
 ORDER BY d.id DESC
 """
 # Where a page starts from. By account it walks that account's events, whose order is their deliveries' order;
-# pending rows are few beside the settled ones, so they are gathered from their two indexes and sorted.
+# pending rows are gathered from their two indexes and sorted if they are few, and otherwise met soon enough.
 LIST_ALL = "deliveries d"
 LIST_OF_ENDPOINT = "deliveries d INDEXED BY deliveries_endpoint"
 LIST_ENDED_OF_ENDPOINT = {
@@ -494,7 +494,11 @@ IN_STATE = {
     "cancelled": "d.state = 'cancelled' AND d.state IN ('dead', 'cancelled')",
 }
 LOOK_AHEAD = """
-SELECT count(*), min(id) FROM (SELECT {id} AS id FROM {source} WHERE {conditions} ORDER BY {id} DESC LIMIT :limit)
+SELECT count(*), min(id) FROM (SELECT {id} AS id FROM {source} WHERE {conditions} ORDER BY {order} LIMIT :limit)
+"""
+LOOK_AT_PENDING = """
+SELECT (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE state = 'pending' AND queue = 'ready' AND {conditions} LIMIT :limit))
+     + (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE state = 'pending' AND queue = 'timed' AND {conditions} LIMIT :limit))
 """
 COUNT_DEAD = "SELECT count(*) FROM {source} WHERE {conditions}"
 LOOK_AT_DEAD = """

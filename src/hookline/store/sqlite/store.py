@@ -338,8 +338,14 @@ class SqliteStore(
         return await self._write(partial(operators.reset_circuit, endpoint=endpoint, now=now))
 
     async def create_job(self, job: Job, *, now: float) -> Job:
-        """Start a job; the first one's job if the idempotency key was used for its kind."""
-        return await self._write(partial(jobs.create, job=job))
+        """Start a job; the first one's job if the idempotency key was used for its kind.
+
+        Its letters are counted before, step by step: nobody else's write waits for that.
+        """
+        if (first := await self._read(partial(jobs.find, job=job))) is not None:
+            return first
+        matched = len(set(job.ids)) or await self._count_dead(job.filter, before=job.created_at)
+        return await self._write(partial(jobs.create, job=job, matched=matched))
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
         """Do up to `limit` of a running job's dead letters, by id; None when the job is not running."""
@@ -368,11 +374,16 @@ class SqliteStore(
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""
-        total, after = await self._read(partial(reading.count_dead, filter=filter, after=None))
-        while after is not None:
-            count, after = await self._read(partial(reading.count_dead, filter=filter, after=after))
+        return await self._count_dead(filter, before=None)
+
+    async def _count_dead(self, filter: DeliveryFilter, *, before: float | None) -> int:
+        total, after = 0, None
+        while True:
+            step = partial(reading.count_dead, filter=filter, before=before, after=after)
+            count, after = await self._read(step)
             total += count
-        return total
+            if after is None:
+                return total
 
     async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
         """Those of them that exist."""
