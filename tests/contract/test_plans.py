@@ -77,8 +77,8 @@ SPREAD = {
     "LOAD": spread(sql.LOAD, width=6, rows=16),
     "SETTLE_DELIVERIES": spread(sql.SETTLE_DELIVERIES, width=11, rows=16),
     "NOTE": spread(sql.NOTE, width=15, rows=16),
-    "MARK": spread(sql.MARK, width=4, rows=16),
-    "CONDEMN": spread(sql.CONDEMN, width=4, rows=16),
+    "MARK": spread(sql.MARK, width=5, rows=16),
+    "CONDEMN": spread(sql.CONDEMN, width=5, rows=16),
     "RELEASE": spread(sql.RELEASE, width=6, rows=16),
     "READ_PRIORS": spread(sql.READ_PRIORS, width=2, rows=16),
 }

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from factories import NOW, a_publication
-from hookline.errors import StoreUnavailable
+from hookline.errors import RowRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.sqlite.accepting import accept
 from hookline.store.sqlite.connection import connect
@@ -80,7 +80,7 @@ async def test_a_statement_that_fails_is_told_in_our_words_and_leaves_nothing(tr
     writer, _ = traced
     first, second = await after_a_pause(writer, note("a"), note(None))
     assert first == 1
-    assert isinstance(second, StoreUnavailable)
+    assert isinstance(second, RowRefused)
     assert isinstance(second.__cause__, sqlite3.IntegrityError)
     assert await writer.run(notes) == ["a"]
 
@@ -115,7 +115,7 @@ async def test_a_commit_that_fails_fails_every_job(traced):
 
     await writer.run(prepare, transacts=False)
     answers = await after_a_pause(writer, note("a"), leave_a_debt, note("c"))
-    assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+    assert all(isinstance(answer, RowRefused) for answer in answers)
     assert await writer.run(notes) == []
 
 
@@ -212,6 +212,6 @@ async def test_an_accept_of_many_deliveries_is_work_in_parts(sqlite_path):
     await store.migrate()
     connection = connect(str(sqlite_path))
     publication = a_publication(*(bytes([1, n // 256, n % 256]) + bytes(13) for n in range(3_000)))
-    work = accept(connection, [publication], catalogue=0, now=NOW, folder=str(sqlite_path.parent))
+    work = accept(connection, [publication], catalogue=0, now=NOW, due=float, folder=str(sqlite_path.parent))
     assert sum(1 for _ in work) == 2
     connection.close()
