@@ -1,4 +1,4 @@
-"""What does a hookline cost that has little to do, or nothing, and how late is it then?
+"""Measures what a server costs at rest and at 20 events a second, and how late it is then.
 
 A server with default settings: first left alone, then published to at 20 events a second that fall due at random
 (Poisson). Evenly spaced events hide the tail: no two of them are ever under way at once. Commits are PostgreSQL's own

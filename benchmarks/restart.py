@@ -1,4 +1,4 @@
-"""How long after a kill -9 does the only server deliver again?
+"""Measures how long after a kill -9 the only server delivers again.
 
 A server on PostgreSQL owns the lanes of the benchmark's endpoints. It is killed and started again at once; as soon as it
 answers, an event is published for each endpoint. The seconds are counted from the kill: until it is ready, until the

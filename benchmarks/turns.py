@@ -1,4 +1,4 @@
-"""How long does another account's publish take while one account's large request is accepted?
+"""Measures another account's publish while one account's large request is accepted.
 
     .venv/bin/python benchmarks/turns.py [--stores sqlite,postgres]
 

@@ -1,4 +1,4 @@
-"""What does the next commit hold?
+"""Gathers the events of the next commit.
 
 Some of each account's, in turn, up to what a commit may hold. Payloads are judged before an event stands in line, and
 events for lanes that have no room stand aside, so that nobody waits for either.
@@ -143,7 +143,7 @@ class Gathering:
                     entry.lanes = (None,) * count
                 elif count == 1 and draft.deliver_at is None:
                     # The way of nearly every event. The first delivery of an event has its id.
-                    lane = reserve(endpoints[0], event.id)  # type: ignore[arg-type]
+                    lane = reserve(endpoints[0], event.id)  # type: ignore[arg-type]  # naming the type is a call
                     entry.lanes = (lane,)
                     must_wait = (lane is None or lane.behind) and self._must_wait(entry)
                 else:

@@ -1,4 +1,4 @@
-"""When is what was committed handed over?
+"""Hands over what was committed to its lanes.
 
 In the next turns of the loop, so that the next batch is already with the store meanwhile: a part in each, since what
 is handed over is mostly sent at once, and others wait for that too. Whatever happens on the way, nothing stays
@@ -109,7 +109,7 @@ class Handing:
             endpoint, lane = entry.endpoints[ordinal], entry.lanes[ordinal]
             delivery = Loaded(
                 # The first one has the event's id.
-                naming.delivery_of(event.id, ordinal) if ordinal else event.id,  # type: ignore[arg-type]
+                naming.delivery_of(event.id, ordinal) if ordinal else event.id,  # type: ignore[arg-type]  # naming the type is a call
                 endpoint,
                 Queue.READY,
                 commit.first_seq,

@@ -1,4 +1,4 @@
-"""When is which event judged by its payload?
+"""Judges events by their payloads, with the schemas and filters in force.
 
 Before it stands in line to be stored, so that nobody waits for it: a slice in each turn of the loop, and accounts take
 turns.

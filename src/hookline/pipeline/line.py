@@ -1,4 +1,4 @@
-"""Whose submission is next?
+"""Keeps submissions in line until they are committed.
 
 Accounts take turns, so that nobody waits for what another has handed in; what one account hands in keeps its order.
 """

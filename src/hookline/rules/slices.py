@@ -1,4 +1,4 @@
-"""How much may be done on the event loop before others have their turn?
+"""Bounds what is done on the event loop before others have their turn.
 
 Work is counted, not timed, so that the same work is cut at the same places on every machine. A unit is a step of a
 filter, which takes 1 to 2 µs; a slice takes 2 to 3 ms, and a turn of the loop holds at most one: a publish takes about five turns.
@@ -6,7 +6,6 @@ filter, which takes 1 to 2 µs; a slice takes 2 to 3 ms, and a turn of the loop 
 
 SLICE = 1_500  # units
 DELIVERIES = 200  # handed on in one go: about 20 ms when each of them is sent at once
-ROWS = 1_000  # written by one go of statements: about 12 ms on SQLite
 
 _ENDPOINTS_A_UNIT = 20  # looked up
 _BYTES_A_UNIT = 200  # of a payload that is read

@@ -1,4 +1,4 @@
-"""Is every stored endpoint one that today's rules would take?"""
+"""Finds stored endpoints that today's rules would refuse."""
 
 from collections.abc import Iterator
 

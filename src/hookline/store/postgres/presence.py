@@ -1,6 +1,6 @@
-"""Which session shows the others that this process is there?
+"""Knows the session that shows other processes that this one is there.
 
-The one of its pulse, by a lock on the worker's id (see `sql`). A worker's row says that it has one, from when the lock
+It is the one of its pulse, by a lock on the worker's id (see `sql`). A worker's row says that it has one, from when the lock
 was taken on that very session. Who never had one is not missed.
 """
 
