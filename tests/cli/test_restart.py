@@ -10,7 +10,7 @@ import httpx
 from answering import eventually, receiving
 from server_process import CEILING_S, ServerProcess
 
-# A fifth of it is waited out at least; the whole of it only where the death was not seen by the session.
+# A sixth of it is waited out at least; the whole of it only where the death was not seen by the session.
 LEASE = {"HOOKLINE_TAKEOVER_S": "20"}
 
 

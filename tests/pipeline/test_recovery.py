@@ -134,7 +134,7 @@ async def test_a_dead_workers_lanes_are_taken_over(shared_world: World, receiver
         await shared_world.crash(first)
         took = await seconds_until_taken_over(shared_world, second, event)
     assert [line["by"] for line in lines if line["event"] == "worker.dead"] == ["session"]
-    assert 2 <= took <= 2 + 1, "a fifth of the takeover time and at most a second more"
+    assert 10 / 6 <= took <= 10 / 6 + 1, "a sixth of the takeover time and at most a second more"
 
 
 async def test_the_lanes_of_a_worker_that_stands_still_are_taken_over_after_its_lease(

@@ -32,8 +32,8 @@ def looks(until, *, free, session=lambda at: 1):
     return [(n / 4, free(n / 4), session(n / 4)) for n in range(int(4 * until))]
 
 
-def test_a_worker_whose_lock_is_free_for_a_fifth_of_a_lease_is_dead():
-    assert seen_by_session(looks(9, free=lambda at: at >= 1)) == 3.0
+def test_a_worker_whose_lock_is_free_for_a_sixth_of_a_lease_is_dead():
+    assert seen_by_session(looks(9, free=lambda at: at >= 1)) == 2.75
 
 
 def test_a_stopped_worker_keeps_its_lock_and_its_lease():
@@ -41,12 +41,12 @@ def test_a_stopped_worker_keeps_its_lock_and_its_lease():
 
 
 def test_a_lock_that_is_taken_again_in_time_was_never_missed():
-    assert seen_by_session(looks(9, free=lambda at: at % 2 < 1.75)) is None
+    assert seen_by_session(looks(9, free=lambda at: at % 2 < 1.5)) is None
 
 
 def test_an_observer_with_a_new_session_starts_its_watch_again():
     """As after the database started again: all locks are free."""
-    assert seen_by_session(looks(9, free=lambda at: at >= 1, session=lambda at: 1 + (at >= 2.5))) == 4.5
+    assert seen_by_session(looks(9, free=lambda at: at >= 1, session=lambda at: 1 + (at >= 2.5))) == 4.25
 
 
 def test_an_observer_without_a_session_of_its_own_sees_nobody_dead_by_theirs():
@@ -70,12 +70,12 @@ def test_a_worker_that_beats_is_alive_whatever_its_lock_says():
 def test_a_look_that_took_long_does_not_count_what_it_took():
     watch, _ = look(Watch(), [Seen(A, 7, True)], began=0.0, ended=0.0, lease=LEASE, session=1)
     watch, _ = look(watch, [Seen(A, 7, True)], began=0.9, ended=1.0, lease=LEASE, session=1)
-    watch, dead = look(watch, [Seen(A, 7, True)], began=1.1, ended=2.0, lease=LEASE, session=1)
+    watch, dead = look(watch, [Seen(A, 7, True)], began=1.6, ended=1.8, lease=LEASE, session=1)
     assert dead == []
-    assert watch.verdict_at == 2.0
+    assert watch.verdict_at == patience(LEASE)
 
 
-@pytest.mark.parametrize(("lease", "seconds"), [(10.0, 2.0), (60.0, 12.0), (2.0, 1.0)])
+@pytest.mark.parametrize(("lease", "seconds"), [(12.0, 2.0), (60.0, 10.0), (2.0, 1.0)])
 def test_a_lock_is_waited_for_until_its_worker_starts_nothing_any_more(lease, seconds):
     assert patience(lease) == seconds
     assert seen_by_session(looks(20, free=lambda at: True), lease=lease) == seconds

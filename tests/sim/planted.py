@@ -405,7 +405,7 @@ def _m27(garden: Garden) -> None:
 
 @bug("M28 buried although its session lives")
 def _m28(garden: Garden) -> None:
-    """Whoever stands still for a fifth of a lease, whatever its lock says."""
+    """Whoever stands still for a sixth of a lease, whatever its lock says."""
 
     def look(watch: Watch, workers: Iterable[Seen], **more: Any) -> Any:
         return right(watch, [each._replace(is_gone=True) for each in workers], **more)

@@ -9,7 +9,7 @@ while, until it has room. A lane that waits for its receiver, a limit or a circu
 from collections.abc import Sequence
 
 MOST = 500  # events
-MOST_DELIVERIES = 1_000  # 20 ms on either store; an event with more of them has a commit of its own
+MOST_DELIVERIES = 500  # about 20 ms on either store; an event with more of them has a commit of its own
 MOST_BYTES = 4 * 1024 * 1024
 REQUEST_DELIVERIES = 100_000  # that one request may ask for, before filters
 

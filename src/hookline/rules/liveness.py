@@ -5,7 +5,7 @@ timestamp of anybody's decides, so no clock that jumps can bury a live worker; a
 asleep starts its watch again.
 
 It is seen dead sooner by its session, where the store has such: the session of its pulse holds a lock, which goes with the
-process at once and stays with one that is stopped. The lock has to be free at every look for a fifth of a lease, on one
+process at once and stays with one that is stopped. The lock has to be free at every look for a sixth of a lease, on one
 session of the observer's own. A database that starts again frees all locks, but it ends the observer's session too.
 """
 
@@ -19,7 +19,7 @@ from hookline.model import WorkerId
 
 MISSED = 2.5  # heartbeats; a worker that is silent for longer may be dead, and people are told so
 FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
-_SHARE = 5  # of a lease
+_SHARE = 6  # of a lease
 
 
 class Condition(StrEnum):
