@@ -19,7 +19,7 @@ import uvloop
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.pipeline.test_isolation import Measured, measure, p99  # noqa: E402
+from tests.pipeline.lanes.test_isolation import Measured, measure, p99  # noqa: E402
 from tests.receiver import Receiver  # noqa: E402
 
 HEALTHY = 1_000  # events before, and as many during: half a minute each

@@ -25,8 +25,13 @@ import uvloop
 from pyreqwest.client import ClientBuilder
 
 from hookline.clock import SystemClock
-from hookline.net import SystemNet
-from hookline.pipeline.sender import Answer, HttpSender, Request, parse
+from hookline.pipeline.sending import (
+    Answer,
+    HttpSender,
+    Request,
+    parse,
+)
+from hookline.pipeline.sending.net import SystemNet
 
 CONCURRENCY = 50
 FLOOR = 4.0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from database import start_postgres
 from hookline import Hookline, Settings
-from hookline.pipeline.drafts import Draft
+from hookline.pipeline.intake.drafts import Draft
 
 EXPENSIVE = "length(lines[?n == `1` && m == `2`]) > `5000`"
 LONG = b'{"lines":[' + b",".join([b'{"n":1,"m":3}'] * 1_500) + b"]}"  # below 32 KiB

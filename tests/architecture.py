@@ -12,34 +12,28 @@ from typing import NamedTuple
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"model"}),
-    frozenset(
-        {"clock", "config", "failpoints", "ids", "logs", "net", "open_files", "sealing", "signing", "version"}
-    )
-    | {"database_url", "headers", "metadata", "names", "nearest", "payload", "ranges", "rfc3339"},
-    frozenset({"store", "rules", "receiver"}),
-    frozenset({"filters", "schemas"}),
+    frozenset({"clock", "failpoints", "ids", "logs", "rfc3339", "version"}),
+    frozenset({"crypto"}),
+    frozenset({"rules", "store", "receiver"}),
+    frozenset({"validate"}),
+    frozenset({"config"}),
     frozenset({"pipeline", "client"}),
-    frozenset(
-        {"hookline", "app", "desk", "endpoint_faults", "endpoints", "reports"}
-    )  # "hookline": the package's own __init__
-    | {
-        "accounts",
-        "bounds",
-        "dead_letters",
-        "event_types",
-        "figures",
-        "keyring",
-        "keys",
-        "policies",
-        "resealing",
-        "restraint",
-        "rotation",
-    }
-    | {"shapes", "trial", "waiting"},
+    frozenset({"admin", "reports"}),
+    frozenset({"app", "hookline"}),  # "hookline": the package's own __init__
     frozenset({"api", "dashboard"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),
 )
+# The pipeline's own packages and modules, bottom to top in the same way.
+PIPELINE: tuple[frozenset[str], ...] = (
+    frozenset({"refused_rows", "sending"}),
+    frozenset({"catalogue"}),
+    frozenset({"membership"}),
+    frozenset({"lanes"}),
+    frozenset({"attempt", "settle", "intake", "maintenance"}),
+    frozenset({"worker"}),
+)
+PARTS = {part: rank for rank, layer in enumerate(PIPELINE) for part in layer}
 FREE = frozenset({"clock", "app"})  # one name of each layer in which neighbours may import each other
 UNITS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 
@@ -85,9 +79,8 @@ API_CLIENTS = {
     "hookline.client.blocking.client": "http.client",
 }
 # A client runs in other people's programs: it knows values and rules of ours, and nothing that serves or stores.
-CLIENT_UNITS = frozenset(
-    {"client", "clock", "config", "errors", "names", "payload", "rfc3339", "rules", "version"}
-)
+CLIENT_UNITS = frozenset({"client", "clock", "config", "errors", "rfc3339", "rules", "validate", "version"})
+CLIENT_CHECKS = frozenset({"hookline.validate.names", "hookline.validate.payload"})  # of what validate/ has
 HTTP_CLIENTS = frozenset(
     {"aiohttp", "httpx", "requests", "urllib3", "pyreqwest", "http.client", "urllib.request", "xmlrpc.client"}
 )
@@ -105,6 +98,7 @@ class Rule(StrEnum):
     RELATIVE = "imports are written in full"
     UNKNOWN = "every module belongs to a layer"
     DIRECTION = "imports point down only"
+    PIPELINE = "the pipeline's parts import from parts below their own"
     STORES = "the two stores do not know each other"
     CONTRACT = "the pipeline knows the store by its contract only"
     PURE = "rules are pure"
@@ -163,9 +157,14 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level > 0:
             yield Violation(Rule.RELATIVE, node.lineno, f"from {'.' * node.level}{node.module or ''}")
+    for_types = _lines_for_types(tree)
     for line, target in imported(tree):
         if target.split(".")[0] == "hookline":
-            yield from _own_import(module, unit, line, target)
+            yield from (
+                found
+                for found in _own_import(module, unit, line, target)
+                if not (found.rule is Rule.PIPELINE and line in for_types)
+            )
         elif unit == "rules" and target not in PURE_MODULES and target.rpartition(".")[0] not in PURE_MODULES:
             yield Violation(Rule.PURE, line, target)
         allowed = module in API_CLIENTS and _is(target, frozenset({API_CLIENTS[module]}))
@@ -181,14 +180,29 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
             yield Violation(Rule.DRIVER, line, target)
 
 
+def _lines_for_types(tree: ast.AST) -> frozenset[int]:
+    """The lines under `if TYPE_CHECKING`: what is imported there is not there when the module runs."""
+    return frozenset(
+        inner.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.ImportFrom)
+    )
+
+
 def _own_import(module: str, unit: str, line: int, target: str) -> Iterator[Violation]:
     other = unit_of(target)
     if other not in UNITS:  # a public name of the package itself
         other = "hookline"
     if unit == "rules" and other not in PURE_UNITS:
         yield Violation(Rule.PURE, line, target)
-    if unit == "client" and other not in CLIENT_UNITS:
+    if unit == "client" and (
+        other not in CLIENT_UNITS or (other == "validate" and not _is(target, CLIENT_CHECKS))
+    ):
         yield Violation(Rule.SERVER, line, target)
+    if unit == other == "pipeline":
+        yield from _part_import(module, line, target)
     if unit == "pipeline" and other == "store" and not _within(target, "hookline.store.contract"):
         yield Violation(Rule.CONTRACT, line, target)
     for one, another in (("sqlite", "postgres"), ("postgres", "sqlite")):
@@ -198,6 +212,19 @@ def _own_import(module: str, unit: str, line: int, target: str) -> Iterator[Viol
         sideways = UNITS[unit] == UNITS[other] and LAYERS[UNITS[unit]] & FREE
         if UNITS[other] >= UNITS[unit] and not sideways:
             yield Violation(Rule.DIRECTION, line, target)
+
+
+def _part_import(module: str, line: int, target: str) -> Iterator[Violation]:
+    own, others = _part_of(module), _part_of(target)
+    if own is None or others is None or own == others:
+        return
+    if own not in PARTS or others not in PARTS or PARTS[others] >= PARTS[own]:
+        yield Violation(Rule.PIPELINE, line, target)
+
+
+def _part_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 else None
 
 
 def _names(module: str, tree: ast.AST) -> Iterator[Violation]:
@@ -224,7 +251,7 @@ def _names(module: str, tree: ast.AST) -> Iterator[Violation]:
             yield Violation(Rule.CLOCK, line, name)
         if name in CHANCE or (first == "random" and last != "Random"):
             yield Violation(Rule.CHANCE, line, name)
-        if module != "hookline.net" and (
+        if module != "hookline.pipeline.sending.net" and (
             last in DIALLING or (_is_effect_of_socket(name) and unit not in BINDING)
         ):
             yield Violation(Rule.NETWORK, line, name)

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 TESTS = Path(__file__).parent
 PARTS = {
-    "architecture, rules": [".", "rules"],
+    "architecture, rules": [".", "rules", "validate", "crypto", "admin", "reports", "store"],
     "contract": ["contract"],
     "pipeline": ["pipeline"],
     "api, cli": ["api", "cli"],

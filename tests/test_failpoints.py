@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hookline.failpoints import NAMES, NETWORK, STEPS, VERBS, Planted, failpoint, plant
-from hookline.net import Net
+from hookline.pipeline.sending.net import Net
 from hookline.store.contract import Store
 from hookline.store.failing import READS, writing_verbs
 from hookline.store.postgres.store import PostgresStore

@@ -26,7 +26,7 @@ Hookline("sqlite:///x.db")
 """
 SERVING = f"""
 import structlog
-from hookline.cli.logs import configure
+from hookline.cli.server.logs import configure
 
 configure()
 {textwrap.dedent(FAIL)}

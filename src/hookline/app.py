@@ -13,44 +13,65 @@ from typing import Any, Self
 import msgspec
 import structlog
 
-from hookline import database_url, open_files, rfc3339
-from hookline import payload as payloads
-from hookline.accounts import Accounts
-from hookline.bounds import Bounds
+from hookline import rfc3339
+from hookline.admin.accounts import Accounts
+from hookline.admin.desk import Desk
+from hookline.admin.destinations import Bounds
+from hookline.admin.event_types import EventTypes
+from hookline.admin.key_cache import Keyring
+from hookline.admin.keys import KeyDesk
+from hookline.admin.rotation import Rotation
+from hookline.admin.test_event import Trial
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
-from hookline.desk import Desk
-from hookline.endpoint_faults import EndpointJudge
-from hookline.endpoints import EndpointPatch, read_fields
+from hookline.crypto.sealing import Sealer
 from hookline.errors import ConfigError, Invalid, SchemaOutgrown, StoreUnavailable
-from hookline.event_types import EventTypes
-from hookline.figures import Figures
 from hookline.ids import Ids, read, show
-from hookline.keyring import Keyring
-from hookline.keys import KeyDesk
 from hookline.logs import keep_plain
 from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
-from hookline.names import check_account, check_idempotency_key, check_type
-from hookline.net import Net, SystemNet, is_here
-from hookline.pipeline.catalogue import Catalogue
-from hookline.pipeline.drafts import Done, Draft, Published, Result
-from hookline.pipeline.heart import Heart
-from hookline.pipeline.hosts import Hosts
-from hookline.pipeline.intake import Intake
-from hookline.pipeline.jobs import Jobs
-from hookline.pipeline.pruning import Pruning
-from hookline.pipeline.sender.http import HttpSender
-from hookline.pipeline.snapshots import SnapshotWatch
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.catalogue.host_limits import Hosts
+from hookline.pipeline.intake.accept import Intake
+from hookline.pipeline.intake.drafts import (
+    Done,
+    Draft,
+    Published,
+    Result,
+)
+from hookline.pipeline.maintenance.jobs import Jobs
+from hookline.pipeline.maintenance.pruning import Pruning
+from hookline.pipeline.maintenance.snapshot_watch import SnapshotWatch
+from hookline.pipeline.membership.heartbeat import Heart
+from hookline.pipeline.sending import open_files
+from hookline.pipeline.sending.client import HttpSender
+from hookline.pipeline.sending.net import (
+    Net,
+    SystemNet,
+    is_here,
+)
 from hookline.pipeline.worker import Worker
-from hookline.reports import EndpointReport, Reports
-from hookline.rotation import Rotation
+from hookline.reports.counts import Figures
+from hookline.reports.queries import (
+    EndpointReport,
+    Reports,
+)
 from hookline.rules.descriptors import most_connections, slots_within
 from hookline.rules.hops import checked
 from hookline.rules.retention import keep_from_days
 from hookline.rules.retry import PRESETS
-from hookline.sealing import Sealer
+from hookline.store import database_url
 from hookline.store.contract import Store
-from hookline.trial import Trial
+from hookline.validate import payload as payloads
+from hookline.validate.endpoint_fields import (
+    EndpointPatch,
+    read_fields,
+)
+from hookline.validate.names import (
+    check_account,
+    check_idempotency_key,
+    check_type,
+)
+from hookline.validate.stored_endpoint import EndpointJudge
 
 log = structlog.get_logger()
 

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from hookline import database_url
-from hookline.database_url import MASK
 from hookline.errors import ConfigError
-from hookline.names import did_you_mean
-from hookline.nearest import nearest
+from hookline.store import database_url
+from hookline.store.database_url import MASK
+from hookline.validate.names import did_you_mean
+from hookline.validate.suggest import nearest
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

@@ -13,7 +13,7 @@ import pytest
 
 from hookline import Hookline, Settings
 from hookline.errors import Unreadable
-from hookline.store.events import EventFilter
+from hookline.store.contract.events import EventFilter
 from server_process import run
 from tests.api.conftest import KEY, Service, read_answer
 from tests.api.corpus import Recorder, assert_problem, covers, delivered, refused

@@ -13,7 +13,7 @@ import pytest
 
 from answering import eventually, receiving
 from hookline import Hookline, Settings
-from hookline.api.docs import VIEWER
+from hookline.api.calls.docs import VIEWER
 from hookline.api.routes import table
 
 # What a key that is bound to an account gets:

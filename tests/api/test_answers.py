@@ -10,9 +10,9 @@ import pytest
 
 from hookline import Hookline, Settings
 from hookline.api.app import Api
-from hookline.api.body import read_body
 from hookline.api.problem import Refused, describe, headers_for
 from hookline.api.protocol import HEAD_WITHIN_S, Protocol
+from hookline.api.request.body import read_body
 from hookline.api.server import ApiServer
 from hookline.errors import (
     HooklineError,
@@ -26,7 +26,11 @@ from hookline.errors import (
     Unreadable,
     WrongState,
 )
-from hookline.pipeline.drafts import Done, Draft, Result
+from hookline.pipeline.intake.drafts import (
+    Done,
+    Draft,
+    Result,
+)
 
 pytestmark = pytest.mark.anyio
 

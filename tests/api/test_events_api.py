@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from answering import eventually
-from hookline.store.events import SHOWN_PAYLOAD_BYTES
+from hookline.store.contract.events import SHOWN_PAYLOAD_BYTES
 from tests.api.test_deliveries_api import receiver as receiver  # a fixture
 
 LATER = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -72,7 +72,7 @@ def test_a_key_is_shown_once_and_nowhere_kept(service):
     if service.database.startswith("postgres"):
         with psycopg.connect(service.database) as session:
             [[row]] = session.execute(
-                "SELECT to_jsonb(k)::text FROM hookline.keys k WHERE name = 'shop'"
+                "SELECT to_jsonb(k)::text FROM hookline.admin.keys k WHERE name = 'shop'"
             ).fetchall()
         assert digest in row
         assert key[8:] not in row

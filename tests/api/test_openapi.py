@@ -10,7 +10,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from hookline import Hookline, Settings
-from hookline.api.docs import VIEWER
+from hookline.api.calls.docs import VIEWER
 from hookline.api.openapi import operation_id, problems_of
 from hookline.api.problem import STATUSES
 from hookline.api.routes import table

@@ -9,18 +9,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hookline import Hookline, Settings
-from hookline.api.bodies import converted
-from hookline.api.calls import routes
-from hookline.api.endpoint_fields import ChangedEndpoint, NewEndpoint
-from hookline.api.parameters import kinds_of
-from hookline.api.reach import Reach
+from hookline.admin.key_cache import caller
+from hookline.api.call import (
+    CALLER,
+    Call,
+    Scope,
+)
+from hookline.api.request.body_fields import converted
+from hookline.api.request.endpoint_fields import (
+    ChangedEndpoint,
+    NewEndpoint,
+)
+from hookline.api.request.parameters import kinds_of
+from hookline.api.router import routes
 from hookline.api.routes import table
-from hookline.api.table import CALLER, Call, Scope
-from hookline.endpoints import EndpointInput, EndpointPatch
+from hookline.api.tenancy import Reach
 from hookline.errors import Invalid
-from hookline.keyring import caller
 from hookline.model import Scope as KeyScope
 from hookline.store.visits import visitor
+from hookline.validate.endpoint_fields import (
+    EndpointInput,
+    EndpointPatch,
+)
 
 
 @pytest.fixture

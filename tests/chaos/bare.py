@@ -10,8 +10,13 @@ import time
 import uvloop
 
 from hookline.clock import SystemClock
-from hookline.net import SystemNet
-from hookline.pipeline.sender import Answer, HttpSender, Request, parse
+from hookline.pipeline.sending import (
+    Answer,
+    HttpSender,
+    Request,
+    parse,
+)
+from hookline.pipeline.sending.net import SystemNet
 
 AT_ONCE = 100
 BODY = b'{"filling":"' + b"x" * 1_000 + b'"}'

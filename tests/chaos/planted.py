@@ -14,8 +14,11 @@ from pathlib import Path
 
 from hookline import failpoints
 from hookline.cli import main
-from hookline.pipeline.sender.contract import Answer, Request
-from hookline.pipeline.sender.http import HttpSender
+from hookline.pipeline.sending.client import HttpSender
+from hookline.pipeline.sending.contract import (
+    Answer,
+    Request,
+)
 from tests.chaos import instruments
 from tests.chaos.registry import bugs
 

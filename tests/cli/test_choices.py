@@ -2,8 +2,8 @@
 
 import pytest
 
+from hookline.admin.dead_letters import REASONS
 from hookline.cli import choices
-from hookline.dead_letters import REASONS
 from hookline.model import CircuitState, Ordering, Scope, Signature, Signing, State
 from server_process import run
 

@@ -24,8 +24,11 @@ from hookline.cli.checks.machine import check_open_files
 from hookline.cli.checks.settings import check_networks
 from hookline.ids import read
 from hookline.model import WorkerId
-from hookline.store.checkup import Examined, Waiting
 from hookline.store.contract import Worker
+from hookline.store.contract.examination import (
+    Examined,
+    Waiting,
+)
 from hookline.store.postgres.session import MOST_SESSIONS
 from hookline.store.postgres.store import PostgresStore
 from planting import plant

@@ -11,8 +11,13 @@ import httpx
 import pytest
 
 from answering import eventually, receiving
+from hookline.crypto.signing import (
+    Mac,
+    key_of,
+    sign_classic,
+    sign_standard,
+)
 from hookline.model import Signing
-from hookline.signing import Mac, key_of, sign_classic, sign_standard
 from listener_process import ListenerProcess
 from server_process import CEILING_S, COMMAND, ServerProcess, environment, run
 from terminal import Terminal

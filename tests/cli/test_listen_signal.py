@@ -11,7 +11,7 @@ from server_process import CEILING_S
 ELSEWHERE = """
     import os, signal, sys, threading
     from pathlib import Path
-    from hookline.cli.listen import _Ending
+    from hookline.cli.commands.listen import _Ending
 
     def interrupt():
         reading = Path(f"/proc/self/task/{threading.main_thread().native_id}/syscall")

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from answering import eventually, receiving
-from hookline.cli.processes import Parent
+from hookline.cli.server.processes import Parent
 from hookline.clock import SystemClock
 from server_process import CEILING_S, ServerProcess, run
 from slow_receiver import Slow, serving

@@ -1,7 +1,7 @@
 """What is in the columns of a table?"""
 
-from hookline.cli.deliveries import ANSWER
-from hookline.cli.showing import print_rows
+from hookline.cli.commands.deliveries import ANSWER
+from hookline.cli.output import print_rows
 
 
 def test_a_column_may_hold_the_first_of_several_fields_that_there_is(capsys):

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook
 
+from hookline.crypto.signing import (
+    new_secret,
+    public_key_of,
+)
 from hookline.model import Signature
 from hookline.receiver import verify
-from hookline.signing import new_secret, public_key_of
 from server_process import CEILING_S, COMMAND, environment, run
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from answering import eventually, receiving
-from hookline.database_url import shown
+from hookline.store.database_url import shown
 from server_process import ServerProcess, run
 from slow_receiver import Slow, serving
 from worker_process import WorkerProcess

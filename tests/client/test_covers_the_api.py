@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hookline import Hookline, Settings
-from hookline.api import table
+from hookline.api import call as api_call
 from hookline.api.routes import table as routes
 from hookline.client import SyncHooklineClient
 from hookline.client.answers import Page
@@ -18,7 +18,7 @@ from tests.client.test_calls import CALLS, made
 READ_BY_HAND = {"POST /v1/events", "POST /v1/events/batch"}
 
 
-def served() -> dict[str, table.Call]:
+def served() -> dict[str, api_call.Call]:
     hookline = Hookline("sqlite:///never-opened.db", settings=Settings(dev=True))
     # What is outside /v1 is for probes and for people: a program reads none of it.
     return {f"{call.method} {call.path}": call for call in routes(hookline) if call.path.startswith("/v1/")}
@@ -77,7 +77,7 @@ def test_the_client_shows_every_field_that_the_server_shows(request_line):
 
 def missing(shown: Any, known: Any, at: str = "") -> set[str]:
     """Fields of the server's that the client's shape lacks, also within fields and lists."""
-    for origin, wanted in ((table.Page, Page), (list, list), (tuple, list)):
+    for origin, wanted in ((api_call.Page, Page), (list, list), (tuple, list)):
         if get_origin(shown) is origin and get_origin(known) is wanted:
             return missing(get_args(shown)[0], get_args(known)[0], at)
     shown, known = only_struct(shown), only_struct(known)

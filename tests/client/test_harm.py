@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from hookline.client import ClientError, NewEvent, NotFound, SyncHooklineClient, Unavailable, Unreachable
-from pipeline.sender.certificates import Authority
+from pipeline.sending.certificates import Authority
 from server_process import environment
 from tests.client.between import Between, Harm
 from tests.client.conftest import KEY, serving

@@ -73,7 +73,7 @@ def test_a_client_loads_neither_the_server_nor_what_it_does_not_use():
 
 
 def test_the_server_loads_no_client():
-    loaded = loaded_by("import hookline.cli.serve, hookline.api.app, hookline.app")
+    loaded = loaded_by("import hookline.cli.server.serve, hookline.api.app, hookline.app")
     assert not loaded & {"aiohttp", "httpx", "requests", "hookline.client"}
 
 

@@ -9,7 +9,7 @@ from factories import NOW, a_publication, a_settlement, an_attempt
 from hookline.ids import delivery_of
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
-from hookline.store.events import EventFilter
+from hookline.store.contract.events import EventFilter
 from scenes import a_lane_in, accepted, an_owned_lane, died, settled
 
 pytestmark = pytest.mark.anyio

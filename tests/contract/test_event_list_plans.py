@@ -16,7 +16,7 @@ import pytest
 
 from factories import NOW
 from hookline.ids import Ids, delivery_of, first_at
-from hookline.store.events import EventFilter
+from hookline.store.contract.events import EventFilter
 from hookline.store.postgres import events as postgres_events
 from hookline.store.postgres import session
 from hookline.store.sqlite import events as sqlite_events

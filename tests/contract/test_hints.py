@@ -10,7 +10,10 @@ import pytest
 from deaf_proxy import deaf
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.store.contract import Store
-from hookline.store.hints import MOST_LANES, Hint
+from hookline.store.contract.notifications import (
+    MOST_LANES,
+    Hint,
+)
 from hookline.store.postgres.hints import CHANNEL, TELL, read, written
 from hookline.store.postgres.store import PostgresStore
 

@@ -9,8 +9,11 @@ from factories import NOW, a_publication, a_settlement, an_attempt
 from hookline.errors import NotFound
 from hookline.ids import Ids, delivery_of, event_of
 from hookline.model import State
-from hookline.store.figures import Conservation
-from hookline.store.retention import BEFORE_ALL, Pruned
+from hookline.store.contract.figures import Conservation
+from hookline.store.contract.retention import (
+    BEFORE_ALL,
+    Pruned,
+)
 from hookline.testing.clock import ManualClock
 from scenes import a_lane_in, a_worker_in, accepted, died, in_state, owned_by, settled
 

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from hookline import Hookline
+from hookline.admin.resealing import seal_all
+from hookline.admin.rotation import RotationInput
+from hookline.crypto.sealing import (
+    PREFIX,
+    Sealer,
+)
 from hookline.errors import Invalid
 from hookline.ids import read, show
 from hookline.model import Attempt, EndpointId, ErrorKind, State
-from hookline.reports import EndpointReport
-from hookline.resealing import seal_all
-from hookline.rotation import RotationInput
-from hookline.sealing import PREFIX, Sealer
+from hookline.reports.queries import EndpointReport
 from hookline.store.contract import DeliveryFilter
 from tests.planting import is_sqlite, plant
 from tests.receiver import Receiver

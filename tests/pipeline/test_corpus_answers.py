@@ -19,10 +19,10 @@ import pytest
 from hookline import Hookline
 from hookline.ids import read
 from hookline.model import Attempt, CircuitState, Delivery, EndpointId, ErrorKind, Outcome, Reason, State
-from hookline.reports import attempt_report
-from pipeline.sender.certificates import Authority
-from pipeline.sender.raw_server import Conversation, RawServer, always
-from pipeline.sender.sending import OK
+from hookline.reports.queries import attempt_report
+from pipeline.sending.certificates import Authority
+from pipeline.sending.raw_server import Conversation, RawServer, always
+from pipeline.sending.sending import OK
 from tests.receiver import Answer, Receiver
 from tests.world import World
 

@@ -16,13 +16,13 @@ import structlog
 
 from hookline import Hookline, Settings
 from hookline.model import Attempt, Delivery, ErrorKind, Outcome, State
-from pipeline.sender.raw_server import Conversation, RawServer, Script, always
-from pipeline.sender.sending import OK, until
+from pipeline.sending.raw_server import Conversation, RawServer, Script, always
+from pipeline.sending.sending import OK, until
 from tests.world import World
 
 pytestmark = pytest.mark.anyio
 
-CORPUS = Path(__file__).parent.parent / "corpus" / "bad-input.jsonl"
+CORPUS = Path(__file__).parents[1] / "corpus" / "bad-input.jsonl"
 TWICE = {"schedule": [0, 1], "jitter": "none"}
 LINE = b"HTTP/1.1 200 OK\r\n"
 TIMEOUT = 1.0  # the shortest there is

@@ -8,7 +8,7 @@ import pytest
 
 from hookline import Hookline, Settings
 from hookline.model import CircuitState
-from hookline.net import SystemNet
+from hookline.pipeline.sending.net import SystemNet
 from hookline.store.contract import DeliveryFilter
 from tests.receiver import Answer, Receiver
 

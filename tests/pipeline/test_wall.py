@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 from factories import an_endpoint, an_event, ids
 from hookline.clock import SystemClock
+from hookline.crypto.sealing import Secrets
 from hookline.errors import HooklineError
 from hookline.ids import delivery_of
 from hookline.model import Endpoint, Queue, Signing
-from hookline.net import SystemNet
-from hookline.pipeline.outlet import Outlet
-from hookline.pipeline.sender import Answer, HttpSender
-from hookline.pipeline.sender.dial import default_context
-from hookline.sealing import Secrets
+from hookline.pipeline.catalogue.prepared_endpoint import Outlet
+from hookline.pipeline.sending import (
+    Answer,
+    HttpSender,
+)
+from hookline.pipeline.sending.dial import default_context
+from hookline.pipeline.sending.net import SystemNet
 from hookline.store.contract import Loaded
 
 CONTEXT = default_context()  # reading the authorities takes longer than a whole example

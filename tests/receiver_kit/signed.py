@@ -5,8 +5,13 @@ import base64
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from hookline.crypto.signing import (
+    Mac,
+    key_of,
+    sign_classic,
+    sign_standard,
+)
 from hookline.model import Signing
-from hookline.signing import Mac, key_of, sign_classic, sign_standard
 
 NOW = 1_800_000_000
 ID = "evt_06jw3v1q9s5k3m8b7c2d4f6g0h"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from hookline import Hookline, Settings
+from hookline.admin.rotation import RotationInput
 from hookline.errors import Invalid
 from hookline.ids import read
 from hookline.model import EndpointId
 from hookline.receiver import VerificationError, verify
-from hookline.rotation import RotationInput
 from tests.receiver import Received, Receiver
 
 pytestmark = pytest.mark.anyio

@@ -69,6 +69,7 @@ def test_a_worker_that_beats_is_alive_whatever_its_lock_says():
 
 def test_a_look_that_took_long_does_not_count_what_it_took():
     watch, _ = look(Watch(), [Seen(A, 7, True)], began=0.0, ended=0.0, lease=LEASE, session=1)
+    watch, _ = look(watch, [Seen(A, 7, True)], began=0.5, ended=0.5, lease=LEASE, session=1)
     watch, _ = look(watch, [Seen(A, 7, True)], began=0.9, ended=1.0, lease=LEASE, session=1)
     watch, dead = look(watch, [Seen(A, 7, True)], began=1.6, ended=1.8, lease=LEASE, session=1)
     assert dead == []

@@ -7,7 +7,7 @@ until the first byte goes out.
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from hookline.pipeline.lane import Lane
+from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.slots import Health, shares
 from hookline.store.contract import Loaded
 from tests.sim.clock import EPOCH, TICK

@@ -9,8 +9,11 @@ its name in docs/simulation.md.
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from hookline.pipeline.drafts import Draft, Published
-from hookline.pipeline.lane import Lane
+from hookline.pipeline.intake.drafts import (
+    Draft,
+    Published,
+)
+from hookline.pipeline.lanes.lane import Lane
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.admissions import Admissions
 from tests.sim.circuits import Circuits

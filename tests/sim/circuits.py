@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from hookline.model import CircuitState, Outcome
-from hookline.pipeline.lane import Lane
+from hookline.pipeline.lanes.lane import Lane
 from hookline.store.contract import Settlement
 from tests.sim.clock import TICK
 

@@ -11,7 +11,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from hookline.errors import HooklineError, IdempotencyConflict
-from hookline.pipeline.drafts import Draft, Published
+from hookline.pipeline.intake.drafts import (
+    Draft,
+    Published,
+)
 from tests.sim.process import Died
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hookline import Hookline
-from hookline.dead_letters import Chosen
-from hookline.endpoints import EndpointPatch
+from hookline.admin.dead_letters import Chosen
+from hookline.admin.rotation import RotationInput
 from hookline.errors import HooklineError
 from hookline.model import DeliveryId, EndpointId, EventId
-from hookline.pipeline.pruning import walk
-from hookline.rotation import RotationInput
+from hookline.pipeline.maintenance.pruning import walk
 from hookline.rules.retention import CutOffs
 from hookline.store.contract import DeliveryFilter, JobKind
+from hookline.validate.endpoint_fields import EndpointPatch
 from tests.sim.process import Died
 from tests.sim.receivers import PERSONALITIES
 

@@ -12,23 +12,23 @@ from typing import Any
 
 import msgspec
 
-import hookline.pipeline.bury
-import hookline.pipeline.heart
-import hookline.pipeline.holdings
+import hookline.pipeline.lanes.ownership
+import hookline.pipeline.membership.burial
+import hookline.pipeline.membership.heartbeat
 import hookline.pipeline.settle
 import hookline.pipeline.worker
 import hookline.rules.circuit
 import hookline.rules.settlement
 from hookline.clock import SystemClock
 from hookline.model import LONG_AGO, Circuit, Outcome
-from hookline.pipeline.errands import Errands
-from hookline.pipeline.gate import Gate
-from hookline.pipeline.handover import Handover
-from hookline.pipeline.heart import Heart
-from hookline.pipeline.holdings import Holdings
-from hookline.pipeline.intake import Intake
-from hookline.pipeline.lane import Lane
-from hookline.pipeline.load import Loader
+from hookline.pipeline.intake.accept import Intake
+from hookline.pipeline.lanes.errands import Errands
+from hookline.pipeline.lanes.flow_control import Gate
+from hookline.pipeline.lanes.handover import Handover
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.loader import Loader
+from hookline.pipeline.lanes.ownership import Holdings
+from hookline.pipeline.membership.heartbeat import Heart
 from hookline.pipeline.settle import Settler
 from hookline.pipeline.worker import Worker
 from hookline.rules.circuit import begin_probe
@@ -132,7 +132,7 @@ def _m5(garden: Garden) -> None:
     def forgetful(lane: Lane, *, wake_at: float) -> Release:
         return Release(lane.endpoint_id, lane.epoch, wake_at, None, None)
 
-    garden.put(hookline.pipeline.holdings, "_release", forgetful)
+    garden.put(hookline.pipeline.lanes.ownership, "_release", forgetful)
     garden.replace(sql, "FREE", "tokens = 0, tokens_at = :now", "tokens = NULL, tokens_at = NULL")
 
 
@@ -344,7 +344,7 @@ def _m22(garden: Garden) -> None:
     async def nothing(store: Any, clock: Any) -> None:
         """Whoever died between a commit and its wake is not thought of."""
 
-    garden.put(hookline.pipeline.bury, "sweep", nothing)
+    garden.put(hookline.pipeline.membership.burial, "sweep", nothing)
 
 
 @bug("M23 buried by a timestamp")
@@ -410,7 +410,7 @@ def _m28(garden: Garden) -> None:
     def look(watch: Watch, workers: Iterable[Seen], **more: Any) -> Any:
         return right(watch, [each._replace(is_gone=True) for each in workers], **more)
 
-    right = garden.put(hookline.pipeline.heart, "look", look)
+    right = garden.put(hookline.pipeline.membership.heartbeat, "look", look)
 
 
 @bug("M29 buried after a restart of the database")
@@ -422,7 +422,7 @@ def _m29(garden: Garden) -> None:
         unbroken = Watch(more["began"], more["session"], still)
         return right(unbroken, workers, **more)
 
-    right = garden.put(hookline.pipeline.heart, "look", look)
+    right = garden.put(hookline.pipeline.membership.heartbeat, "look", look)
 
 
 @bug("M31 Retry-After to a probe is taken without a cap")

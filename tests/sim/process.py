@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from hookline import Hookline, Settings
 from hookline.errors import HooklineError
-from hookline.pipeline.hosts import Host
-from hookline.pipeline.lane import Lane
-from hookline.pipeline.sender import http
+from hookline.pipeline.catalogue.host_limits import Host
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.sending import client
 from hookline.rules.slots import Health
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.clock import ProcessClock
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # Reading the machine's authorities takes up to a fifth of a second, as long as hundreds of steps; nobody here speaks TLS.
-http.default_context = cache(http.default_context)  # type: ignore[attr-defined]
+client.default_context = cache(client.default_context)  # type: ignore[attr-defined]
 
 SKEW_REMEMBERED = 8.0  # seconds: longer than any request, so that its beginning is remembered at its end
 

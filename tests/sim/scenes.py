@@ -16,7 +16,7 @@ import msgspec
 from hookline import Hookline
 from hookline.errors import HooklineError
 from hookline.model import EndpointId
-from hookline.pipeline.drafts import Draft
+from hookline.pipeline.intake.drafts import Draft
 from tests.sim.process import Died
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import copy
 from typing import TYPE_CHECKING
 
 from hookline.ids import show
-from hookline.pipeline.hosts import Host
-from hookline.pipeline.lane import Lane
+from hookline.pipeline.catalogue.host_limits import Host
+from hookline.pipeline.lanes.lane import Lane
 
 if TYPE_CHECKING:
     from tests.sim.process import Process

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
-from hookline.store.hints import Hint
+from hookline.store.contract.notifications import Hint
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner

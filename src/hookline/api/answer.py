@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from hookline.api.body import Receive
 from hookline.api.problem import Refused, describe, headers_for
+from hookline.api.request.body import Receive
 from hookline.errors import TooLarge
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

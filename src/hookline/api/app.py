@@ -13,21 +13,40 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.routing import Router
 
-from hookline.api.admission import Admission, require
+from hookline.admin.key_cache import (
+    NOBODY,
+    Caller,
+)
 from hookline.api.answer import JSON, Send, answer, refuse
-from hookline.api.body import Disconnected, Receive, read_body
-from hookline.api.calls import routes
+from hookline.api.auth import (
+    Admission,
+    require,
+)
+from hookline.api.call import (
+    CALLER,
+    Scope,
+)
 from hookline.api.problem import NOTHING_HERE, Refused
-from hookline.api.publish import Asked, Head, Headers, Way, ways
-from hookline.api.query import Query
-from hookline.api.reach import Reach
+from hookline.api.publishing.publish import (
+    Asked,
+    Head,
+    Headers,
+    Way,
+    ways,
+)
+from hookline.api.request.body import (
+    Disconnected,
+    Receive,
+    read_body,
+)
+from hookline.api.request.query import Query
+from hookline.api.router import routes
 from hookline.api.routes import table
-from hookline.api.table import CALLER, Scope
+from hookline.api.tenancy import Reach
 from hookline.app import Hookline
 from hookline.errors import HooklineError, TooLarge
-from hookline.keyring import NOBODY, Caller
 from hookline.model import Scope as KeyScope
-from hookline.pipeline.drafts import Done
+from hookline.pipeline.intake.drafts import Done
 
 log = structlog.get_logger()
 

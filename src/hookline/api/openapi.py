@@ -9,9 +9,16 @@ from typing import Any, get_origin
 
 import msgspec
 
-from hookline.api import parameters, webhooks
+from hookline.api import webhooks
+from hookline.api.call import (
+    Call,
+    Page,
+    Paged,
+    Scope,
+    names_account,
+)
 from hookline.api.problem import STATUSES, TITLES, Problem
-from hookline.api.table import Call, Page, Paged, Scope, names_account
+from hookline.api.request import parameters
 from hookline.ids import PREFIXES
 from hookline.version import VERSION
 

@@ -15,7 +15,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from hookline.api.admission import unauthenticated
+from hookline.api.auth import unauthenticated
 from hookline.api.problem import Refused, describe, headers_for
 
 HEAD_LIMIT_BYTES = 64 << 10

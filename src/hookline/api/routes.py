@@ -1,25 +1,25 @@
 """Which calls does the API answer?"""
 
-from hookline.api.accounts import AccountCalls
-from hookline.api.calls import Pages
-from hookline.api.conservation import ConservationCalls
+from hookline.api.call import Call
+from hookline.api.calls.accounts import AccountCalls
+from hookline.api.calls.conservation import ConservationCalls
+from hookline.api.calls.dead_letters import DeadLetterCalls
+from hookline.api.calls.deliveries import DeliveryCalls
+from hookline.api.calls.docs import DocCalls
+from hookline.api.calls.endpoints import EndpointCalls
+from hookline.api.calls.event_types import EventTypeCalls
+from hookline.api.calls.events import EventCalls
+from hookline.api.calls.jobs import JobCalls
+from hookline.api.calls.keys import KeyCalls
+from hookline.api.calls.metrics import MetricCalls
+from hookline.api.calls.probes import ProbeCalls
+from hookline.api.calls.secrets import SecretCalls
+from hookline.api.calls.test_event import TrialCalls
+from hookline.api.calls.workers import WorkerCalls
 from hookline.api.cursor import Cursors
-from hookline.api.dead_letters import DeadLetterCalls
-from hookline.api.deliveries import DeliveryCalls
-from hookline.api.docs import DocCalls
-from hookline.api.endpoints import EndpointCalls
-from hookline.api.event_types import EventTypeCalls
-from hookline.api.events import EventCalls
-from hookline.api.jobs import JobCalls
-from hookline.api.keys import KeyCalls
-from hookline.api.metrics import MetricCalls
-from hookline.api.probes import ProbeCalls
-from hookline.api.secrets import SecretCalls
-from hookline.api.table import Call
-from hookline.api.trials import TrialCalls
-from hookline.api.workers import WorkerCalls
+from hookline.api.router import Pages
 from hookline.app import Hookline
-from hookline.reports import Reports
+from hookline.reports.queries import Reports
 from hookline.store.contract import JobKind
 
 

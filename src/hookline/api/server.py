@@ -9,7 +9,7 @@ import uvicorn
 
 from hookline.api.app import Api
 from hookline.api.protocol import Protocol
-from hookline.api.shortcut import Shortcut
+from hookline.api.publishing.fast_publish import Shortcut
 from hookline.clock import Clock
 
 KEEP_ALIVE_S = 75  # longer than the usual load balancer's minute, so that it is never us who hangs up first

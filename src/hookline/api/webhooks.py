@@ -8,7 +8,12 @@ from typing import Any
 
 import msgspec
 
-from hookline.shapes import AlertReport, DeliveryReport, EndpointReport, Moment
+from hookline.reports.views import (
+    AlertReport,
+    DeliveryReport,
+    EndpointReport,
+    Moment,
+)
 
 OWN_ACCOUNT = "hookline"
 

@@ -9,7 +9,7 @@ import click
 
 from hookline import rfc3339
 from hookline.cli.choices import REASONS
-from hookline.ranges import seconds
+from hookline.validate.numbers import seconds
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
@@ -60,14 +60,14 @@ def read_span(context: click.Context, option: click.Parameter, value: str | None
 
 def read_account(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """An account's name."""
-    from hookline.names import check_account
+    from hookline.validate.names import check_account
 
     return _named(value, check_account)
 
 
 def read_type(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """An event type."""
-    from hookline.names import check_type
+    from hookline.validate.names import check_type
 
     return _named(value, check_type)
 

@@ -11,7 +11,11 @@ from typing import Any
 
 import click
 
-from hookline.cli.commands import COMMANDS, NAME, front_page
+from hookline.cli.overview import (
+    COMMANDS,
+    NAME,
+    front_page,
+)
 from hookline.version import VERSION
 
 
@@ -33,12 +37,14 @@ class Root(click.Group):
         home = COMMANDS.get(cmd_name)
         if home is None:
             return None
-        found: click.Command = getattr(import_module(f"hookline.cli.{home}"), cmd_name.replace("-", "_"))
+        found: click.Command = getattr(
+            import_module(f"hookline.cli.commands.{home}"), cmd_name.replace("-", "_")
+        )
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from hookline.names import did_you_mean
+            from hookline.validate.names import did_you_mean
 
             ctx.fail(f"There is no command {without_urls(args[0])!r}.{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -60,7 +66,7 @@ def _our_hints() -> Iterator[None]:
     except click.NoSuchOption as error:
         if error.ctx is None:
             raise
-        from hookline.nearest import nearest
+        from hookline.validate.suggest import nearest
 
         known = {
             name.lstrip("-"): name
@@ -80,7 +86,7 @@ def _our_hints() -> Iterator[None]:
             if without_urls(said) == said:
                 raise
             raise click.UsageError(without_urls(said), error.ctx) from None
-        from hookline.names import did_you_mean
+        from hookline.validate.names import did_you_mean
 
         hint = did_you_mean(name, error.ctx.command.list_commands(error.ctx))
         raise click.UsageError(f"There is no command {without_urls(name)!r}.{hint}", error.ctx) from None

@@ -15,7 +15,7 @@ import msgspec
 from hookline import rfc3339
 from hookline.client.answers import Page
 from hookline.errors import Invalid
-from hookline.names import check_idempotency_key
+from hookline.validate.names import check_idempotency_key
 
 T = TypeVar("T")
 _decoders: dict[

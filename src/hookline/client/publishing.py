@@ -15,7 +15,11 @@ from hookline.client.answers import Published
 from hookline.client.call import Call, moment, new_key, reader, said
 from hookline.client.errors import ApiError, Problem
 from hookline.errors import Invalid
-from hookline.payload import check_text, not_json, too_deep
+from hookline.validate.payload import (
+    check_text,
+    not_json,
+    too_deep,
+)
 
 _value = msgspec.json.Decoder(msgspec.Raw)
 

@@ -17,9 +17,12 @@ from hookline import ids
 from hookline.clock import Clock
 from hookline.errors import HooklineError, RowRefused
 from hookline.model import NO_TIMINGS, State, WorkerId
-from hookline.pipeline.apart import is_row_at_fault, write_apart
-from hookline.pipeline.lane import Lane
-from hookline.pipeline.note_turns import NoteTurns
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.note_turns import NoteTurns
+from hookline.pipeline.refused_rows import (
+    is_row_at_fault,
+    write_apart,
+)
 from hookline.store.contract import Settlement, Store, Verdict
 
 _BATCH = 2_000  # rows; with 500 a backlog waits for commits more than for receivers

@@ -13,30 +13,36 @@ from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.ids import Ids
 from hookline.model import EndpointId, State
-from hookline.pipeline.admission import Admission
-from hookline.pipeline.bury import bury, sweep
-from hookline.pipeline.careful import Careful
-from hookline.pipeline.catalogue import Catalogue
-from hookline.pipeline.deliver import Deliverer
-from hookline.pipeline.dispatch import Dispatcher
-from hookline.pipeline.errands import Errands
-from hookline.pipeline.handover import Handover
-from hookline.pipeline.heart import Heart
-from hookline.pipeline.hints import Hints
-from hookline.pipeline.holdings import Holdings
-from hookline.pipeline.hosts import Host
-from hookline.pipeline.lane import Lane
-from hookline.pipeline.load import Loader
-from hookline.pipeline.loops import Loop, Loops
-from hookline.pipeline.memory import Memory
-from hookline.pipeline.pace import Pace
-from hookline.pipeline.sender.contract import Sender
+from hookline.pipeline.attempt import Deliverer
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.catalogue.host_limits import Host
+from hookline.pipeline.intake.admission import Admission
+from hookline.pipeline.lanes.crash_recovery import Careful
+from hookline.pipeline.lanes.dispatcher import Dispatcher
+from hookline.pipeline.lanes.errands import Errands
+from hookline.pipeline.lanes.handover import Handover
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.loader import Loader
+from hookline.pipeline.lanes.ownership import Holdings
+from hookline.pipeline.lanes.payload_memory import Memory
+from hookline.pipeline.lanes.sharing import Sharing
+from hookline.pipeline.lanes.shedding import Shedding
+from hookline.pipeline.lanes.status import Standing
+from hookline.pipeline.lanes.taking import Taking
+from hookline.pipeline.maintenance.supervisor import (
+    Loop,
+    Loops,
+)
+from hookline.pipeline.maintenance.upkeep import Upkeep
+from hookline.pipeline.membership.burial import (
+    bury,
+    sweep,
+)
+from hookline.pipeline.membership.heartbeat import Heart
+from hookline.pipeline.membership.notify import Hints
+from hookline.pipeline.membership.pace import Pace
+from hookline.pipeline.sending.contract import Sender
 from hookline.pipeline.settle import Settler
-from hookline.pipeline.share import Sharing
-from hookline.pipeline.shed import Shedding
-from hookline.pipeline.standing import Standing
-from hookline.pipeline.taking import Taking
-from hookline.pipeline.upkeep import Upkeep
 from hookline.rules.liveness import Dead
 from hookline.rules.slots import Health
 from hookline.store.contract import Change, Hint, Load, Loaded, Settlement, Store, Verdict

@@ -4,10 +4,14 @@ from base64 import b64decode
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from hookline.crypto.signing import (
+    PRIVATE_PREFIX,
+    PUBLIC_PREFIX,
+    key_of,
+)
 from hookline.errors import Invalid
 from hookline.model import Signing
 from hookline.receiver.refusal import Refusal, VerificationError
-from hookline.signing import PRIVATE_PREFIX, PUBLIC_PREFIX, key_of
 
 PUBLIC_KEY_BYTES = 32
 

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import msgspec
 
+from hookline.crypto.signing import new_secret
 from hookline.receiver import VerificationError, Verified, verify
-from hookline.signing import new_secret
 
 WITHIN_S = 10.0
 UNBELIEVED = 401

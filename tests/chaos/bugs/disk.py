@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from hookline.errors import StorageFull
-from hookline.pipeline import intake
+from hookline.pipeline.intake import accept
 from hookline.store.contract import Acceptance
 from hookline.store.sqlite.store import SqliteStore
 
 
 def accept_when_full() -> None:
     """A publish is answered with 202 although there was no room for it."""
-    store = intake.Intake._store_batch
+    store = accept.Intake._store_batch
 
     async def blind(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
         try:
@@ -22,7 +22,7 @@ def accept_when_full() -> None:
                 entry.endpoints = ()
             return Acceptance(stale=False)
 
-    intake.Intake._store_batch = blind
+    accept.Intake._store_batch = blind
 
 
 def prune_by_copying() -> None:

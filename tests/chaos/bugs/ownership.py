@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hookline import failpoints
-from hookline.pipeline import errands, worker
+from hookline.pipeline import worker
+from hookline.pipeline.lanes import errands
 from hookline.store.postgres import sql as postgres_sql
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-import hookline.cli.serve
-import hookline.cli.work
-from hookline.pipeline import intake
-from hookline.pipeline.sender.contract import Answer
-from hookline.pipeline.sender.http import HttpSender
+import hookline.cli.server.serve
+import hookline.cli.server.worker
+from hookline.pipeline.intake import accept
+from hookline.pipeline.sending.client import HttpSender
+from hookline.pipeline.sending.contract import Answer
 from hookline.store.contract import Acceptance
 
 AHEAD_S = 0.3  # how far a promise runs ahead of its deed
@@ -33,7 +33,7 @@ def settle_before_send() -> None:
 
 def answer_before_commit() -> None:
     """A publish is answered while its commit is still to come."""
-    store = intake.Intake._store_batch
+    store = accept.Intake._store_batch
     kept: set[asyncio.Task[None]] = set()
 
     async def early(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
@@ -52,19 +52,19 @@ def answer_before_commit() -> None:
             entry.endpoints = ()
         return Acceptance(stale=False)
 
-    intake.Intake._store_batch = early
+    accept.Intake._store_batch = early
 
 
 def forget_keys() -> None:
     """The idempotency key is not part of the commit."""
-    read = intake.Intake._store_batch
+    read = accept.Intake._store_batch
 
     async def keyless(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
         for entry in entries:
             entry.event = msgspec.structs.replace(entry.event, idempotency_key=None)
         return await read(self, entries, now, seen)
 
-    intake.Intake._store_batch = keyless
+    accept.Intake._store_batch = keyless
 
 
 def exit_at_once() -> None:
@@ -73,8 +73,8 @@ def exit_at_once() -> None:
     def leave(_: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, 0)
 
-    hookline.cli.serve.on_signals = leave
-    hookline.cli.work.on_signals = leave
+    hookline.cli.server.serve.on_signals = leave
+    hookline.cli.server.worker.on_signals = leave
 
 
 BUGS: dict[str, Callable[[], None]] = {

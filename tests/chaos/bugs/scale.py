@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from hookline.pipeline import buffers, lane, load
+from hookline.pipeline.lanes import (
+    buffers,
+    lane,
+    loader,
+)
 from hookline.store.contract import Want
 from hookline.store.postgres import store as postgres_store
 from hookline.store.postgres.store import PostgresStore
@@ -39,7 +43,7 @@ def let_all_out_at_once() -> None:
 
 def serve_first_come_first() -> None:
     """Nothing is read for other lanes as long as one has a backlog, as in a queue in the order of due times."""
-    ask = load.Loader._ask
+    ask = loader.Loader._ask
     seen: set[Any] = set()
 
     def of_the_first(self: Any, at: float) -> list[Any]:
@@ -51,7 +55,7 @@ def serve_first_come_first() -> None:
                 self._look_at(each, at + self._poll)
         return [one for one in asked if not first or one[0] in first]
 
-    load.Loader._ask = of_the_first
+    loader.Loader._ask = of_the_first
 
 
 def keep_all_payloads() -> None:

@@ -12,7 +12,7 @@ from tests.chaos.scene import Scene
 from tests.chaos.system import System
 
 FIRST_S, HEALED_S = 5.0, 10.0  # until the first delivery after a restart, after a partition
-FRESH_S = 1.5  # an attempt may start for a second after the last look at the database: see pipeline/heart.py
+FRESH_S = 1.5  # an attempt may start for a second after the last look at the database: see pipeline/membership/heartbeat.py
 NO_HANG = Limits(publish_s=10.0)
 
 

@@ -1,7 +1,7 @@
 """Who waits, and who is turned away, when every packet to the database takes half a second?
 
 At that, a round trip is a second, and no attempt begins: a worker that cannot see the database within a second cannot
-know whether an endpoint is still there (pipeline/heart.py). So the line is slower in two steps, and what is settled in
+know whether an endpoint is still there (pipeline/membership/heartbeat.py). So the line is slower in two steps, and what is settled in
 the first is measured.
 """
 

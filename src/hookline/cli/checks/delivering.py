@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 from hookline import rfc3339
 from hookline.cli.checks.findings import Finding, ok, warn
-from hookline.cli.showing import counted
+from hookline.cli.output import counted
 from hookline.rules.liveness import Condition, condition
-from hookline.store.checkup import MOST_COUNTED, Examined
+from hookline.store.contract.examination import (
+    MOST_COUNTED,
+    Examined,
+)
 
 LONG_S = 60.0  # a worker that starts now takes up what waits within seconds
 

@@ -9,11 +9,14 @@ from urllib.parse import urlsplit
 
 from hookline import ids
 from hookline.cli.checks.findings import Finding, ok, warn
-from hookline.cli.showing import counted
+from hookline.cli.output import counted
 from hookline.config import PREFIX, Settings
 from hookline.errors import Invalid
 from hookline.rules.destination import canonical
-from hookline.store.checkup import MOST_COUNTED, Examined
+from hookline.store.contract.examination import (
+    MOST_COUNTED,
+    Examined,
+)
 
 NAMED = 3  # endpoints
 

@@ -3,8 +3,8 @@
 import socket
 from collections.abc import Iterator
 
-from hookline import open_files
 from hookline.cli.checks.findings import Finding, bad, ok, warn
+from hookline.pipeline.sending import open_files
 from hookline.rules.descriptors import RESERVED, slots_within
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from hookline.cli.checks.findings import Finding, bad, ok, warn
-from hookline.cli.showing import counted
+from hookline.cli.output import counted
 from hookline.config import PREFIX
+from hookline.crypto.sealing import Sealer
 from hookline.errors import SealBroken
-from hookline.sealing import Sealer
-from hookline.store.checkup import Examined
+from hookline.store.contract.examination import Examined
 
 KEY = f"{PREFIX}SECRET_KEY"
 

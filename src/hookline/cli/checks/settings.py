@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hookline.cli.checks.findings import Finding, ok, warn
 from hookline.config import FILE, SECRET, Network, Settings
-from hookline.database_url import has_password
+from hookline.store.database_url import has_password
 
 # Where clouds hand out credentials to whoever asks from inside.
 _METADATA = (ip_network("169.254.169.254/32"), ip_network("fd00:ec2::254/128"))

@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from hookline import ids
 from hookline.cli.checks.findings import Finding, bad
 from hookline.config import Settings
-from hookline.endpoint_faults import EndpointJudge, shown_as
-from hookline.sealing import Sealer
-from hookline.store.checkup import Examined
+from hookline.crypto.sealing import Sealer
+from hookline.store.contract.examination import Examined
+from hookline.validate.stored_endpoint import (
+    EndpointJudge,
+    shown_as,
+)
 
 NAMED = 3  # endpoints
 

@@ -5,7 +5,14 @@ from typing import Any
 import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
-from hookline.store.checkup import MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
+from hookline.store.contract.examination import (
+    MOST_COUNTED,
+    PLAIN,
+    SEAL,
+    SEALED,
+    Examined,
+    Waiting,
+)
 from hookline.store.postgres import rows, schema, session, sql
 from hookline.store.postgres.faults import translated, while_connecting
 from hookline.store.postgres.figures import OLDEST_DUE

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from hookline.model import Account, EventType, Notify
-from hookline.store.described import NO_ENDPOINT
+from hookline.store.contract.descriptions import NO_ENDPOINT
 from hookline.store.postgres import sql
 from hookline.store.postgres.links import Connection, Links
 

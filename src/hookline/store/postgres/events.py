@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from itertools import chain, repeat
 
 from hookline.model import DEFAULT_ACCOUNT, Attempt, AttemptId, EventId, State
-from hookline.store.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
+from hookline.store.contract.events import (
+    SHOWN_PAYLOAD_BYTES,
+    EventFilter,
+    ListedEvent,
+)
 from hookline.store.postgres import rows
 from hookline.store.postgres.links import Links
 from hookline.store.postgres.lists import STEPS, Conditions, Statement

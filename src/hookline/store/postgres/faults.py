@@ -6,7 +6,6 @@ from typing import Any
 
 import asyncpg
 
-from hookline.database_url import is_plain
 from hookline.errors import (
     HooklineError,
     RowRefused,
@@ -15,6 +14,7 @@ from hookline.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from hookline.store.database_url import is_plain
 
 # The server undid the whole transaction; the same one succeeds when it is run again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)

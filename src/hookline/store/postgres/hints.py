@@ -12,7 +12,10 @@ from collections.abc import Awaitable, Callable
 
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
-from hookline.store.hints import MOST_LANES, Hint
+from hookline.store.contract.notifications import (
+    MOST_LANES,
+    Hint,
+)
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.links import Connection, Links
 

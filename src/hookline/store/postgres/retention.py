@@ -9,8 +9,7 @@ from functools import partial
 
 from hookline.ids import event_of
 from hookline.model import EventId
-from hookline.store.postgres.links import Connection, Links
-from hookline.store.retention import (
+from hookline.store.contract.retention import (
     BEFORE_ALL,
     Batch,
     Looked,
@@ -18,6 +17,7 @@ from hookline.store.retention import (
     batch_of,
     walk_ends_before,
 )
+from hookline.store.postgres.links import Connection, Links
 
 _LOCK = int.from_bytes(b"hkprune\0")  # the advisory lock of whoever prunes this database
 

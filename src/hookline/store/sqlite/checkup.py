@@ -5,7 +5,14 @@ from typing import Any
 from urllib.parse import quote
 
 from hookline.errors import HooklineError
-from hookline.store.checkup import MOST_COUNTED, PLAIN, SEAL, SEALED, Examined, Waiting
+from hookline.store.contract.examination import (
+    MOST_COUNTED,
+    PLAIN,
+    SEAL,
+    SEALED,
+    Examined,
+    Waiting,
+)
 from hookline.store.sqlite import migrating, sql
 from hookline.store.sqlite.connection import OLDEST_SQLITE
 from hookline.store.sqlite.faults import translated

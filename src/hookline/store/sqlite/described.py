@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hookline.model import Account, EventType, Notify
-from hookline.store.described import NO_ENDPOINT
+from hookline.store.contract.descriptions import NO_ENDPOINT
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.bulk import Row
 from hookline.store.sqlite.writer import Work

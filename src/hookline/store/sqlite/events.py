@@ -6,7 +6,11 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from hookline.model import Attempt, AttemptId, EventId, State
-from hookline.store.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
+from hookline.store.contract.events import (
+    SHOWN_PAYLOAD_BYTES,
+    EventFilter,
+    ListedEvent,
+)
 from hookline.store.sqlite.lists import STEP_ROWS, Conditions, Statement
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS, delivery_range, read_attempt
 from hookline.store.sqlite.sql import ATTEMPT_COLUMNS, LOOK_AHEAD

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hookline.store.hints import Hint
+from hookline.store.contract.notifications import Hint
 
 
 class SqliteHints:

@@ -11,7 +11,7 @@ from functools import partial
 from hookline.errors import StorageFull
 from hookline.ids import event_of
 from hookline.model import EventId
-from hookline.store.retention import (
+from hookline.store.contract.retention import (
     BEFORE_ALL,
     Batch,
     Looked,

@@ -1,0 +1,59 @@
+"""Where may requests go?
+
+To the public internet and the networks that the operator allowed, but not back to this very server: an endpoint
+that is our own way in would publish what it is sent.
+"""
+
+from collections.abc import Callable, Sequence
+
+from hookline.config import Network, Settings
+from hookline.errors import Invalid
+from hookline.pipeline.sending.target import parse
+from hookline.rules.address import is_within, may_dial
+from hookline.rules.destination import canonical
+from hookline.rules.own_address import Place, is_own
+
+
+class Bounds:
+    """What the settings allow, and what this process listens on."""
+
+    def __init__(self, settings: Settings, *, is_here: Callable[[str], bool]) -> None:
+        self.listening: tuple[Place, ...] = ()
+        self.private_allowed = settings.dev or bool(settings.allow_networks)
+        self.allowed: Sequence[Network] | None = (
+            None if settings.dev else settings.allow_networks
+        )  # None: all
+        self._is_here = is_here  # is it an address of this machine?
+
+    def canonical(self, url: str) -> str:
+        """The one spelling of a URL that may be sent to; `Invalid` for others."""
+        spelled = canonical(url, private_allowed=self.private_allowed, allowed=self.allowed)
+        self.refuse_own(spelled)
+        return spelled
+
+    def refuse_own(self, url: str) -> None:
+        """`Invalid` for a canonical URL with an address that this process listens on; names are seen when dialled."""
+        if not self.listening:
+            return
+        target = parse(url)
+        if self._is_own(target.host, target.port):
+            raise Invalid(
+                "This is hookline's own address: what is sent there would be published again.",
+                pointer="/url",
+                code="url_forbidden",
+            )
+
+    def may_dial(self, address: str, port: int) -> bool:
+        """May a connection be opened there?"""
+        if self.allowed is None:
+            return True
+        return may_dial(address, self.allowed) and not self._is_own(address, port)
+
+    def is_allowed(self, address: str) -> bool:
+        """Is it in a network that the operator named, so that no stranger is on the other side?"""
+        return self.allowed is None or is_within(address, self.allowed)
+
+    def _is_own(self, address: str, port: int) -> bool:
+        return not self.is_allowed(address) and is_own(
+            address, port, listening=self.listening, is_here=self._is_here
+        )

@@ -1,0 +1,88 @@
+"""What may be said about event types, and who is told?"""
+
+from typing import Any
+
+import msgspec
+
+from hookline import rfc3339
+from hookline.clock import Clock
+from hookline.errors import Invalid, NotFound
+from hookline.model import EventType
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.store.contract import Store
+from hookline.validate.endpoint_fields import read_description
+from hookline.validate.names import check_type
+
+MOST_TYPES = 2_000
+
+
+class EventTypeInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be said about an event type, unchecked; None is the same as not said."""
+
+    description: Any = None
+    schema: Any = None
+
+
+class EventTypeReport(msgspec.Struct, kw_only=True):
+    """A described event type."""
+
+    name: str
+    description: str
+    schema: msgspec.Raw  # null: payloads of every shape
+    created_at: str
+    updated_at: str
+
+
+class EventTypes:
+    """The catalogue of event types."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, clock: Clock) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._clock = clock
+
+    async def put(self, name: str, asked: EventTypeInput) -> EventType:
+        """Describe a type, in place of what was said before; when this returns, its schema is in force here."""
+        check_type(name, pointer="/name")
+        description = read_description("" if asked.description is None else asked.description)
+        schema = None if asked.schema is None else _schema(asked.schema)
+        is_new = await self._store.event_type(name) is None
+        if is_new and len(await self._store.event_types(limit=MOST_TYPES)) == MOST_TYPES:
+            raise Invalid(f"At most {MOST_TYPES:,} event types can be described; delete one first.")
+        now = self._clock.now()
+        described = EventType(
+            name=name, description=description, schema=schema, created_at=now, updated_at=now
+        )
+        described = await self._store.put_event_type(described, now=now)
+        await self._catalogue.include_own()
+        return described
+
+    async def delete(self, name: str) -> None:
+        """Forget what was said about a type; it can be published all the same."""
+        if not await self._store.delete_event_type(name, now=self._clock.now()):
+            raise NotFound("event type", name)
+        await self._catalogue.include_own()
+
+    async def read(self, name: str) -> EventType:
+        """One described type."""
+        found = await self._store.event_type(name)
+        if found is None:
+            raise NotFound("event type", name)
+        return found
+
+
+def event_type_report(event_type: EventType) -> EventTypeReport:
+    """A described type as it is shown."""
+    return EventTypeReport(
+        name=event_type.name,
+        description=event_type.description,
+        schema=msgspec.Raw((event_type.schema or "null").encode()),
+        created_at=rfc3339.show(event_type.created_at),
+        updated_at=rfc3339.show(event_type.updated_at),
+    )
+
+
+def _schema(value: Any) -> str:
+    from hookline.validate import json_schema  # only those who have one pay for the import
+
+    return json_schema.checked(value)

@@ -1,0 +1,154 @@
+"""Which keys may there be, and what is kept of one?
+
+A key is `hlk_` and 256 random bits, shown once, when it is made. What is kept is its SHA-256. A slow hash would
+add nothing: it makes guessing dear where people choose short secrets, and nobody guesses 256 bits; but it would
+be paid for by every caller that is not known yet.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from hookline import rfc3339
+from hookline.clock import Clock
+from hookline.errors import Invalid, NotFound
+from hookline.ids import Ids, show
+from hookline.model import Key, KeyId, Scope
+from hookline.store.contract.keys import KeyStore
+from hookline.validate.names import (
+    check_account,
+    check_known,
+    did_you_mean,
+    is_text,
+)
+
+PREFIX = "hlk_"
+MAX_NAME = 200
+
+_HINT = 8  # characters that are shown: 24 of the 256 bits
+
+
+class KeyInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be said about a new key, unchecked."""
+
+    name: Any = None
+    scopes: Any = None
+    account: Any = None
+
+
+class KeyReport(msgspec.Struct, kw_only=True):
+    """A key as it is shown; `key` itself only to whoever just made it."""
+
+    id: str
+    name: str
+    hint: str
+    scopes: tuple[str, ...]
+    account: str | None
+    created_at: str
+    revoked_at: str | None
+    key: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def digest_of(key: bytes) -> bytes:
+    """What a key is recognised by."""
+    return sha256(key).digest()
+
+
+def new_key(fields: KeyInput, *, id: KeyId, now: float) -> tuple[Key, str]:
+    """The key that the fields describe, and its text, which is nowhere else; `Invalid` names what will not do."""
+    text = PREFIX + secrets.token_urlsafe(32)
+    key = Key(
+        id=id,
+        digest=digest_of(text.encode("ascii")),
+        hint=text[:_HINT],
+        name=_name(fields.name),
+        scopes=_scopes(fields.scopes),
+        account=None if fields.account is None else check_account(fields.account),
+        created_at=now,
+    )
+    return key, text
+
+
+def shown(key: Key, text: str | None = None) -> KeyReport:
+    """The key as people see it."""
+    return KeyReport(
+        id=show("key", key.id),
+        name=key.name,
+        hint=key.hint,
+        scopes=tuple(scope.value for scope in key.scopes),
+        account=key.account,
+        created_at=rfc3339.show(key.created_at),
+        revoked_at=None if key.revoked_at is None else rfc3339.show(key.revoked_at),
+        key=msgspec.UNSET if text is None else text,
+    )
+
+
+class KeyDesk:
+    """Makes and revokes keys."""
+
+    def __init__(
+        self,
+        store: KeyStore,
+        clock: Clock,
+        ids: Ids,
+        *,
+        on_change: Callable[[Key], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._on_change = on_change
+
+    async def create(self, fields: Mapping[str, Any]) -> KeyReport:
+        """Make a key; the answer alone holds it."""
+        check_known(fields, KeyInput.__struct_fields__)
+        key, text = new_key(KeyInput(**fields), id=self._ids.key(), now=self._clock.now())
+        await self._store.create_key(key)
+        self._on_change(key)
+        return shown(key, text)
+
+    async def create_first(self) -> KeyReport | None:
+        """Make a key for everything where there never was one; None elsewhere."""
+        fields = KeyInput(name="first", scopes=[Scope.ADMIN])
+        key, text = new_key(fields, id=self._ids.key(), now=self._clock.now())
+        if not await self._store.create_first_key(key):
+            return None
+        self._on_change(key)
+        return shown(key, text)
+
+    async def revoke(self, id: KeyId) -> KeyReport:
+        """Revoke a key for good; one that is revoked stays as it is."""
+        found = await self._store.key(id) if await self._store.revoke_key(id, now=self._clock.now()) else None
+        if found is None:
+            raise NotFound("key", show("key", id))
+        self._on_change(found)
+        return shown(found)
+
+    async def one(self, id: KeyId) -> KeyReport:
+        """A key, revoked or not."""
+        found = await self._store.key(id)
+        if found is None:
+            raise NotFound("key", show("key", id))
+        return shown(found)
+
+
+def _name(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > MAX_NAME or not is_text(value):
+        raise Invalid(f"A key's name is a text of up to {MAX_NAME} characters.", pointer="/name")
+    return value
+
+
+def _scopes(value: Any) -> tuple[Scope, ...]:
+    allowed = f"scopes is a list of one or more of {', '.join(Scope)}."
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= len(Scope):
+        raise Invalid(allowed, pointer="/scopes")
+    for place, each in enumerate(value):
+        if not isinstance(each, str) or each not in list(Scope):
+            near = did_you_mean(each, Scope) if isinstance(each, str) else ""
+            raise Invalid(f"{allowed}{near}", pointer=f"/scopes/{place}")
+    return tuple(scope for scope in Scope if scope in value)

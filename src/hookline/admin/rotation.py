@@ -1,0 +1,144 @@
+"""How is an endpoint's secret shown, and how does it get another one?"""
+
+from typing import Any
+
+import msgspec
+import structlog
+
+from hookline import (
+    ids,
+    rfc3339,
+)
+from hookline.clock import Clock
+from hookline.crypto import signing
+from hookline.crypto.sealing import Sealer
+from hookline.errors import Invalid, NotFound, OverlapUnderWay, Overloaded
+from hookline.model import Endpoint, EndpointId, Signature
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.rules.rotation import (
+    DEFAULT_OVERLAP_S,
+    LONGEST_OVERLAP_S,
+    UnderWay,
+    is_overlapping,
+    rotate,
+)
+from hookline.store.contract import Store
+from hookline.validate.endpoint_fields import (
+    chosen_secret,
+    later_than,
+    read_signature,
+    written_whole,
+)
+from hookline.validate.numbers import whole
+from hookline.validate.stored_endpoint import EndpointJudge
+
+_TRIES = 10  # against others who change the same endpoint at the same moment
+
+log = structlog.get_logger()
+
+
+class RotationInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be said about a rotation, unchecked; None is the same as not said."""
+
+    overlap_s: Any = None
+    secret: Any = None  # one's own, instead of a new one
+    signature: Any = None  # by default as it was
+
+
+class OldSecretReport(msgspec.Struct, kw_only=True):
+    """A secret that still signs beside the new one."""
+
+    secret: str
+    signature: str
+    public_key: str | None
+    valid_until: str
+
+
+class SecretReport(msgspec.Struct, kw_only=True):
+    """What an endpoint's requests are signed with."""
+
+    secret: str
+    signature: str
+    public_key: str | None  # of v1a: all that the receiver needs
+    old: OldSecretReport | None  # while it signs
+
+
+class Rotation:
+    """Shows and replaces secrets."""
+
+    def __init__(self, store: Store, catalogue: Catalogue, sealer: Sealer, clock: Clock) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._sealer = sealer
+        self._judge = EndpointJudge(sealer)
+        self._clock = clock
+
+    async def read(self, id: EndpointId) -> SecretReport:
+        """The secrets that sign now. Leaves a line in the log."""
+        report = self._shown(await self._endpoint(id))
+        log.info("secret.shown", endpoint_id=ids.show("endpoint", id))
+        return report
+
+    async def rotate(self, id: EndpointId, asked: RotationInput) -> SecretReport:
+        """Give the endpoint another secret; both sign until the overlap ends."""
+        overlap = DEFAULT_OVERLAP_S
+        if asked.overlap_s is not None:
+            overlap = whole(asked.overlap_s, 0, LONGEST_OVERLAP_S, pointer="/overlap_s")
+        signature = None if asked.signature is None else read_signature(asked.signature)
+        for _ in range(_TRIES):
+            endpoint = await self._endpoint(id)
+            kind = signature if asked.secret is not None else signature or endpoint.signature
+            secret = chosen_secret(asked.secret, style=endpoint.signing, signature=kind)
+            now = self._clock.now()
+            # One that cannot sign is replaced at once: there is nothing to overlap with.
+            opened = None if "secret" in self._judge.faults(endpoint) else self._sealer.opened(endpoint)
+            if opened is not None and (
+                secret == opened.secret or (is_overlapping(endpoint, at=now) and secret == opened.old)
+            ):
+                raise Invalid("This secret signs already; a rotation brings another one.", pointer="/secret")
+            rotated = rotate(
+                endpoint,
+                secret,
+                signature=signing.signature_of(secret, endpoint.signing),
+                overlap=0 if opened is None else overlap,
+                now=now,
+            )
+            if isinstance(rotated, UnderWay):
+                raise OverlapUnderWay(rfc3339.show(rotated.until))
+            changed = msgspec.structs.replace(rotated.endpoint, updated_at=later_than(endpoint, now))
+            changed = self._sealer.sealed(written_whole(changed, given=()))
+            if await self._store.update_endpoint(changed, was=endpoint.updated_at, now=now):
+                await self._catalogue.include_own()
+                log.info("secret.rotated", endpoint_id=ids.show("endpoint", id), overlap_s=overlap)
+                return self._shown(changed)
+        raise Overloaded(f"The endpoint {ids.show('endpoint', id)} is being changed by others all the time.")
+
+    async def _endpoint(self, id: EndpointId) -> Endpoint:
+        found = await self._store.endpoints_by_id([id])
+        if not found:
+            raise NotFound("endpoint", ids.show("endpoint", id))
+        return found[0]
+
+    def _shown(self, endpoint: Endpoint) -> SecretReport:
+        opened = self._sealer.opened(endpoint)
+        old = None
+        if (
+            opened.old is not None
+            and opened.old_until is not None
+            and is_overlapping(endpoint, at=self._clock.now())
+        ):
+            signature, public_key = _half(opened.old, endpoint)
+            old = OldSecretReport(
+                secret=opened.old,
+                signature=signature,
+                public_key=public_key,
+                valid_until=rfc3339.show(opened.old_until),
+            )
+        signature, public_key = _half(opened.secret, endpoint)
+        return SecretReport(secret=opened.secret, signature=signature, public_key=public_key, old=old)
+
+
+def _half(secret: str, endpoint: Endpoint) -> tuple[str, str | None]:
+    """What a secret's signatures are, and what they can be verified with by those who must not sign."""
+    signature = signing.signature_of(secret, endpoint.signing)
+    return signature.value, signing.public_key_of(secret) if signature is Signature.V1A else None

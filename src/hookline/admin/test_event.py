@@ -1,0 +1,87 @@
+"""How is an endpoint tried out?
+
+An event made for the purpose goes to this one endpoint, whatever its patterns and filter say, and from then on
+it is an event like any other: accepted, signed, sent through the same guard, tried again, recorded.
+"""
+
+import msgspec
+
+from hookline import ids, rfc3339
+from hookline.clock import Clock
+from hookline.errors import NotFound, NotSending, Overloaded
+from hookline.ids import Ids
+from hookline.model import Endpoint, EndpointId, Event
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.lanes.handover import Handover
+from hookline.store.contract import Publication, Store
+
+EVENT_TYPE = "hookline.test"
+_TRIES = 10  # against endpoints that change all the time
+
+
+class TestReport(msgspec.Struct, kw_only=True):
+    """The delivery of a test event."""
+
+    id: str  # of the delivery
+    event_id: str
+    endpoint_id: str
+    account: str
+    event_type: str
+
+
+class Trial:
+    """Sends test events."""
+
+    def __init__(
+        self, store: Store, catalogue: Catalogue, handover: Handover, clock: Clock, ids: Ids
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._handover = handover
+        self._clock = clock
+        self._ids = ids
+
+    async def send(self, id: EndpointId) -> TestReport:
+        """Publish a test event for this endpoint alone; when this returns it is durable."""
+        event: Event | None = None
+        for _ in range(_TRIES):
+            seen = self._catalogue.n
+            outlet = self._catalogue.outlet(id)
+            if outlet is None:
+                await self._catalogue.catch_up()  # one that another process created a moment ago
+                outlet = self._catalogue.outlet(id)
+                seen = self._catalogue.n
+            if outlet is None:
+                raise NotFound("endpoint", ids.show("endpoint", id))
+            endpoint = outlet.endpoint
+            if not endpoint.enabled or endpoint.paused:
+                raise NotSending("paused" if endpoint.enabled else "disabled")
+            event = event or self._event(endpoint)
+            publication = Publication(event, (id,))
+            if not (await self._store.accept([publication], catalogue=seen, now=event.created_at)).stale:
+                self._handover.announce(id)
+                return TestReport(
+                    id=ids.show("delivery", ids.delivery_of(event.id, 0)),
+                    event_id=ids.show("event", event.id),
+                    endpoint_id=ids.show("endpoint", id),
+                    account=endpoint.account,
+                    event_type=EVENT_TYPE,
+                )
+            await self._catalogue.catch_up()
+        raise Overloaded("Endpoints are being changed all the time.")
+
+    def _event(self, endpoint: Endpoint) -> Event:
+        now = self._clock.now()
+        payload = {
+            "type": EVENT_TYPE,
+            "at": rfc3339.show(now),
+            "account": endpoint.account,
+            "data": {"endpoint_id": ids.show("endpoint", endpoint.id)},
+        }
+        return Event(
+            id=self._ids.event(),
+            account=endpoint.account,
+            type=EVENT_TYPE,
+            payload=msgspec.json.encode(payload),
+            created_at=now,
+        )

@@ -1,0 +1,160 @@
+"""What is a call of the API?
+
+One value of `Call`. Everything that is known about a call stands there once: the route, the checks of its
+parameters and its body, HEAD, 405 and the description in `/openapi.json` all come from it.
+
+To add a call:
+
+1. Say what may be asked: a Struct of the query parameters (`Paged` for a list) whose fields are enums, bools
+   or the kinds of `parameters`, and a Struct of the body. Unknown names are refused with the nearest one
+   before the handler runs. A body all of whose fields have defaults may be left out, but for PATCH.
+2. Say what is answered: a Struct (see `shapes`), `Page[…]` of one for a list, None for 204.
+3. Write the handler, a method of the noun's class: `async def show(self, asked: Asked[Nothing, None])`. It gets
+   the parameters as `asked.query`, the body as `asked.body` (and `asked.fields`, what was really said), ids of
+   the path by `asked.id("endpoint")`, the account that the caller is bound to as `asked.account`; it returns the answer's value, or `Answered` with headers, and raises
+   errors of `hookline.errors`. A body's field that has words of its own for what will not do is
+   `Annotated[Any, msgspec.Meta(extra_json_schema={…})]` and is checked by the handler.
+4. Put the `Call` into the list that the class gives as `table()`, fixed paths before those with `{…_id}`, and
+   the class, if it is new, into `routes`.
+
+`problems` names the codes beyond those that any call may give (see `openapi`).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from hookline import ids
+from hookline.admin.key_cache import Caller
+from hookline.api.request.parameters import (
+    Cursor,
+    Limit,
+)
+from hookline.errors import Invalid
+from hookline.model import DeliveryId, EndpointId, EventId
+from hookline.validate.names import check_idempotency_key
+
+DEFAULT_LIMIT = 50
+CALLER = "hookline.caller"  # in an ASGI scope: whoever sent the request
+
+Query = TypeVar("Query", bound=msgspec.Struct)
+Body = TypeVar("Body")
+Shown = TypeVar("Shown")
+
+
+class Scope(StrEnum):
+    """What a key must be good for; OPEN is answered to anybody."""
+
+    OPEN = "open"
+    PUBLISH = "publish"
+    READ = "read"
+    ADMIN = "admin"
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """No parameters, or no fields."""
+
+
+class Paged(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters that every list has."""
+
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | None = None
+
+
+class Page(msgspec.Struct, Generic[Shown], frozen=True):
+    """A part of a list, newest first; with `next_cursor` as `cursor` the next part is asked for."""
+
+    data: list[Shown]
+    next_cursor: Annotated[str | None, msgspec.Meta(description="null at the end of the list")]
+
+
+class Asked(msgspec.Struct, Generic[Query, Body], frozen=True):
+    """What a call asks for, checked."""
+
+    request: Request
+    query: Query
+    filters: Mapping[str, str]  # the parameters as they were written, but for `limit` and `cursor`
+    body: Body
+    fields: Mapping[str, Any]  # the body's fields that were said
+
+    @property
+    def path(self) -> str:
+        """The path as it was asked for: what a list is called."""
+        path: str = self.request.scope["path"]
+        return path
+
+    def part(self, name: str) -> str:
+        """A part of the path, such as the `name` of `/v1/event-types/{name}`."""
+        part: str = self.request.path_params[name]
+        return part
+
+    @property
+    def account(self) -> str | None:
+        """The account that the caller's key is bound to; None: any."""
+        caller: Caller = self.request.scope[CALLER]
+        return caller.account
+
+    def id(self, noun: str) -> bytes:
+        """The id that stands in the path as `{noun_id}`; NotFound when it cannot be one."""
+        return ids.read(noun, self.part(f"{noun}_id"))
+
+    @property
+    def endpoint_id(self) -> EndpointId:
+        return EndpointId(self.id("endpoint"))
+
+    @property
+    def event_id(self) -> EventId:
+        return EventId(self.id("event"))
+
+    @property
+    def delivery_id(self) -> DeliveryId:
+        return DeliveryId(self.id("delivery"))
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """The caller's own name for this call; the call says so with `takes_key`."""
+        given = self.request.headers.getlist("idempotency-key")
+        if len(given) > 1:
+            raise Invalid("There are two Idempotency-Key headers.")
+        return check_idempotency_key(given[0], pointer="") if given else None
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """An answer that comes with headers of its own."""
+
+    value: Any
+    headers: dict[str, str]
+
+
+Handler = Callable[[Asked[Any, Any]], Awaitable[Any]]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One call: what may be asked, what is answered, and who answers it."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]  # HEAD is answered as GET
+    path: str  # such as /v1/endpoints/{endpoint_id}/pause
+    summary: str
+    scope: Scope
+    handler: Handler | None  # None: answered in front of the router (publishing, the hot path)
+    query: type[msgspec.Struct] = Nothing
+    body: type[msgspec.Struct] | None = None
+    answer: Any = None  # a Struct type or Page[…] of one; None: no body
+    status: int = 200
+    problems: tuple[str, ...] = ()
+    takes_key: bool = False  # Idempotency-Key
+    media: str | None = None  # of an answer that is not JSON: the handler gives a Response
+    is_described: bool = True  # False: nobody but our own pages calls it
+    # May a key call it that is bound to an account? None: if its path names things that belong to one, or it
+    # has a parameter or field `account` (see `reach`). True: the handler minds `asked.account`, or shows nothing of any.
+    for_accounts: bool | None = None
+
+
+def names_account(call: Call) -> bool:
+    """Can it say which account it is about? A key that is bound to one may say no other."""
+    body = () if call.body is None else call.body.__struct_fields__
+    return "{account}" in call.path or "account" in call.query.__struct_fields__ or "account" in body

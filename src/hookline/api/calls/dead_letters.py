@@ -1,0 +1,101 @@
+"""How are dead letters listed, replayed and discarded over HTTP, one by one?"""
+
+from hookline.api.call import (
+    Asked,
+    Call,
+    Nothing,
+    Page,
+    Paged,
+    Scope,
+)
+from hookline.api.calls.deliveries import DeliveryCalls
+from hookline.api.request.parameters import (
+    Account,
+    DeadReason,
+    EventType,
+    Moment,
+    OfEndpoint,
+)
+from hookline.app import Hookline
+from hookline.model import State
+from hookline.reports.views import DeliveryReport
+from hookline.store.contract import DeliveryFilter
+
+
+class DeadLetters(Paged, frozen=True, kw_only=True):
+    """Which dead letters? `since` and `until` are of their death; with `replayed` those that were replayed."""
+
+    account: Account | None = None
+    endpoint_id: OfEndpoint | None = None
+    event_type: EventType | None = None
+    reason: DeadReason | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    replayed: bool = False
+
+
+class DeadLetterCalls:
+    """The calls under `/v1/dead-letters`."""
+
+    def __init__(self, hookline: Hookline, deliveries: DeliveryCalls) -> None:
+        self._desk = hookline.desk
+        self._deliveries = deliveries
+
+    def table(self) -> list[Call]:
+        """The calls."""
+        return [
+            Call(
+                method="GET",
+                path="/v1/dead-letters",
+                summary="Dead letters",
+                scope=Scope.READ,
+                handler=self.list_dead_letters,
+                query=DeadLetters,
+                answer=Page[DeliveryReport],
+            ),
+            Call(
+                method="POST",
+                path="/v1/dead-letters/{delivery_id}/replay",
+                summary="Bring a dead letter once more, from the beginning of its schedule",
+                scope=Scope.ADMIN,
+                handler=self.replay,
+                body=Nothing,
+                answer=DeliveryReport,
+                status=202,
+                problems=("wrong_state",),
+            ),
+            Call(
+                method="POST",
+                path="/v1/dead-letters/{delivery_id}/discard",
+                summary="Give up a dead letter",
+                scope=Scope.ADMIN,
+                handler=self.discard,
+                body=Nothing,
+                answer=DeliveryReport,
+                problems=("wrong_state",),
+            ),
+        ]
+
+    async def list_dead_letters(self, asked: Asked[DeadLetters, None]) -> Page[DeliveryReport]:
+        query = asked.query
+        chosen = DeliveryFilter(
+            state=None if query.replayed else State.DEAD,
+            is_replayed=query.replayed,
+            account=query.account,
+            endpoint_id=query.endpoint_id,
+            event_type=query.event_type,
+            reason=query.reason,
+            died_since=query.since,
+            died_until=query.until,
+        )
+        return await self._deliveries.page(asked, chosen)
+
+    async def replay(self, asked: Asked[Nothing, Nothing]) -> DeliveryReport:
+        id = asked.delivery_id
+        await self._desk.replay_dead(id)
+        return await self._deliveries.report(id)
+
+    async def discard(self, asked: Asked[Nothing, Nothing]) -> DeliveryReport:
+        id = asked.delivery_id
+        await self._desk.discard(id)
+        return await self._deliveries.report(id)

@@ -1,0 +1,113 @@
+"""Where can the API be read about?
+
+`/openapi.json` for programs, `/docs` for people. The viewer is RapiDoc, which comes with hookline: nothing is
+loaded from elsewhere, and the page may not.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+
+import msgspec
+from starlette.responses import Response
+
+from hookline.api.call import (
+    Asked,
+    Call,
+    Nothing,
+    Scope,
+)
+from hookline.api.openapi import describe
+from hookline.config import Settings
+
+VIEWER = "rapidoc-9.3.8.min.js"  # a new version gets a new path: browsers may keep this one
+VIEWER_CACHE = "public, max-age=31536000, immutable"
+
+# The viewer styles itself by style elements and attributes; it neither needs nor gets anything else that is inline.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# Addresses are relative: behind a proxy the API may have a path of its own.
+_PAGE = f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>hookline API</title>
+<script type="module" src="docs/{VIEWER}"></script>
+</head>
+<body>
+<rapi-doc spec-url="openapi.json" load-fonts="false" render-style="read" schema-style="table" theme="light"
+ show-header="false" allow-spec-url-load="false" allow-spec-file-load="false" allow-server-selection="false"
+ sort-endpoints-by="none" regular-font="system-ui, sans-serif" mono-font="ui-monospace, monospace"></rapi-doc>
+<noscript>The viewer needs JavaScript; the description itself is at <a href="openapi.json">openapi.json</a>.</noscript>
+</body>
+</html>
+"""
+
+
+class DocCalls:
+    """The calls that describe the others, and themselves."""
+
+    def __init__(self, settings: Settings, others: Sequence[Call]) -> None:
+        self._scope = Scope.OPEN if settings.open_docs else Scope.READ
+        self._others = others
+        self._described: bytes | None = None
+
+    def table(self) -> list[Call]:
+        """The calls."""
+        return [
+            Call(
+                method="GET",
+                path="/openapi.json",
+                summary="This description",
+                scope=self._scope,
+                for_accounts=True,
+                handler=self.openapi,
+                media="application/json",
+            ),
+            Call(
+                method="GET",
+                path="/docs",
+                summary="This description, for people",
+                scope=self._scope,
+                for_accounts=True,
+                handler=self.page,
+                media="text/html",
+            ),
+            Call(
+                method="GET",
+                path=f"/docs/{VIEWER}",
+                summary="What shows the description to people",
+                scope=self._scope,
+                for_accounts=True,
+                handler=self.viewer,
+                media="text/javascript",
+                is_described=False,
+            ),
+        ]
+
+    async def openapi(self, asked: Asked[Nothing, None]) -> Response:
+        if self._described is None:
+            self._described = msgspec.json.encode(describe([*self._others, *self.table()]))
+        return _sent(self._described, "application/json", cache="no-cache")
+
+    async def page(self, asked: Asked[Nothing, None]) -> Response:
+        answer = _sent(_PAGE.encode(), "text/html; charset=utf-8", cache="no-cache")
+        answer.headers["content-security-policy"] = _POLICY
+        answer.headers["referrer-policy"] = "no-referrer"
+        return answer
+
+    async def viewer(self, asked: Asked[Nothing, None]) -> Response:
+        return _sent(_viewer(), "text/javascript; charset=utf-8", cache=VIEWER_CACHE)
+
+
+@cache
+def _viewer() -> bytes:
+    return resources.files("hookline.api").joinpath("vendor", "rapidoc", VIEWER).read_bytes()
+
+
+def _sent(body: bytes, media: str, *, cache: str) -> Response:
+    return Response(body, headers={"cache-control": cache}, media_type=media)

@@ -1,0 +1,199 @@
+"""How are endpoints managed over HTTP?"""
+
+from collections.abc import Callable
+from typing import Any
+
+from hookline.api.call import (
+    Answered,
+    Asked,
+    Call,
+    Handler,
+    Nothing,
+    Page,
+    Paged,
+    Scope,
+)
+from hookline.api.request.endpoint_fields import (
+    ChangedEndpoint,
+    NewEndpoint,
+)
+from hookline.api.request.parameters import (
+    Account,
+    EventType,
+)
+from hookline.api.router import Pages
+from hookline.app import Hookline
+from hookline.model import CircuitState, Endpoint, EndpointId
+from hookline.reports import queries
+from hookline.reports.queries import Reports
+from hookline.reports.views import EndpointReport
+from hookline.rules.fanout import matches
+from hookline.validate.endpoint_fields import (
+    EndpointPatch,
+    read_fields,
+)
+
+_SCAN = 200  # endpoints looked at in one go for a filter that only their lanes can answer
+_URL_PROBLEMS = ("url_invalid", "url_forbidden", "reserved_header")
+
+
+class Endpoints(Paged, frozen=True, kw_only=True):
+    """Which endpoints? `event_type`: those that would get such an event."""
+
+    account: Account | None = None
+    enabled: bool | None = None
+    circuit: CircuitState | None = None
+    slow: bool | None = None
+    event_type: EventType | None = None
+
+
+class EndpointCalls:
+    """The calls under `/v1/endpoints`, but for their deliveries."""
+
+    def __init__(self, hookline: Hookline, shown: Reports, pages: Pages) -> None:
+        self._desk = hookline.desk
+        self._store = hookline.store
+        self._reports = shown
+        self._pages = pages
+
+    def table(self) -> list[Call]:
+        """The calls."""
+        one = "/v1/endpoints/{endpoint_id}"
+        return [
+            Call(
+                method="GET",
+                path="/v1/endpoints",
+                summary="Endpoints",
+                scope=Scope.READ,
+                handler=self.list_endpoints,
+                query=Endpoints,
+                answer=Page[EndpointReport],
+            ),
+            Call(
+                method="POST",
+                path="/v1/endpoints",
+                summary="Create an endpoint; the answer holds its secret",
+                scope=Scope.ADMIN,
+                handler=self.create,
+                body=NewEndpoint,
+                answer=EndpointReport,
+                status=201,
+                problems=_URL_PROBLEMS,
+            ),
+            Call(
+                method="GET",
+                path=one,
+                summary="An endpoint",
+                scope=Scope.READ,
+                handler=self.show,
+                answer=EndpointReport,
+            ),
+            Call(
+                method="PATCH",
+                path=one,
+                summary="Change an endpoint by a merge patch",
+                scope=Scope.ADMIN,
+                handler=self.update,
+                body=ChangedEndpoint,
+                answer=EndpointReport,
+                problems=_URL_PROBLEMS,
+            ),
+            Call(
+                method="DELETE",
+                path=one,
+                summary="Delete an endpoint; its pending deliveries are cancelled",
+                scope=Scope.ADMIN,
+                handler=self.delete,
+                status=204,
+            ),
+            self._setting("enable", "Send to an endpoint again", enabled=True),
+            self._setting("disable", "Send nothing to an endpoint; what is pending waits", enabled=False),
+            self._setting("pause", "Let an endpoint's deliveries wait", paused=True),
+            self._setting("resume", "Go on with a paused endpoint", paused=False),
+            Call(
+                method="POST",
+                path=f"{one}/circuit/reset",
+                summary="Close an endpoint's circuit: it is sent to again, beginning with one request",
+                scope=Scope.ADMIN,
+                handler=self.reset_circuit,
+                body=Nothing,
+                answer=EndpointReport,
+            ),
+        ]
+
+    async def create(self, asked: Asked[Nothing, NewEndpoint]) -> Answered:
+        endpoint = await self._desk.create_endpoint(dict(asked.fields))
+        report = await self._reports.endpoint(endpoint, reveal=True)
+        return Answered(report, {"location": f"/v1/endpoints/{report.id}"})
+
+    async def list_endpoints(self, asked: Asked[Endpoints, None]) -> Page[EndpointReport]:
+        query = asked.query
+        keep = _filter(query)
+        after, limit = self._pages.after(asked), query.limit
+        found: list[Endpoint] = []
+        shown: list[EndpointReport] = []
+        last = None if after is None else EndpointId(after)
+        while len(found) <= limit:
+            size = limit + 1 if keep is None else _SCAN
+            rows = await self._store.list_endpoints(
+                account=query.account, enabled=query.enabled, after=last, limit=size
+            )
+            for row, report in zip(rows, await self._reports.endpoints(rows), strict=True):
+                if keep is None or keep(row, report):
+                    found.append(row)
+                    shown.append(report)
+            if len(rows) < size:
+                break
+            last = rows[-1].id
+        return self._pages.page(asked, found[: limit + 1], id=lambda row: row.id, shown=shown[:limit])
+
+    async def show(self, asked: Asked[Nothing, None]) -> EndpointReport:
+        return await self._shown(asked.endpoint_id)
+
+    async def update(self, asked: Asked[Nothing, ChangedEndpoint]) -> EndpointReport:
+        patch = read_fields(EndpointPatch, asked.fields)
+        return await self._reports.endpoint(await self._desk.update_endpoint(asked.endpoint_id, patch))
+
+    async def delete(self, asked: Asked[Nothing, None]) -> None:
+        await self._desk.delete_endpoint(asked.endpoint_id)
+
+    async def reset_circuit(self, asked: Asked[Nothing, Nothing]) -> EndpointReport:
+        id = asked.endpoint_id
+        await self._desk.reset_circuit(id)
+        return await self._shown(id)
+
+    def _setting(self, verb: str, summary: str, **fields: bool) -> Call:
+        return Call(
+            method="POST",
+            path=f"/v1/endpoints/{{endpoint_id}}/{verb}",
+            summary=summary,
+            scope=Scope.ADMIN,
+            handler=self._change(EndpointPatch(**fields)),
+            body=Nothing,
+            answer=EndpointReport,
+        )
+
+    def _change(self, patch: EndpointPatch) -> Handler:
+        async def change(asked: Asked[Any, Any]) -> EndpointReport:
+            return await self._reports.endpoint(await self._desk.update_endpoint(asked.endpoint_id, patch))
+
+        return change
+
+    async def _shown(self, id: EndpointId) -> EndpointReport:
+        return await self._reports.endpoint(await queries.endpoint(self._store, id))
+
+
+def _filter(query: Endpoints) -> Callable[[Endpoint, EndpointReport], bool] | None:
+    """What no index answers; None when nothing of the kind is asked for."""
+    circuit, slow, event_type = query.circuit, query.slow, query.event_type
+    if circuit is None and slow is None and event_type is None:
+        return None
+
+    def keep(endpoint: Endpoint, report: EndpointReport) -> bool:
+        return (
+            (circuit is None or report.circuit_state.state == circuit)
+            and (slow is None or report.slow == slow)
+            and (event_type is None or any(matches(pattern, event_type) for pattern in endpoint.events))
+        )
+
+    return keep

@@ -1,0 +1,261 @@
+"""What became of events, over HTTP?"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from hookline import ids
+from hookline.admin.desk import REPLAYED_BY_DEFAULT
+from hookline.api.call import (
+    Asked,
+    Call,
+    Nothing,
+    Page,
+    Paged,
+    Scope,
+)
+from hookline.api.calls.deliveries import DeliveryCalls
+from hookline.api.request.parameters import (
+    ACCOUNT_SCHEMA,
+    KEY_SCHEMA,
+    MOMENT_SCHEMA,
+    TYPE_SCHEMA,
+    Account,
+    EventType,
+    IdempotencyKey,
+    Moment,
+    id_schema,
+    null_or,
+)
+from hookline.api.router import Pages
+from hookline.app import Hookline
+from hookline.errors import Invalid, NotFound
+from hookline.model import AttemptId, EndpointId, EventId, State
+from hookline.reports import queries
+from hookline.reports.views import (
+    AttemptReport,
+    DeliveryReport,
+    EventReport,
+    PublishedReport,
+    ReplayedReport,
+)
+from hookline.store.contract import DeliveryFilter
+from hookline.store.contract.events import EventFilter
+
+_NAMES = [state.value for state in REPLAYED_BY_DEFAULT]
+
+
+# Publishing is the hot path: `envelope` reads these two, in its own way and with the same fields.
+class Publication(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An event to be published."""
+
+    type: Annotated[str, msgspec.Meta(extra_json_schema=TYPE_SCHEMA)]
+    payload: Annotated[
+        msgspec.Raw, msgspec.Meta(description="Any JSON value; its bytes are delivered as they are.")
+    ]
+    account: Annotated[Any, null_or(ACCOUNT_SCHEMA)] = None
+    idempotency_key: Annotated[Any, null_or(KEY_SCHEMA)] = None
+    deliver_at: Annotated[Any, null_or(MOMENT_SCHEMA)] = None
+
+
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Events to be published together."""
+
+    events: Annotated[list[Publication], msgspec.Meta(min_length=1, max_length=1_000)]
+
+
+_RESULT = {
+    "anyOf": [
+        {"$ref": "#/components/schemas/PublishedReport"},
+        {
+            "type": "object",
+            "properties": {"error": {"$ref": "#/components/schemas/Problem"}},
+            "required": ["error"],
+        },
+    ]
+}
+
+
+class PublishedBatchReport(msgspec.Struct):
+    """What became of each event of a batch, in order."""
+
+    results: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _RESULT})]
+
+
+class Events(Paged, frozen=True, kw_only=True):
+    """Which events? `since` and `until` are of their creation."""
+
+    type: EventType | None = None
+    account: Account | None = None
+    idempotency_key: IdempotencyKey | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+
+
+class OfEvent(Paged, frozen=True, kw_only=True):
+    """Which of an event's deliveries?"""
+
+    state: State | None = None
+
+
+class ReplayOfEvent(msgspec.Struct, frozen=True):
+    """Which of an event's deliveries are brought once more; all but the pending ones if it does not say."""
+
+    endpoint_id: Annotated[Any, null_or(id_schema("endpoint"))] = None
+    states: Annotated[
+        Any,
+        null_or({"type": "array", "minItems": 1, "items": {"type": "string", "enum": _NAMES}}),
+    ] = None
+
+
+class EventCalls:
+    """The calls under `/v1/events`."""
+
+    def __init__(self, hookline: Hookline, pages: Pages, deliveries: DeliveryCalls) -> None:
+        self._desk = hookline.desk
+        self._store = hookline.store
+        self._clock = hookline.clock
+        self._pages = pages
+        self._deliveries = deliveries
+
+    def table(self) -> list[Call]:
+        """The calls."""
+        return [
+            Call(
+                method="POST",
+                path="/v1/events",
+                summary="Publish an event",
+                scope=Scope.PUBLISH,
+                handler=None,
+                body=Publication,
+                answer=PublishedReport,
+                status=202,
+                problems=("idempotency_conflict", "fanout_limit", "loop_detected"),
+                takes_key=True,
+            ),
+            Call(
+                method="POST",
+                path="/v1/events/batch",
+                summary="Publish up to 1,000 events; a bad one does not stop the others",
+                scope=Scope.PUBLISH,
+                handler=None,
+                body=Batch,
+                answer=PublishedBatchReport,
+                status=202,
+                problems=("too_many_events", "loop_detected"),
+            ),
+            Call(
+                method="GET",
+                path="/v1/events",
+                summary="Events; payloads above 16 KiB are left out",
+                scope=Scope.READ,
+                handler=self.list_events,
+                query=Events,
+                answer=Page[EventReport],
+            ),
+            Call(
+                method="GET",
+                path="/v1/events/{event_id}",
+                summary="An event with its payload",
+                scope=Scope.READ,
+                handler=self.show,
+                answer=EventReport,
+            ),
+            Call(
+                method="GET",
+                path="/v1/events/{event_id}/deliveries",
+                summary="An event's deliveries",
+                scope=Scope.READ,
+                handler=self.list_deliveries,
+                query=OfEvent,
+                answer=Page[DeliveryReport],
+            ),
+            Call(
+                method="GET",
+                path="/v1/events/{event_id}/attempts",
+                summary="All attempts of an event's deliveries",
+                scope=Scope.READ,
+                handler=self.list_attempts,
+                query=Paged,
+                answer=Page[AttemptReport],
+            ),
+            Call(
+                method="POST",
+                path="/v1/events/{event_id}/replay",
+                summary="Bring an event's deliveries once more",
+                scope=Scope.ADMIN,
+                handler=self.replay,
+                body=ReplayOfEvent,
+                answer=ReplayedReport,
+                status=202,
+            ),
+        ]
+
+    async def list_events(self, asked: Asked[Events, None]) -> Page[EventReport]:
+        query, after = asked.query, self._pages.after(asked)
+        chosen = EventFilter(
+            type=query.type,
+            account=query.account,
+            idempotency_key=query.idempotency_key,
+            since=None if query.since is None else self._clock.asked(query.since),
+            until=None if query.until is None else self._clock.asked(query.until),
+            ids_since=query.since,
+        )
+        found = await self._store.list_events(
+            chosen, after=None if after is None else EventId(after), limit=query.limit + 1
+        )
+        shown = await queries.event_reports(self._store, found[: query.limit], shown=self._clock.shown)
+        return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
+
+    async def show(self, asked: Asked[Nothing, None]) -> EventReport:
+        return await queries.event_report(self._store, asked.event_id, shown=self._clock.shown)
+
+    async def list_deliveries(self, asked: Asked[OfEvent, None]) -> Page[DeliveryReport]:
+        event_id = asked.event_id
+        await queries.event(self._store, event_id)
+        return await self._deliveries.page(asked, DeliveryFilter(event_id=event_id, state=asked.query.state))
+
+    async def list_attempts(self, asked: Asked[Paged, None]) -> Page[AttemptReport]:
+        event_id, limit, after = asked.event_id, asked.query.limit, self._pages.after(asked)
+        await queries.event(self._store, event_id)
+        found = await self._store.list_attempts(
+            event_id, after=None if after is None else AttemptId(after), limit=limit + 1
+        )
+        shown = [queries.attempt_report(attempt, shown=self._clock.shown) for attempt in found[:limit]]
+        return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
+
+    async def replay(self, asked: Asked[Nothing, ReplayOfEvent]) -> ReplayedReport:
+        endpoint, states = _endpoint(asked.body.endpoint_id), _states(asked.body.states)
+        if endpoint is not None and asked.account is not None:
+            found = await queries.endpoint(self._store, endpoint)
+            if found.account != asked.account:
+                raise NotFound("endpoint", ids.show("endpoint", endpoint))
+        replayed = await self._desk.replay_event(asked.event_id, endpoint=endpoint, states=states)
+        return ReplayedReport(len(replayed), [ids.show("delivery", id) for id in replayed])
+
+
+def _endpoint(value: Any) -> EndpointId | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return EndpointId(ids.read("endpoint", value))
+    except NotFound:
+        pass
+    raise Invalid(
+        f"This is not the id of an endpoint, such as {ids.show('endpoint', bytes(16))}.",
+        pointer="/endpoint_id",
+    )
+
+
+def _states(value: Any) -> Sequence[State]:
+    if value is None:
+        return REPLAYED_BY_DEFAULT
+    allowed = f"states is a list of {', '.join(_NAMES)}; a pending one is retried, not replayed."
+    if not isinstance(value, list) or not value:
+        raise Invalid(allowed, pointer="/states")
+    for place, each in enumerate(value):
+        if not isinstance(each, str) or each not in _NAMES:
+            raise Invalid(allowed, pointer=f"/states/{place}")
+    return [State(each) for each in dict.fromkeys(value)]

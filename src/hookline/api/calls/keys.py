@@ -1,0 +1,109 @@
+"""How are keys managed over HTTP?"""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from hookline.admin.keys import (
+    MAX_NAME,
+    KeyReport,
+    shown,
+)
+from hookline.api.call import (
+    Answered,
+    Asked,
+    Call,
+    Nothing,
+    Page,
+    Paged,
+    Scope,
+)
+from hookline.api.request.parameters import (
+    ACCOUNT_SCHEMA,
+    null_or,
+)
+from hookline.api.router import Pages
+from hookline.app import Hookline
+from hookline.model import KeyId
+from hookline.model import Scope as KeyScope
+
+_SCOPES = {
+    "type": "array",
+    "items": {"type": "string", "enum": [scope.value for scope in KeyScope]},
+    "minItems": 1,
+    "maxItems": len(KeyScope),
+}
+
+
+class NewKey(msgspec.Struct, frozen=True):
+    """What a new key is called and good for; with `account` for that account alone."""
+
+    scopes: Annotated[Any, msgspec.Meta(extra_json_schema=_SCOPES)]
+    name: Annotated[Any, null_or({"type": "string", "maxLength": MAX_NAME})] = None
+    account: Annotated[Any, null_or(ACCOUNT_SCHEMA)] = None
+
+
+class KeyCalls:
+    """The calls under `/v1/keys`."""
+
+    def __init__(self, hookline: Hookline, pages: Pages) -> None:
+        self._keys = hookline.keys
+        self._store = hookline.store
+        self._pages = pages
+
+    def table(self) -> list[Call]:
+        """The calls; a key that is bound to an account makes no keys, or it could make one that is not."""
+        return [
+            Call(
+                method="GET",
+                path="/v1/keys",
+                summary="Keys, revoked ones too; none is shown itself",
+                scope=Scope.ADMIN,
+                handler=self.list_keys,
+                query=Paged,
+                answer=Page[KeyReport],
+            ),
+            Call(
+                method="POST",
+                path="/v1/keys",
+                summary="Create a key; only this answer holds it",
+                scope=Scope.ADMIN,
+                handler=self.create,
+                body=NewKey,
+                answer=KeyReport,
+                status=201,
+                for_accounts=False,
+            ),
+            Call(
+                method="GET",
+                path="/v1/keys/{key_id}",
+                summary="A key",
+                scope=Scope.ADMIN,
+                handler=self.show,
+                answer=KeyReport,
+            ),
+            Call(
+                method="DELETE",
+                path="/v1/keys/{key_id}",
+                summary="Revoke a key for good",
+                scope=Scope.ADMIN,
+                handler=self.revoke,
+                status=204,
+            ),
+        ]
+
+    async def list_keys(self, asked: Asked[Paged, None]) -> Page[KeyReport]:
+        after, limit = self._pages.after(asked), asked.query.limit
+        found = await self._store.list_keys(after=None if after is None else KeyId(after), limit=limit + 1)
+        reports = [shown(key) for key in found[:limit]]
+        return self._pages.page(asked, found, id=lambda row: row.id, shown=reports)
+
+    async def create(self, asked: Asked[Nothing, NewKey]) -> Answered:
+        report = await self._keys.create(asked.fields)
+        return Answered(report, {"location": f"/v1/keys/{report.id}"})
+
+    async def show(self, asked: Asked[Nothing, None]) -> KeyReport:
+        return await self._keys.one(KeyId(asked.id("key")))
+
+    async def revoke(self, asked: Asked[Nothing, None]) -> None:
+        await self._keys.revoke(KeyId(asked.id("key")))

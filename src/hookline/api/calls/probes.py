@@ -1,0 +1,47 @@
+"""Is the process there, and can it do its work?"""
+
+from hookline.api.call import (
+    Asked,
+    Call,
+    Nothing,
+    Scope,
+)
+from hookline.app import Hookline
+from hookline.errors import StoreUnavailable
+from hookline.reports.views import StatusReport
+
+
+class ProbeCalls:
+    """The calls of load balancers and supervisors; they say only ok or not."""
+
+    def __init__(self, hookline: Hookline) -> None:
+        self._hookline = hookline
+
+    def table(self) -> list[Call]:
+        """The calls."""
+        return [
+            Call(
+                method="GET",
+                path="/healthz",
+                summary="Is the process there?",
+                scope=Scope.OPEN,
+                handler=self.healthz,
+                answer=StatusReport,
+            ),
+            Call(
+                method="GET",
+                path="/readyz",
+                summary="Can the process do its work?",
+                scope=Scope.OPEN,
+                handler=self.readyz,
+                answer=StatusReport,
+            ),
+        ]
+
+    async def healthz(self, asked: Asked[Nothing, None]) -> StatusReport:
+        return StatusReport("ok")
+
+    async def readyz(self, asked: Asked[Nothing, None]) -> StatusReport:
+        if not self._hookline.is_ready:
+            raise StoreUnavailable("not ready")
+        return StatusReport("ok")

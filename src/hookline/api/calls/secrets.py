@@ -1,0 +1,74 @@
+"""How are an endpoint's secrets read and rotated over HTTP?"""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from hookline.admin.rotation import (
+    RotationInput,
+    SecretReport,
+)
+from hookline.api.call import (
+    Asked,
+    Call,
+    Nothing,
+    Scope,
+)
+from hookline.api.request.parameters import null_or
+from hookline.app import Hookline
+from hookline.model import Signature
+from hookline.rules.rotation import DEFAULT_OVERLAP_S, LONGEST_OVERLAP_S
+
+
+class RotationOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A rotation: for `overlap_s` seconds (a day) both secrets sign; a secret of one's own may be brought along."""
+
+    overlap_s: Annotated[
+        Any,
+        null_or(
+            {"type": "integer", "minimum": 0, "maximum": LONGEST_OVERLAP_S, "default": DEFAULT_OVERLAP_S}
+        ),
+    ] = None
+    secret: Annotated[Any, null_or({"type": "string"})] = None
+    signature: Annotated[Any, null_or({"type": "string", "enum": list(Signature)})] = None
+
+
+class SecretCalls:
+    """The calls under `/v1/endpoints/{endpoint_id}/secret`."""
+
+    def __init__(self, hookline: Hookline) -> None:
+        self._rotation = hookline.rotation
+
+    def table(self) -> list[Call]:
+        """The calls."""
+        secret = "/v1/endpoints/{endpoint_id}/secret"  # noqa: S105 - a path
+        return [
+            Call(
+                method="GET",
+                path=secret,
+                summary="The secrets that an endpoint's requests are signed with now",
+                scope=Scope.ADMIN,
+                handler=self.show,
+                answer=SecretReport,
+            ),
+            Call(
+                method="POST",
+                path=f"{secret}/rotate",
+                summary="Give an endpoint another secret; for a while both sign",
+                scope=Scope.ADMIN,
+                handler=self.rotate,
+                body=RotationOrder,
+                answer=SecretReport,
+                problems=("wrong_state",),
+            ),
+        ]
+
+    async def show(self, asked: Asked[Nothing, None]) -> SecretReport:
+        return await self._rotation.read(asked.endpoint_id)
+
+    async def rotate(self, asked: Asked[Nothing, RotationOrder]) -> SecretReport:
+        order = asked.body
+        return await self._rotation.rotate(
+            asked.endpoint_id,
+            RotationInput(overlap_s=order.overlap_s, secret=order.secret, signature=order.signature),
+        )

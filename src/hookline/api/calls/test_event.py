@@ -1,0 +1,38 @@
+"""How is an endpoint tried out over HTTP?"""
+
+from hookline.admin.test_event import TestReport
+from hookline.api.call import (
+    Answered,
+    Asked,
+    Call,
+    Nothing,
+    Scope,
+)
+from hookline.app import Hookline
+
+
+class TrialCalls:
+    """The call `POST /v1/endpoints/{endpoint_id}/test`."""
+
+    def __init__(self, hookline: Hookline) -> None:
+        self._trial = hookline.trial
+
+    def table(self) -> list[Call]:
+        """The call."""
+        return [
+            Call(
+                method="POST",
+                path="/v1/endpoints/{endpoint_id}/test",
+                summary="Send a test event to this endpoint alone, whatever it asked for",
+                scope=Scope.ADMIN,
+                handler=self.send,
+                body=Nothing,
+                answer=TestReport,
+                status=202,
+                problems=("wrong_state",),
+            )
+        ]
+
+    async def send(self, asked: Asked[Nothing, Nothing]) -> Answered:
+        sent = await self._trial.send(asked.endpoint_id)
+        return Answered(sent, {"location": f"/v1/deliveries/{sent.id}"})

@@ -1,0 +1,50 @@
+"""How are workers shown over HTTP?"""
+
+from hookline.api.call import (
+    Asked,
+    Call,
+    Page,
+    Paged,
+    Scope,
+)
+from hookline.api.router import Pages
+from hookline.app import Hookline
+from hookline.model import WorkerId
+from hookline.reports.queries import worker_report
+from hookline.reports.views import WorkerReport
+
+
+class WorkerCalls:
+    """The call `/v1/workers`."""
+
+    def __init__(self, hookline: Hookline, pages: Pages) -> None:
+        self._store = hookline.store
+        self._clock = hookline.clock
+        self._heartbeat = hookline.settings.heartbeat_s
+        self._pages = pages
+
+    def table(self) -> list[Call]:
+        """The call."""
+        return [
+            Call(
+                method="GET",
+                path="/v1/workers",
+                summary="The processes that publish and deliver, each as of its last heartbeat",
+                scope=Scope.READ,
+                handler=self.list_workers,
+                query=Paged,
+                answer=Page[WorkerReport],
+            )
+        ]
+
+    async def list_workers(self, asked: Asked[Paged, None]) -> Page[WorkerReport]:
+        after, limit = self._pages.after(asked), asked.query.limit
+        found = await self._store.list_workers(
+            after=None if after is None else WorkerId(after), limit=limit + 1
+        )
+        now = self._clock.now()
+        shown = [
+            worker_report(each, shown=self._clock.shown, now=now, heartbeat=self._heartbeat)
+            for each in found[:limit]
+        ]
+        return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)

@@ -1,0 +1,194 @@
+"""What does a publish ask for, and how is it answered?
+
+The hot path: one decode, one commit shared with whoever publishes at the same time, one write. How the bytes come
+and go is somebody else's concern (shortcut.py, or app.py where a request does not arrive whole).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from hookline import ids, rfc3339
+from hookline.api.problem import describe
+from hookline.api.publishing.envelope import (
+    read_batch,
+    read_publication,
+)
+from hookline.api.request.body import check_media
+from hookline.app import Hookline
+from hookline.clock import Clock, Line
+from hookline.config import Settings
+from hookline.errors import HooklineError, Invalid, TooLarge
+from hookline.pipeline.intake.drafts import (
+    Draft,
+    Published,
+    Result,
+)
+from hookline.rules.hops import HEADER, checked, read
+
+ENVELOPE_BYTES = 4_096  # room around a payload for the other fields
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+_KEY = b"idempotency-key"
+_NOTED = frozenset({_KEY, HEADER.encode("ascii")})
+
+
+class Asked(Protocol):
+    """What one request asks to publish."""
+
+    drafts: list[Draft]
+
+    def answer(self, results: list[Result], *, request_id: str) -> bytes:
+        """The body of the 202; raises what refused the request as a whole."""
+
+
+class Way(Protocol):
+    """One of the two ways to publish."""
+
+    limit_bytes: int  # of a body
+    too_large: TooLarge  # what is said to a larger one
+
+    def check(self, headers: Headers) -> None:
+        """Raise unless a body comes that can be read."""
+
+    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> Asked:
+        """What is asked for by a caller that may publish to this account only; raises what is wrong with it."""
+
+
+class Head(NamedTuple):
+    """What the head of a publish said."""
+
+    way: Way
+    headers: list[tuple[bytes, bytes]]
+    body_bytes: int
+    keep_alive: bool
+
+
+def ways(hookline: Hookline) -> dict[str, Way]:
+    """The ways to publish, by path."""
+    settings, clock = hookline.settings, hookline.clock
+    return {"/v1/events": _Single(settings, clock), "/v1/events/batch": _Batch(settings, clock)}
+
+
+class _Single:
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
+        self._max_hops = settings.max_hops
+        self._payload_limit = settings.payload_limit_bytes
+        self.limit_bytes = settings.payload_limit_bytes + ENVELOPE_BYTES
+        # The payload's limit, whichever of the two is hit: one number to know.
+        self.too_large = TooLarge("A payload", limit_bytes=self._payload_limit)
+
+    def check(self, headers: Headers) -> None:
+        check_media(headers, limit_bytes=self.limit_bytes)
+
+    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_One":
+        key, hops = _noted(headers)
+        return _One(
+            read_publication(
+                body,
+                header_key=key,
+                limit_bytes=self._payload_limit,
+                now=self._clock.now(),
+                bound_to=bound_to,
+                hops=hops if not hops else checked(hops, most=self._max_hops),
+            ),
+            self._clock.line,
+        )
+
+
+class _One:
+    __slots__ = ("_line", "drafts")
+
+    def __init__(self, draft: Draft, line: Line | None) -> None:
+        self.drafts = [draft]
+        self._line = line
+
+    def answer(self, results: list[Result], *, request_id: str) -> bytes:
+        result = results[0]
+        if isinstance(result, HooklineError):
+            raise result
+        return _shown(result, self._line)
+
+
+class _Batch:
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
+        self._max_hops = settings.max_hops
+        self._payload_limit = settings.payload_limit_bytes
+        self.limit_bytes = settings.batch_limit_bytes
+        self.too_large = TooLarge("The body of this request", limit_bytes=self.limit_bytes)
+
+    def check(self, headers: Headers) -> None:
+        check_media(headers, limit_bytes=self.limit_bytes)
+        if _noted(headers)[0] is not None:
+            raise Invalid("In a batch each event has its own idempotency_key; the header is for one event.")
+
+    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_Many":
+        now, hops = self._clock.now(), checked(_noted(headers)[1], most=self._max_hops)
+        read: list[Draft | HooklineError] = []
+        limit = self._payload_limit
+        for item in read_batch(body):
+            try:
+                read.append(read_publication(item, limit_bytes=limit, now=now, bound_to=bound_to, hops=hops))
+            except HooklineError as error:
+                read.append(error)
+        return _Many(read, self._clock.line)
+
+
+class _Many:
+    """A bad one does not stop the others."""
+
+    __slots__ = ("_line", "_read", "drafts")
+
+    def __init__(self, read: list[Draft | HooklineError], line: Line | None) -> None:
+        self._read = read
+        self._line = line
+        self.drafts = [each for each in read if isinstance(each, Draft)]
+
+    def answer(self, results: list[Result], *, request_id: str) -> bytes:
+        accepted = iter(results)
+        shown: list[bytes] = []
+        for place, each in enumerate(self._read):
+            result = next(accepted) if isinstance(each, Draft) else each
+            if isinstance(result, Published):
+                shown.append(_shown(result, self._line))
+            else:
+                problem = describe(_placed(result, place), request_id=request_id)
+                shown.append(b'{"error":%b}' % msgspec.json.encode(problem))
+        return b'{"results":[%b]}' % b",".join(shown)
+
+
+def _placed(error: HooklineError, place: int) -> HooklineError:
+    """What was refused does not know its place in the batch."""
+    return error.under(f"/events/{place}") if isinstance(error, Invalid) else error
+
+
+def _shown(published: Published, line: Line | None) -> bytes:
+    at = published.created_at if line is None else line.shown(published.created_at)
+    # By hand: type and account are letters, digits and a few marks that JSON leaves alone.
+    return (
+        f'{{"id":"{ids.show("event", published.id)}","type":"{published.type}","account":"{published.account}",'
+        f'"created_at":"{rfc3339.show(at)}","deliveries":{published.deliveries},'
+        f'"duplicate":{"true" if published.duplicate else "false"}}}'
+    ).encode("ascii")
+
+
+def _noted(headers: Headers) -> tuple[bytes | None, int]:
+    """What the headers say about the event: its idempotency key, and how many times it was sent on."""
+    key: bytes | None = None
+    hops: bytes | None = None
+    for name, value in headers:
+        if name not in _NOTED:
+            continue
+        if name == _KEY:
+            if key is not None:
+                raise Invalid("There are two Idempotency-Key headers.")
+            key = value
+        else:
+            if hops is not None:
+                raise Invalid(f"There are two {HEADER} headers.")
+            hops = value
+    return key, 0 if hops is None else read(hops)

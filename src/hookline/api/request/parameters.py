@@ -1,0 +1,175 @@
+"""What kinds of parameters are there, and how is each read?
+
+A kind is an annotation: `account: Account | None = None` in the Struct of a call's parameters is read by it
+and described by it. Enums and bools need none.
+"""
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from hookline import (
+    ids,
+    rfc3339,
+)
+from hookline.admin import dead_letters
+from hookline.api.request.query import (
+    Query,
+    invalid,
+)
+from hookline.errors import Invalid, NotFound
+from hookline.model import DeliveryId, EndpointId, EventId, Reason
+from hookline.validate.names import (
+    ACCOUNT_PATTERN,
+    KEY_PATTERN,
+    TYPE_LIMIT,
+    TYPE_PATTERN,
+    check_account,
+    check_idempotency_key,
+    check_type,
+)
+
+MAX_LIMIT = 200
+
+_LIMIT = re.compile(r"[0-9]{1,3}")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+class Kind:
+    """How a parameter is read (from its name and its text) and described (as JSON Schema)."""
+
+    # Compared by identity: a value that holds a dict has no hash, and annotations need one.
+    def __init__(self, read: Callable[[str, str], Any], schema: dict[str, Any]) -> None:
+        self.read = read
+        self.schema = schema
+
+
+def read(query_string: bytes, kind: type[_Struct]) -> tuple[_Struct, dict[str, str]]:
+    """The parameters as a value, and those that are filters as they were written."""
+    given = Query(query_string, kind.__struct_fields__)
+    if not given.values:
+        return kind(), {}
+    kinds = kinds_of(kind)
+    return kind(**{name: kinds[name].read(name, text) for name, text in given.values.items()}), given.filters
+
+
+@cache
+def kinds_of(kind: type[msgspec.Struct]) -> dict[str, Kind]:
+    """The kind of each field of a Struct of parameters."""
+    return {name: _kind_of(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+
+
+def id_schema(noun: str) -> dict[str, Any]:
+    """What an id of this kind looks like."""
+    return {"type": "string", "pattern": f"^{ids.PREFIXES[noun]}[0-7][0-9a-v]{{25}}$"}
+
+
+def or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same, or null."""
+    kind = schema.get("type")
+    if isinstance(kind, str) and "enum" not in schema:
+        return {**schema, "type": [kind, "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def null_or(schema: dict[str, Any]) -> msgspec.Meta:
+    """What a body's field looks like that may be null."""
+    return msgspec.Meta(extra_json_schema=or_null(schema))
+
+
+def _kind_of(hint: Any) -> Kind:
+    if get_origin(hint) is Annotated:
+        return next(each for each in hint.__metadata__ if isinstance(each, Kind))
+    if get_origin(hint) in (Union, type(int | None)):
+        (inner,) = (each for each in get_args(hint) if each is not type(None))
+        return _kind_of(inner)
+    if hint is bool:
+        return _FLAG
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _one_of(hint)
+    raise TypeError(f"{hint!r} is no kind of parameter")
+
+
+def _one_of(kind: type[StrEnum]) -> Kind:
+    def read_one(name: str, text: str) -> StrEnum:
+        try:
+            return kind(text)
+        except ValueError:
+            raise invalid(name, f"is one of {', '.join(kind)}") from None
+
+    return Kind(read_one, {"type": "string", "enum": [each.value for each in kind]})
+
+
+def _flag(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise invalid(name, "is true or false")
+    return text == "true"
+
+
+def _limit(name: str, text: str) -> int:
+    if not _LIMIT.fullmatch(text) or not 1 <= int(text) <= MAX_LIMIT:
+        raise invalid(name, f"is a whole number from 1 to {MAX_LIMIT}")
+    return int(text)
+
+
+def _name(check: Callable[[object], str]) -> Callable[[str, str], str]:
+    def read_name(name: str, text: str) -> str:
+        try:
+            return check(text)
+        except Invalid as error:
+            raise invalid(name, f"will not do: {error.detail.removesuffix('.')}") from None
+
+    return read_name
+
+
+def _reason(name: str, text: str) -> Reason:
+    return dead_letters.reason(text, pointer=name, code="invalid_parameter")
+
+
+def _id(noun: str) -> Kind:
+    def read_id(name: str, text: str) -> bytes:
+        try:
+            return ids.read(noun, text)
+        except NotFound:
+            article = "a" if noun == "delivery" else "an"
+            raise invalid(
+                name, f"is the id of {article} {noun}, such as {ids.show(noun, bytes(16))}"
+            ) from None
+
+    return Kind(read_id, id_schema(noun))
+
+
+def _moment(name: str, text: str) -> float:
+    try:
+        return rfc3339.read(text)
+    except ValueError:
+        raise invalid(name, "is an RFC 3339 time with a zone, such as 2026-01-31T12:00:00Z") from None
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+_FLAG = Kind(_flag, {"type": "boolean"})
+
+TYPE_SCHEMA = {"type": "string", "pattern": f"^{TYPE_PATTERN}$", "maxLength": TYPE_LIMIT}
+ACCOUNT_SCHEMA = {"type": "string", "pattern": f"^{ACCOUNT_PATTERN}$"}
+KEY_SCHEMA = {"type": "string", "pattern": f"^{KEY_PATTERN}$"}
+MOMENT_SCHEMA = {"type": "string", "format": "date-time"}
+
+Limit = Annotated[int, Kind(_limit, {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT})]
+Cursor = Annotated[str, Kind(_text, {"type": "string"})]
+Account = Annotated[str, Kind(_name(check_account), ACCOUNT_SCHEMA)]
+EventType = Annotated[str, Kind(_name(check_type), TYPE_SCHEMA)]
+IdempotencyKey = Annotated[str, Kind(_name(check_idempotency_key), KEY_SCHEMA)]
+Moment = Annotated[float, Kind(_moment, MOMENT_SCHEMA)]
+DeadReason = Annotated[
+    Reason, Kind(_reason, {"type": "string", "enum": [each.value for each in dead_letters.REASONS]})
+]
+OfEndpoint = Annotated[EndpointId, _id("endpoint")]
+OfEvent = Annotated[EventId, _id("event")]
+OfDelivery = Annotated[DeliveryId, _id("delivery")]

@@ -1,0 +1,128 @@
+"""How is a call of the table answered?
+
+It becomes a route: the parameters and the body are read strictly, the handler is asked, and what it gives
+back is written as JSON. Lists are cut into pages.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hookline.admin.key_cache import Caller
+from hookline.api.call import (
+    CALLER,
+    Answered,
+    Asked,
+    Call,
+    Page,
+    Paged,
+)
+from hookline.api.cursor import Cursors
+from hookline.api.problem import Refused
+from hookline.api.request import (
+    body_fields,
+    parameters,
+)
+from hookline.api.tenancy import (
+    Reach,
+    filled,
+    narrowed,
+)
+from hookline.store.visits import visiting
+
+_Row = TypeVar("_Row")
+_Shown = TypeVar("_Shown")
+
+
+def routes(table: Iterable[Call], reach: Reach) -> list[Route]:
+    """One route for each path, in the table's order."""
+    by_path: dict[str, dict[str, Call]] = {}
+    for call in table:
+        methods = by_path.setdefault(call.path, {})
+        if call.method in methods:
+            raise ValueError(f"{call.method} {call.path} stands twice in the table")
+        methods[call.method] = call
+    return [_route(path, methods, reach) for path, methods in by_path.items()]
+
+
+def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
+    allowed = ", ".join(sorted({*methods, *(["HEAD"] if "GET" in methods else [])}))
+
+    async def choose(request: Request) -> Response:
+        call = methods.get("GET" if request.method == "HEAD" else request.method)
+        if call is None or call.handler is None:
+            raise Refused(
+                "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode()),)
+            )
+        with visiting():
+            return await _answer(call, request, reach)
+
+    # A path's own route answers for every method, or GET /v1/events/batch would be that of an event.
+    route = Route(path, choose)
+    route.methods = None
+    return route
+
+
+async def _answer(call: Call, request: Request, reach: Reach) -> Response:
+    caller: Caller = request.scope[CALLER]
+    await reach.check(call, request.path_params, caller)
+    query, filters = parameters.read(request.scope["query_string"], call.query)
+    query, filters = narrowed(query, filters, caller.account)
+    fields: dict[str, Any] = {}
+    if call.body is not None:
+        fields = await body_fields.read_fields(request, call.body)
+        fields = filled(fields, call.body, caller.account, is_patch=call.method == "PATCH")
+    body = None if call.body is None else body_fields.converted(fields, call.body)
+    assert call.handler is not None  # noqa: S101 - `choose` saw to it
+    given = await call.handler(Asked(request, query, filters, body, fields))
+    if isinstance(given, Response):
+        return given
+    headers: dict[str, str] = {}
+    if isinstance(given, Answered):
+        given, headers = given.value, given.headers
+    if call.answer is None:
+        return Response(status_code=call.status, headers=headers)
+    return json(given, status=call.status, headers=headers)
+
+
+def json(value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer."""
+    # Never cached: what is shown changes by itself, and the answer to a creation holds a secret.
+    return Response(
+        msgspec.json.encode(value),
+        status,
+        {"cache-control": "no-store", **(headers or {})},
+        "application/json",
+    )
+
+
+class Pages:
+    """Cuts lists into pages."""
+
+    def __init__(self, cursors: Cursors) -> None:
+        self._cursors = cursors
+
+    def after(self, asked: Asked[Any, Any]) -> bytes | None:
+        """The id that the last page ended with."""
+        query: Paged = asked.query
+        if query.cursor is None:
+            return None
+        return self._cursors.read(query.cursor, of=asked.path, filters=asked.filters)
+
+    def page(
+        self,
+        asked: Asked[Any, Any],
+        found: Sequence[_Row],
+        *,
+        id: Callable[[_Row], bytes],
+        shown: Sequence[_Shown],
+    ) -> Page[_Shown]:
+        """`found` has one row more than is shown when there is a next page."""
+        cursor = None
+        if len(found) > len(shown):
+            cursor = self._cursors.show(id(found[len(shown) - 1]), of=asked.path, filters=asked.filters)
+        return Page(list(shown), cursor)

@@ -1,0 +1,164 @@
+"""What can be done about dead letters from a shell?"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hookline.cli.commands.deliveries import ANSWER
+from hookline.cli.confirm import must_agree
+from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
+from hookline.cli.options import (
+    connect,
+    dead_letter_filter,
+    json_option,
+    limit_option,
+    path_step,
+    url_option,
+    yes_option,
+)
+from hookline.cli.output import (
+    counted,
+    print_fields,
+    print_json,
+    print_rows,
+    printable,
+    say,
+)
+
+if TYPE_CHECKING:
+    from hookline.cli.client import Client
+
+COLUMNS = ("id", "endpoint_id", "event_type", "reason", "attempts", ANSWER, "dead_at")
+REPLAYED = ("id", "endpoint_id", "event_type", "last_death.reason", "replays", "waiting_for", "last_death.at")
+
+
+@click.group()
+def dead() -> None:
+    """Dead letters: deliveries that were given up."""
+
+
+@dead.command("list")
+@dead_letter_filter
+@click.option("--replayed", is_flag=True, help="Those that are being tried again instead.")
+@limit_option
+@url_option
+@json_option
+def list_dead(replayed: bool, limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+    """Print dead letters, newest event first."""
+    with Errors():
+        found = connect(url).pages("/v1/dead-letters", limit=limit, replayed=replayed or None, **filter)
+        print_rows(found, REPLAYED if replayed else COLUMNS, as_json=as_json)
+
+
+@dead.command()
+@click.argument("delivery_id")
+@url_option
+@json_option
+def show(delivery_id: str, url: str | None, as_json: bool) -> None:
+    """Print a dead letter with its payload and all its attempts."""
+    with Errors():
+        client = connect(url)
+        delivery = client.get(f"/v1/deliveries/{path_step('delivery', delivery_id)}")
+        payload = client.get(f"/v1/events/{delivery['event_id']}")["payload"]
+        attempts = list(client.pages(f"/v1/deliveries/{delivery['id']}/attempts", limit=None))
+        if as_json:
+            print_json({**delivery, "payload": payload, "attempt_log": attempts})
+            return
+        print_fields({**delivery, "payload": payload}, as_json=False)
+        for attempt in reversed(attempts):
+            answer = attempt["status"] or (attempt["error"] or {}).get("kind")
+            click.echo(
+                f"\nattempt {attempt['number']} at {attempt['at']}: {answer}, {attempt['duration_ms']} ms"
+            )
+            body = printable(attempt["response_body"])
+            if body:
+                click.echo(f"  {body}")
+
+
+@dead.command()
+@click.argument("delivery_ids", nargs=-1)
+@dead_letter_filter
+@click.option("--all", "everything", is_flag=True, help="All dead letters there are.")
+@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.option("--yes", "-y", is_flag=True, hidden=True)  # nothing is asked; taken as discard takes it
+@url_option
+@json_option
+def replay(**options: Any) -> None:
+    """Bring dead letters once more: those named, or those that the options choose."""
+    with Errors():
+        _carry_out("replay", "replayed", **options)
+
+
+@dead.command()
+@click.argument("delivery_ids", nargs=-1)
+@dead_letter_filter
+@click.option("--all", "everything", is_flag=True, help="All dead letters there are.")
+@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@yes_option
+@url_option
+@json_option
+def discard(**options: Any) -> None:
+    """Give dead letters up for good: those named, or those that the options choose."""
+    with Errors():
+        _carry_out("discard", "discarded", asks=True, **options)
+
+
+def _carry_out(
+    verb: str,
+    done: str,
+    *,
+    delivery_ids: tuple[str, ...],
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+    url: str | None,
+    as_json: bool,
+    asks: bool = False,
+    **filter: Any,
+) -> None:
+    chosen = _chosen(delivery_ids, everything, filter)
+    client = connect(url)
+    path = f"/v1/{verb}s"
+    if dry_run or (asks and not yes):
+        tried = client.post(path, {"filter": chosen, "dry_run": True})
+        if dry_run:
+            say(f"{tried['matched']:,} would be {done}.", tried, as_json=as_json)
+            return
+        letters = counted(tried["matched"], "dead letter", "dead letters")
+        must_agree(f"{verb.capitalize()} {letters}?", to=verb)
+    if len(delivery_ids) == 1:
+        # One by one the server says what is wrong with it: not there, not dead.
+        delivery = client.post(f"/v1/dead-letters/{path_step('delivery', delivery_ids[0])}/{verb}")
+        say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)
+        return
+    job = _run(client, path, chosen)
+    say(f"{job['done']:,} {done}.", job, as_json=as_json)
+    if job["failed"]:
+        raise CommandError(f"{job['failed']:,} were not dead letters (any more).", FAILED)
+
+
+def _run(client: "Client", path: str, chosen: dict[str, Any]) -> dict[str, Any]:
+    import secrets
+
+    from hookline.cli.job import follow
+
+    # With a key of its own a request that got lost on the way back could be repeated without harm.
+    key = {"idempotency-key": secrets.token_hex(16)}
+    return follow(client, path, client.post(path, {"filter": chosen}, headers=key))
+
+
+def _chosen(ids: tuple[str, ...], everything: bool, filter: dict[str, Any]) -> dict[str, Any]:
+    said = {name: value for name, value in filter.items() if value is not None}
+    if bool(ids) + bool(said) + everything != 1:
+        raise CommandError(
+            "say which: ids of deliveries, or options such as --endpoint and --since, or --all.", USAGE
+        )
+    if ids:
+        return {"ids": list(ids)}
+    if everything:
+        from hookline import rfc3339
+        from hookline.clock import SystemClock
+
+        # A moment ahead: the server's clock may be behind ours, and it leaves out what dies after the start anyway.
+        return {"until": rfc3339.show(SystemClock().wall() + 86_400)}
+    return said

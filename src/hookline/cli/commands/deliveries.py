@@ -1,0 +1,115 @@
+"""What can be seen of deliveries and done about them from a shell?"""
+
+from typing import Any
+
+import click
+
+from hookline.cli.choices import state_option
+from hookline.cli.exits import Errors
+from hookline.cli.options import (
+    connect,
+    json_option,
+    limit_option,
+    path_step,
+    read_account,
+    read_id,
+    read_past,
+    read_type,
+    url_option,
+)
+from hookline.cli.output import (
+    print_fields,
+    print_rows,
+    say,
+)
+
+ANSWER = "last_answer=last_status|last_error.kind"
+DELIVERY_COLUMNS = (
+    "id",
+    "endpoint_id",
+    "event_type",
+    "state",
+    "attempts",
+    "waiting_for",
+    ANSWER,
+    "due_at",
+)
+ATTEMPT_COLUMNS = ("number", "at", "status", "error.kind", "duration_ms", "request.url")
+
+
+@click.group()
+def deliveries() -> None:
+    """Deliveries: an event on its way to one endpoint."""
+
+
+@deliveries.command("list")
+@state_option
+@click.option("--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="To this endpoint.")
+@click.option("--event", "event_id", callback=read_id, metavar="ID", help="Of this event.")
+@click.option("--account", callback=read_account, help="Of this account.")
+@click.option("--type", "event_type", callback=read_type, help="Of events of this type.")
+@click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
+@click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
+@limit_option
+@url_option
+@json_option
+def list_deliveries(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+    """Print deliveries, newest first."""
+    with Errors():
+        print_rows(
+            connect(url).pages("/v1/deliveries", limit=limit, **filter), DELIVERY_COLUMNS, as_json=as_json
+        )
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@click.option("--attempts", is_flag=True, help="With every request that was made.")
+@url_option
+@json_option
+def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> None:
+    """Print a delivery."""
+    with Errors():
+        client = connect(url)
+        path = f"/v1/deliveries/{path_step('delivery', delivery_id)}"
+        delivery = client.get(path)
+        if attempts:
+            delivery["attempt_log"] = list(client.pages(f"{path}/attempts", limit=None))
+        print_fields(delivery, as_json=as_json)
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@limit_option
+@url_option
+@json_option
+def attempts(delivery_id: str, limit: int, url: str | None, as_json: bool) -> None:
+    """Print the requests that were made for a delivery, newest first."""
+    with Errors():
+        found = connect(url).pages(
+            f"/v1/deliveries/{path_step('delivery', delivery_id)}/attempts", limit=limit
+        )
+        print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@url_option
+@json_option
+def cancel(delivery_id: str, url: str | None, as_json: bool) -> None:
+    """Give up a pending delivery."""
+    _do("cancel", delivery_id, url, as_json)
+
+
+@deliveries.command()
+@click.argument("delivery_id")
+@url_option
+@json_option
+def retry(delivery_id: str, url: str | None, as_json: bool) -> None:
+    """Make a pending delivery due now."""
+    _do("retry", delivery_id, url, as_json)
+
+
+def _do(verb: str, delivery_id: str, url: str | None, as_json: bool) -> None:
+    with Errors():
+        delivery = connect(url).post(f"/v1/deliveries/{path_step('delivery', delivery_id)}/{verb}")
+        say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)

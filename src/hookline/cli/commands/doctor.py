@@ -1,0 +1,78 @@
+"""What is wrong here, and what is to be done about it?"""
+
+import os
+import sys
+from collections.abc import Generator
+from typing import Any
+
+import click
+
+from hookline.cli.exits import FAILED, Errors
+from hookline.cli.options import database_option, json_option, settings_with_sources, url_option
+from hookline.cli.output import (
+    print_json,
+    printable,
+)
+
+_COLOURS = {"ok": "green", "warn": "yellow", "bad": "red"}
+
+
+@click.command()
+@database_option
+@click.option("--host", help="Where a server would listen.  [HOOKLINE_HOST; default 127.0.0.1]")
+@click.option("--port", metavar="N", help="On which port.  [HOOKLINE_PORT; default 8080]")
+@url_option
+@json_option
+def doctor(as_json: bool, **flags: Any) -> None:
+    """Say what is wrong here, and what to do about it.
+
+    One line for each thing looked at; ends with 1 if something is bad. Nothing is changed.
+    """
+    with Errors():
+        found = []
+        for finding in _examine(flags):
+            found.append(finding)
+            if not as_json:
+                click.echo(_line(finding))
+        if as_json:
+            print_json([each._asdict() for each in found])
+        sys.exit(FAILED if any(each.level == "bad" for each in found) else 0)
+
+
+def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
+    from hookline.cli.checks.database import check_database
+    from hookline.cli.checks.delivering import check_delivering
+    from hookline.cli.checks.destinations import check_destinations
+    from hookline.cli.checks.findings import bad
+    from hookline.cli.checks.machine import check_open_files
+    from hookline.cli.checks.secrets import check_secret_key
+    from hookline.cli.checks.server import check_server
+    from hookline.cli.checks.settings import check_file, check_settings
+    from hookline.cli.checks.stored_endpoints import check_stored_endpoints
+    from hookline.clock import SystemClock
+    from hookline.errors import ConfigError
+
+    try:
+        settings, sources = settings_with_sources(flags)
+    except ConfigError as error:
+        yield bad("configuration", str(error), "correct it; the rest depends on it")
+        return
+    yield from check_settings(settings, sources)
+    yield from check_file(sources, settings.database)
+    wall = SystemClock().wall()
+    found = yield from check_database(settings.database, wall=wall)
+    yield from check_secret_key(settings.secret_key, found)
+    if found is not None and found.schema is None and not found.missing_rights:
+        yield from check_delivering(found, wall=wall, heartbeat=settings.heartbeat_s)
+        yield from check_destinations(found, settings)
+        yield from check_stored_endpoints(found, settings)
+    yield from check_open_files(settings.max_in_flight)
+    yield from check_server(settings)
+
+
+def _line(finding: Any) -> str:
+    level = str(finding.level).ljust(4)
+    if "NO_COLOR" not in os.environ:
+        level = click.style(level, fg=_COLOURS[finding.level])  # echo drops it without a terminal
+    step = "" if finding.step is None else f" → {printable(finding.step)}"
+    return f"{level}  {finding.check}: {printable(finding.detail.rstrip('.'))}{step}"

@@ -1,0 +1,313 @@
+"""How are endpoints managed from a shell?"""
+
+from math import isfinite
+from typing import Any
+
+import click
+
+from hookline.cli.choices import CIRCUITS, ORDERINGS, SIGNATURES, STYLES
+from hookline.cli.confirm import must_agree
+from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
+from hookline.cli.options import (
+    connect,
+    dry_run_option,
+    json_option,
+    json_value,
+    limit_option,
+    path_step,
+    read_account,
+    read_span,
+    read_type,
+    url_option,
+    yes_option,
+)
+from hookline.cli.output import (
+    although,
+    print_fields,
+    print_json,
+    print_rows,
+    printable,
+    say,
+)
+
+COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit=circuit_state.state")
+
+
+@click.group()
+def endpoints() -> None:
+    """Endpoints: who gets which events."""
+
+
+@endpoints.command("list")
+@click.option("--account", callback=read_account, help="Of this account.")
+@click.option("--enabled/--disabled", default=None, help="Only those.")
+@click.option("--circuit", type=click.Choice(CIRCUITS), help="Whose circuit is in this state.")
+@click.option("--slow/--not-slow", default=None, help="That answer slowly, or do not.")
+@click.option("--type", "event_type", callback=read_type, help="That get events of this type.")
+@limit_option
+@url_option
+@json_option
+def list_endpoints(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+    """Print endpoints, newest first."""
+    with Errors():
+        print_rows(connect(url).pages("/v1/endpoints", limit=limit, **filter), COLUMNS, as_json=as_json)
+
+
+def _fields(command: Any) -> Any:
+    for option in (
+        click.option("--field", "fields", multiple=True, metavar="NAME=JSON", help="Any field of the API."),
+        click.option(
+            "--retry", metavar="PRESET|JSON", help="Such as brisk, [0, 5, 60], or the API's object."
+        ),
+        click.option("--rate", type=float, metavar="N", help="Requests per second at most."),
+        click.option("--signing", type=click.Choice(STYLES), help="How its requests are signed."),
+        click.option(
+            "--ordering", type=click.Choice(ORDERINGS), help="Whether a delivery waits for those before it."
+        ),
+        click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header to send."),
+        click.option("--description", help="For people."),
+        click.option("--event", "events", multiple=True, metavar="PATTERN", help="Such as 'order.*' or '*'."),
+    ):
+        command = option(command)
+    return command
+
+
+@endpoints.command()
+@click.argument("endpoint_url", metavar="URL")
+@click.option("--account", callback=read_account, help="Whose endpoint it is.")
+@_fields
+@url_option
+@json_option
+def create(endpoint_url: str, account: str | None, url: str | None, as_json: bool, **options: Any) -> None:
+    """Add an endpoint. Prints its secret, this once."""
+    with Errors():
+        said = {"url": endpoint_url, **({} if account is None else {"account": account}), **_said(**options)}
+        made = connect(url).post("/v1/endpoints", said)
+        with although(f"{made['id']} is made", step="`hookline endpoints secret` prints its secret"):
+            print_fields(made, as_json=as_json)
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@click.option("--to", "endpoint_url", metavar="URL", help="The new URL.")
+@_fields
+@url_option
+@json_option
+def update(
+    endpoint_id: str, endpoint_url: str | None, url: str | None, as_json: bool, **options: Any
+) -> None:
+    """Change what the options name."""
+    with Errors():
+        said = {**({} if endpoint_url is None else {"url": endpoint_url}), **_said(**options)}
+        if not said:
+            raise CommandError("say what to change, such as --retry or --field timeout_ms=5000.", USAGE)
+        print_fields(connect(url).patch(_path(endpoint_id), said), as_json=as_json)
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@url_option
+@json_option
+def show(endpoint_id: str, url: str | None, as_json: bool) -> None:
+    """Print an endpoint."""
+    with Errors():
+        print_fields(connect(url).get(_path(endpoint_id)), as_json=as_json)
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@dry_run_option
+@yes_option
+@url_option
+@json_option
+def delete(endpoint_id: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) -> None:
+    """Delete an endpoint; its pending deliveries are cancelled."""
+    with Errors():
+        client = connect(url)
+        if dry_run or not yes:
+            endpoint = client.get(_path(endpoint_id))
+            named = f"{endpoint['id']} ({printable(endpoint['url'])})"
+            if dry_run:
+                text = f"{named} would be deleted, and what waits for it cancelled."
+                say(text, {"id": endpoint["id"], "deleted": False}, as_json=as_json)
+                return
+            must_agree(f"Delete {named} and cancel what waits for it?", to="delete")
+        client.delete(_path(endpoint_id))
+        text = f"{endpoint_id} is deleted, and what waited for it cancelled."
+        say(text, {"id": endpoint_id, "deleted": True}, as_json=as_json)
+
+
+def _verb(name: str, path: str, help: str) -> None:
+    @endpoints.command(name, help=help)
+    @click.argument("endpoint_id")
+    @url_option
+    @json_option
+    def change(endpoint_id: str, url: str | None, as_json: bool) -> None:
+        with Errors():
+            endpoint = connect(url).post(f"{_path(endpoint_id)}/{path}")
+            state = "enabled" if endpoint["enabled"] else "disabled"
+            paused = ", paused" if endpoint["paused"] else ""
+            circuit = endpoint["circuit_state"]["state"]
+            say(f"{endpoint['id']} is {state}{paused}, circuit {circuit}.", endpoint, as_json=as_json)
+
+
+_verb("pause", "pause", "Send nothing until it is resumed; deliveries wait.")
+_verb("resume", "resume", "Send again.")
+_verb("enable", "enable", "Give it events, and send what waits.")
+_verb("disable", "disable", "Give it no new events; what is pending waits.")
+_verb("reset-circuit", "circuit/reset", "Close its circuit: try again now.")
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@url_option
+@json_option
+def secret(endpoint_id: str, url: str | None, as_json: bool) -> None:
+    """Print the secret that its requests are signed with."""
+    with Errors():
+        _show_secret(connect(url).get(f"{_path(endpoint_id)}/secret"), as_json=as_json)
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@click.option(
+    "--overlap",
+    callback=read_span,
+    metavar="SPAN",
+    help="How long the old one signs too, such as 7d; a day without it.",
+)
+@click.option(
+    "--signature",
+    type=click.Choice(SIGNATURES),
+    help="v1 is a shared secret, v1a a key pair; as it was without it.",
+)
+@yes_option
+@url_option
+@json_option
+def rotate(
+    endpoint_id: str, overlap: float | None, signature: str | None, yes: bool, url: str | None, as_json: bool
+) -> None:
+    """Give it another secret, and print it; for a while both sign."""
+    with Errors():
+        if overlap == 0 and not yes:
+            must_agree(
+                "Receivers will refuse everything until they know the new secret. Rotate?", to="rotate"
+            )
+        said = {"overlap_s": None if overlap is None else round(overlap), "signature": signature}
+        body = {name: value for name, value in said.items() if value is not None}
+        changed = connect(url).post(f"{_path(endpoint_id)}/secret/rotate", body)
+        with although("the secret is rotated", step="`hookline endpoints secret` prints the new one"):
+            _show_secret(changed, as_json=as_json)
+
+
+def _show_secret(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    click.echo(found["secret"])
+    if found["public_key"] is not None:
+        click.echo(f"Receivers need only the public key: {found['public_key']}", err=True)
+    if found["old"] is not None:
+        click.echo(f"The one before signs too, until {found['old']['valid_until']}.", err=True)
+
+
+@endpoints.command()
+@click.argument("endpoint_id")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the receiver's answer.")
+@url_option
+@json_option
+def test(endpoint_id: str, no_wait: bool, url: str | None, as_json: bool) -> None:
+    """Send it a test event, and say how it answered; ends with 1 if it did not accept it."""
+    with Errors():
+        client = connect(url)
+        sent = client.post(f"{_path(endpoint_id)}/test", {})
+        if no_wait:
+            say(f"{sent['id']} is on its way.", sent, as_json=as_json)
+            return
+        from hookline.cli.first_answer import answered
+
+        delivery, attempt = answered(client, sent["id"])
+        if as_json:
+            print_json({**delivery, "attempt_log": [attempt] if attempt else []})
+        if attempt is None:
+            raise CommandError(
+                f"{sent['id']} was not sent yet: it waits for {delivery['waiting_for']}.", FAILED
+            )
+        error = attempt["error"] or {}
+        answer = attempt["status"] or printable(f"{error.get('kind')} {error.get('detail') or ''}".strip())
+        if error:
+            raise CommandError(f"{sent['id']} was not accepted: {answer}.", FAILED)
+        if not as_json:
+            click.echo(f"{sent['id']} was accepted: {answer} in {attempt['duration_ms']:,.0f} ms.")
+
+
+def _said(
+    *,
+    events: tuple[str, ...],
+    description: str | None,
+    headers: tuple[str, ...],
+    ordering: str | None,
+    signing: str | None,
+    rate: float | None,
+    retry: str | None,
+    fields: tuple[str, ...],
+) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "events": list(events) or None,
+        "description": description,
+        "headers": _headers(headers) or None,
+        "ordering": ordering,
+        "signing": signing,
+        "rate_limit": None if rate is None else {"per_second": _finite(rate)},
+        "retry": None if retry is None else _retry(retry),
+    }
+    said = {name: value for name, value in said.items() if value is not None}
+    for each in fields:
+        name, value = _split(each, "=", "--field")
+        said[name] = json_value(value, option="--field")
+    return said
+
+
+def _headers(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        name, value = _split(each, ":", "--header")
+        if name.lower() in map(str.lower, found):
+            raise CommandError(f"--header: {name[:100]!r} is given twice.", USAGE)
+        found[name] = value
+    return found
+
+
+def _finite(rate: float) -> float:
+    if not isfinite(rate):
+        raise CommandError(f"--rate: {rate} is no number of requests.", USAGE)
+    return rate
+
+
+def _retry(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return {"preset": _preset(text)}
+    policy = json_value(text, option="--retry")
+    return {"schedule": policy} if isinstance(policy, list) else policy
+
+
+def _preset(name: str) -> str:
+    from hookline.rules.retry import PRESETS
+    from hookline.validate.names import did_you_mean
+
+    if name not in PRESETS:
+        known = ", ".join(PRESETS)
+        near = did_you_mean(name, PRESETS)
+        raise CommandError(f"--retry: {name[:100]!r} is neither JSON nor one of {known}.{near}", USAGE)
+    return name
+
+
+def _split(text: str, mark: str, option: str) -> tuple[str, str]:
+    name, found, value = text.partition(mark)
+    if not found or not name:
+        raise CommandError(f"{option}: {text[:100]!r} has no {mark!r} in it.", USAGE)
+    return name.strip(), value.strip()
+
+
+def _path(endpoint_id: str) -> str:
+    return f"/v1/endpoints/{path_step('endpoint', endpoint_id)}"

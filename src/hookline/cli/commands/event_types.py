@@ -1,0 +1,128 @@
+"""How are event types described from a shell?"""
+
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from hookline.cli.confirm import must_agree
+from hookline.cli.exits import NOT_FOUND, USAGE, CommandError, Errors
+from hookline.cli.options import (
+    checked,
+    connect,
+    dry_run_option,
+    json_option,
+    json_value,
+    limit_option,
+    url_option,
+    yes_option,
+)
+from hookline.cli.output import (
+    print_fields,
+    print_rows,
+    say,
+)
+
+if TYPE_CHECKING:
+    from hookline.cli.client import Client
+
+COLUMNS = ("name", "description", "schema", "updated_at")
+
+
+@click.group()
+def event_types() -> None:
+    """Event types: what they mean, and how their payloads look."""
+
+
+@event_types.command("list")
+@limit_option
+@url_option
+@json_option
+def list_event_types(limit: int, url: str | None, as_json: bool) -> None:
+    """Print the types that were described."""
+    with Errors():
+        print_rows(connect(url).pages("/v1/event-types", limit=limit), COLUMNS, as_json=as_json)
+
+
+@event_types.command()
+@click.argument("name")
+@url_option
+@json_option
+def show(name: str, url: str | None, as_json: bool) -> None:
+    """Print what is said about a type."""
+    with Errors():
+        print_fields(connect(url).get(_path(name)), as_json=as_json)
+
+
+@event_types.command("set")
+@click.argument("name")
+@click.option("--description", help="For people.")
+@click.option(
+    "--schema",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="A JSON Schema, - for standard input; payloads that do not fit it are refused.",
+)
+@click.option("--no-schema", is_flag=True, help="Take any payload from now on.")
+@url_option
+@json_option
+def set_event_type(
+    name: str,
+    description: str | None,
+    schema: IO[bytes] | None,
+    no_schema: bool,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Describe a type. What the options do not name stays as it was."""
+    with Errors():
+        if schema is not None and no_schema:
+            raise CommandError("--schema and --no-schema exclude each other.", USAGE)
+        given = None if schema is None else json_value(schema.read(), option="--schema")
+        client = connect(url)
+        found = _known(client, name)
+        said: dict[str, Any] = {each: found[each] for each in ("description", "schema") if found.get(each)}
+        if description is not None:
+            said["description"] = description
+        if given is not None:
+            said["schema"] = given
+        if no_schema:
+            said.pop("schema", None)
+        print_fields(client.put(_path(name), said), as_json=as_json)
+
+
+@event_types.command()
+@click.argument("name")
+@dry_run_option
+@yes_option
+@url_option
+@json_option
+def delete(name: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) -> None:
+    """Forget what was said about a type; events of it can still be published."""
+    with Errors():
+        client = connect(url)
+        if dry_run or not yes:
+            found = client.get(_path(name))
+            if dry_run:
+                said = {"name": found["name"], "deleted": False}
+                say(f"{found['name']} would be forgotten.", said, as_json=as_json)
+                return
+            must_agree(f"Forget what was said about {found['name']}?", to="delete")
+        client.delete(_path(name))
+        say(f"{name} is forgotten.", {"name": name, "deleted": True}, as_json=as_json)
+
+
+def _known(client: "Client", name: str) -> dict[str, Any]:
+    """What is said about the type so far; nothing if it is not described."""
+    try:
+        found: dict[str, Any] = client.get(_path(name))
+    except CommandError as error:
+        if error.code == NOT_FOUND:
+            return {}
+        raise
+    return found
+
+
+def _path(name: str) -> str:
+    from hookline.validate.names import check_type
+
+    return f"/v1/event-types/{checked(name, check_type)}"

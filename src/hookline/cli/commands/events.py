@@ -1,0 +1,137 @@
+"""What can be seen of events, and how are they brought once more, from a shell?"""
+
+from typing import Any
+
+import click
+
+from hookline.cli.choices import FINISHED, STATES, state_option
+from hookline.cli.commands.deliveries import (
+    ATTEMPT_COLUMNS,
+    DELIVERY_COLUMNS,
+)
+from hookline.cli.exits import Errors
+from hookline.cli.options import (
+    connect,
+    dry_run_option,
+    json_option,
+    limit_option,
+    path_step,
+    read_account,
+    read_id,
+    read_past,
+    read_type,
+    url_option,
+)
+from hookline.cli.output import (
+    print_fields,
+    print_json,
+    print_rows,
+)
+
+COLUMNS = ("id", "type", "account", "created_at", *(f"{each}=deliveries.{each}" for each in STATES))
+
+
+@click.group()
+def events() -> None:
+    """Events: what was published, and what became of it."""
+
+
+@events.command("list")
+@click.option("--type", callback=read_type, help="Of this type.")
+@click.option("--account", callback=read_account, help="Of this account.")
+@click.option("--idempotency-key", metavar="KEY", help="Published under this key.")
+@click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
+@click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
+@limit_option
+@url_option
+@json_option
+def list_events(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+    """Print events, newest first."""
+    with Errors():
+        print_rows(connect(url).pages("/v1/events", limit=limit, **filter), COLUMNS, as_json=as_json)
+
+
+@events.command()
+@click.argument("event_id")
+@url_option
+@json_option
+def show(event_id: str, url: str | None, as_json: bool) -> None:
+    """Print an event with its payload."""
+    with Errors():
+        print_fields(connect(url).get(f"/v1/events/{path_step('event', event_id)}"), as_json=as_json)
+
+
+@events.command()
+@click.argument("event_id")
+@state_option
+@limit_option
+@url_option
+@json_option
+def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as_json: bool) -> None:
+    """Print an event's deliveries, one for each endpoint that asked for it."""
+    with Errors():
+        found = connect(url).pages(
+            f"/v1/events/{path_step('event', event_id)}/deliveries", limit=limit, state=state
+        )
+        print_rows(found, DELIVERY_COLUMNS, as_json=as_json)
+
+
+@events.command()
+@click.argument("event_id")
+@limit_option
+@url_option
+@json_option
+def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
+    """Print the requests that were made for an event, newest first."""
+    with Errors():
+        found = connect(url).pages(f"/v1/events/{path_step('event', event_id)}/attempts", limit=limit)
+        print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
+
+
+@click.command()
+@click.argument("event_id")
+@click.option(
+    "--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="Only the delivery to this endpoint."
+)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(FINISHED),
+    help="Only those in this state, or these.",
+)
+@dry_run_option
+@url_option
+@json_option
+def replay(
+    event_id: str,
+    endpoint_id: str | None,
+    states: tuple[str, ...],
+    dry_run: bool,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Bring an event's deliveries once more, whatever became of them."""
+    with Errors():
+        client = connect(url)
+        path = f"/v1/events/{path_step('event', event_id)}"
+        if dry_run:
+            found = [
+                each["id"]
+                for each in client.pages(f"{path}/deliveries", limit=None)
+                if endpoint_id in (None, each["endpoint_id"]) and each["state"] in (states or FINISHED)
+            ]
+            answer: dict[str, Any] = {"replayed": len(found), "deliveries": found}
+            done = "would be replayed"
+        else:
+            body: dict[str, Any] = {} if endpoint_id is None else {"endpoint_id": endpoint_id}
+            if states:
+                body["states"] = list(states)
+            answer = client.post(f"{path}/replay", body)
+            done = "replayed"
+        if as_json:
+            print_json(answer)
+            return
+        click.echo(f"{answer['replayed']:,} {done}.", err=True)
+        for id in answer["deliveries"]:
+            click.echo(id)

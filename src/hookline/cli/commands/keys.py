@@ -1,0 +1,100 @@
+"""What can be done about API keys from a shell?
+
+Straight in the database, beside a running server or without one: whoever may write there needs no key.
+"""
+
+from typing import Any
+
+import click
+
+from hookline.cli.choices import SCOPES
+from hookline.cli.confirm import must_agree
+from hookline.cli.exits import Errors
+from hookline.cli.options import database_option, json_option, settings, yes_option
+from hookline.cli.output import (
+    although,
+    print_fields,
+    print_json,
+    print_rows,
+    printable,
+    say,
+)
+
+COLUMNS = ("id", "name", "hint", "scopes", "account", "created_at", "revoked_at")
+
+
+@click.group()
+def keys() -> None:
+    """API keys: who may call the server, and for what."""
+
+
+@keys.command()
+@click.argument("name", default="")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    required=True,
+    help="What it is good for; may be given more than once. admin includes the others.",
+)
+@click.option("--account", help="For this account alone.")
+@database_option
+@json_option
+def create(database: str | None, as_json: bool, **fields: Any) -> None:
+    """Make a key and print it, this once."""
+    with Errors():
+        from hookline.cli.database import keys
+
+        made = keys.create(_database(database), {**fields, "scopes": sorted(set(fields["scopes"]))})
+        with although(f"{made['id']} is made", step="nobody knows the key: revoke it"):
+            if as_json:
+                print_json(made)
+                return
+            click.echo(made["key"])
+        click.echo(f"{made['id']} is made. The key is shown this once, and kept nowhere.", err=True)
+
+
+@keys.command("list")
+@database_option
+@json_option
+def list_keys(database: str | None, as_json: bool) -> None:
+    """Print all keys, newest first; none is shown itself."""
+    with Errors():
+        from hookline.cli.database import keys
+
+        print_rows(keys.list_all(_database(database)), COLUMNS, as_json=as_json)
+
+
+@keys.command()
+@click.argument("key_id")
+@database_option
+@json_option
+def show(key_id: str, database: str | None, as_json: bool) -> None:
+    """Print what is known of a key."""
+    with Errors():
+        from hookline.cli.database import keys
+
+        print_fields(keys.show(_database(database), key_id), as_json=as_json)
+
+
+@keys.command()
+@click.argument("key_id")
+@yes_option
+@database_option
+@json_option
+def revoke(key_id: str, yes: bool, database: str | None, as_json: bool) -> None:
+    """End a key for good, in every server within five seconds."""
+    with Errors():
+        from hookline.cli.database import keys
+
+        where = _database(database)
+        if not yes:
+            key = keys.show(where, key_id)
+            must_agree(f"Revoke {key['id']} ({key['hint']}… {printable(key['name'])})?", to="revoke")
+        revoked = keys.revoke(where, key_id)
+        say(f"{revoked['id']} is revoked.", revoked, as_json=as_json)
+
+
+def _database(flag: str | None) -> str:
+    return settings({"database": flag}).database

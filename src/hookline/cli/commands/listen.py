@@ -1,0 +1,234 @@
+"""How does a person watch webhooks arrive?"""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hookline.cli.commands.signatures import (
+    check_usable,
+    secret_options,
+    secrets_of,
+)
+from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
+from hookline.cli.options import connect, json_option, read_account, read_span, url_option
+from hookline.cli.output import counted
+from hookline.cli.streams import OutputFailed
+
+if TYPE_CHECKING:
+    from hookline.cli.listener.arrivals import Arrival
+    from hookline.cli.listener.listener import (
+        Listener,
+        Manners,
+    )
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=9000,
+    show_default=True,
+    metavar="N",
+    help="Port to listen on, 0 for a free one.",
+)
+@secret_options
+@click.option(
+    "--status",
+    type=click.IntRange(200, 599),
+    metavar="N",
+    help="Answer with this.  [200; 401 when the signature is wrong]",
+)
+@click.option(
+    "--delay", callback=read_span, default="0s", metavar="SPAN", help="Answer this late, such as 2s."
+)
+@click.option(
+    "--fail-first",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Answer 503 to the first N requests of each event.",
+)
+@click.option("--forward", metavar="URL", help="Pass each request on, and answer with what comes back.")
+@click.option("--register", is_flag=True, help="Add an endpoint for this receiver; it is deleted at the end.")
+@click.option(
+    "--event", "events", multiple=True, metavar="PATTERN", help="What to ask for with --register.  [*]"
+)
+@click.option("--account", callback=read_account, help="Whose endpoint it is, with --register.")
+@click.option(
+    "--as", "public", metavar="URL", help="Where the server reaches this receiver, with --register."
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after this many requests.")
+@click.option("--headers", is_flag=True, help="Show the headers too.")
+@url_option
+@json_option
+def listen(**options: Any) -> None:
+    """Receive webhooks here: show them, check them, pass them on.
+
+    Ends with Ctrl-C.
+    """
+    with Errors():
+        _listen(**options)
+
+
+def _listen(
+    *,
+    host: str,
+    port: int,
+    secrets: tuple[str, ...],
+    secret_files: tuple[Path, ...],
+    status: int | None,
+    delay: float,
+    fail_first: int,
+    forward: str | None,
+    register: bool,
+    events: tuple[str, ...],
+    account: str | None,
+    public: str | None,
+    count: int | None,
+    headers: bool,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    if not register and (events or account or public):
+        raise CommandError("--event, --account and --as go with --register.", USAGE)
+    from hookline.cli.client import address_of
+    from hookline.cli.listener.listener import Manners
+
+    if forward is not None:
+        address_of(forward, option="--forward")
+    given = tuple(secrets_of(secrets, secret_files))
+    for secret in given:
+        check_usable(secret)
+    ending = _Ending()
+    show = _Screen(ending, count=count, headers=headers, as_json=as_json)
+    manners = Manners(given, status, delay, fail_first, forward)
+    with ending.by_signals(), _serving(host, port, manners, show) as listener:
+        place = f"http://{f'[{host}]' if ':' in host else host}:{listener.server_port}/"
+        with contextlib.ExitStack() as registered:
+            if register:
+                said = {
+                    "url": public or _reachable(place),
+                    "events": list(events) or ["*"],
+                    "account": account,
+                }
+                secret = registered.enter_context(_endpoint(url, said))
+                listener.manners = manners._replace(secrets=(*given, secret))
+            how = "" if listener.manners.secrets else "; signatures are not checked without --secret"
+            click.echo(f"listening on {place}{how}", err=True)
+            ending.wait()
+    click.echo(f"{counted(show.seen, 'request', 'requests')}.", err=True)
+    if show.failed is not None:
+        raise show.failed
+
+
+class _Ending:
+    """The end, asked for by a signal or by a thread.
+
+    A pipe and no `threading.Event`: a signal's handler runs in the middle of whatever the main thread does, and
+    inside the event's own `wait` it would wait for itself. The interpreter writes to the pipe too: it runs the
+    handler between two steps of the main thread, and a signal just before `read` would wait for a second one.
+    """
+
+    def __init__(self) -> None:
+        self._ear, self._mouth = os.pipe()
+        os.set_blocking(self._mouth, False)
+        self._signals = 0
+
+    def ask(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # full: it was asked already
+            os.write(self._mouth, b".")
+
+    def wait(self) -> None:
+        os.read(self._ear, 1)
+
+    @contextlib.contextmanager
+    def by_signals(self) -> Iterator[None]:
+        before = {
+            number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        listener = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(listener)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._signals += 1
+        if self._signals > 1:
+            raise KeyboardInterrupt  # the second time: on the spot
+        self.ask()
+
+
+class _Screen:
+    """Shows what arrives, until enough has."""
+
+    def __init__(self, ending: _Ending, *, count: int | None, headers: bool, as_json: bool) -> None:
+        self.seen = 0
+        self.failed: OutputFailed | None = None
+        self._ending = ending
+        self._count = count
+        self._headers = headers
+        self._as_json = as_json
+
+    def __call__(self, arrival: "Arrival") -> None:
+        from hookline.cli.listener.arrivals import (
+            as_line,
+            as_text,
+        )
+
+        if self._count is not None and self.seen >= self._count:
+            return
+        self.seen += 1
+        try:
+            click.echo(as_line(arrival) if self._as_json else as_text(arrival, headers=self._headers))
+        except OutputFailed as error:  # whoever read along has gone, or the disk is full
+            self.failed = error
+            self._ending.ask()
+        if self.seen == self._count:
+            self._ending.ask()
+
+
+@contextlib.contextmanager
+def _serving(host: str, port: int, manners: "Manners", show: _Screen) -> Iterator["Listener"]:
+    from hookline.cli.listener.listener import Listener
+
+    try:
+        listener = Listener(host, port, manners, show)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise CommandError(f"cannot listen on {host} port {port}: {why}.", FAILED) from None
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield listener
+    finally:
+        listener.shutdown()
+        listener.server_close()
+
+
+@contextlib.contextmanager
+def _endpoint(url: str | None, said: dict[str, Any]) -> Iterator[str]:
+    """An endpoint on the server for as long as we listen; its secret."""
+    body = {name: value for name, value in said.items() if value is not None}
+    endpoint = connect(url).post("/v1/endpoints", {**body, "description": "hookline listen"})
+    click.echo(f"{endpoint['id']} sends {', '.join(endpoint['events'])} to {endpoint['url']}", err=True)
+    try:
+        yield endpoint["secret"]
+    finally:
+        # A new connection: the server has closed one that was idle for so long.
+        connect(url).delete(f"/v1/endpoints/{endpoint['id']}")
+        click.echo(f"{endpoint['id']} is deleted.", err=True)
+
+
+def _reachable(place: str) -> str:
+    """An address that listens everywhere is no place to send to."""
+    return place.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -1,0 +1,77 @@
+"""Which commands run hookline itself?"""
+
+import json
+from typing import Any
+
+import click
+
+from hookline.cli.exits import Errors
+from hookline.cli.options import database_option, dry_run_option, json_option, settings
+from hookline.cli.output import print_json
+from hookline.version import VERSION
+
+
+@click.command()
+@click.option(
+    "--dev", is_flag=True, default=None, help="Loopback only, no key needed, private networks allowed."
+)
+@click.option("--host", help="Address to listen on.  [HOOKLINE_HOST; default 127.0.0.1]")
+@click.option(
+    "--port", metavar="N", help="Port to listen on, 0 for a free one.  [HOOKLINE_PORT; default 8080]"
+)
+@click.option(
+    "--processes", metavar="N", help="How many processes; PostgreSQL only.  [HOOKLINE_PROCESSES; default 1]"
+)
+@click.option("--no-worker", is_flag=True, help="Only the API: others deliver.")
+@database_option
+def serve(no_worker: bool, **flags: Any) -> None:
+    """Run the API and deliver."""
+    with Errors():
+        found = settings(flags)
+        from hookline.cli.server.serve import run
+
+        run(found, delivers=not no_worker)
+
+
+@click.command()
+@click.option("--dev", is_flag=True, default=None, help="Private networks allowed.")
+@database_option
+def worker(**flags: Any) -> None:
+    """Deliver, without the API: any number on one PostgreSQL."""
+    with Errors():
+        found = settings(flags)
+        from hookline.cli.server.worker import run
+
+        run(found)
+
+
+@click.command()
+@dry_run_option
+@database_option
+@json_option
+def migrate(dry_run: bool, as_json: bool, **flags: Any) -> None:
+    """Bring the database's schema up to date."""
+    with Errors():
+        found = settings(flags)
+        from hookline.cli.server.migrate import (
+            look,
+            run,
+        )
+
+        names = look(found) if dry_run else run(found)
+        if as_json:
+            print_json({"would_apply": names} if dry_run else {"applied": names})
+            return
+        for name in names:
+            click.echo(name)
+        if not names:
+            click.echo("The schema is up to date.", err=True)
+        elif dry_run:
+            click.echo("Nothing was changed: these would be applied.", err=True)
+
+
+@click.command()
+@json_option
+def version(as_json: bool) -> None:
+    """Print the version."""
+    click.echo(json.dumps({"version": VERSION}) if as_json else f"hookline {VERSION}")

@@ -1,0 +1,74 @@
+"""How do commands about keys do their work in the database?"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from hookline import ids
+from hookline.admin.keys import (
+    KeyDesk,
+    KeyReport,
+    shown,
+)
+from hookline.app import key_desk, store_for
+from hookline.errors import SchemaMissing
+from hookline.model import KeyId
+from hookline.store.contract import Store
+
+PAGE = 200
+
+Work = Callable[[Store, KeyDesk], Awaitable[Any]]
+
+
+def create(database: str, fields: dict[str, Any]) -> Any:
+    """Make a key, also before the first start: an empty database is brought up."""
+    return _run(database, lambda _, desk: desk.create(fields), is_new=True)
+
+
+def list_all(database: str) -> Any:
+    """All keys, newest first."""
+    return _run(database, lambda store, _: _all(store))
+
+
+def show(database: str, id: str) -> Any:
+    """One key."""
+    return _run(database, lambda _, desk: desk.one(KeyId(ids.read("key", id))))
+
+
+def revoke(database: str, id: str) -> Any:
+    """Revoke a key."""
+    return _run(database, lambda _, desk: desk.revoke(KeyId(ids.read("key", id))))
+
+
+def _run(database: str, work: Work, *, is_new: bool = False) -> Any:
+    async def run() -> Any:
+        store = store_for(database)
+        await _open(store, is_new=is_new)
+        try:
+            return msgspec.to_builtins(await work(store, key_desk(store)))
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+async def _open(store: Store, *, is_new: bool) -> None:
+    """Beside whoever serves it."""
+    try:
+        await store.open(serve=False)
+    except SchemaMissing:
+        if not is_new:
+            raise
+        await store.migrate()
+        await store.open(serve=False)
+
+
+async def _all(store: Store) -> list[KeyReport]:
+    found: list[KeyReport] = []
+    page = await store.list_keys(after=None, limit=PAGE)
+    while page:
+        found += map(shown, page)
+        page = await store.list_keys(after=page[-1].id, limit=PAGE)
+    return found

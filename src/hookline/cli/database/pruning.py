@@ -1,0 +1,75 @@
+"""How does the command that prunes do its work in the database?
+
+On a terminal a bar shows how far it is; what there is to do is counted first, for that alone.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+from hookline.app import store_for
+from hookline.clock import SystemClock
+from hookline.pipeline.maintenance.pruning import (
+    tidy,
+    walk,
+)
+from hookline.rules.retention import CutOffs, Keep, cut_offs
+from hookline.store.contract import Store
+
+STEP = 500  # deliveries in one transaction at most: a server beside it waits for no more than that
+
+_LEAST_REST = 0.01  # seconds; half of the time at least is left to others
+
+Counts = dict[str, int]
+Show = Callable[[Counts], None]
+
+
+def count(database: str, keep: Keep) -> Counts:
+    """What would go."""
+    return asyncio.run(_run(database, keep, is_dry=True))
+
+
+def prune(database: str, keep: Keep) -> Counts:
+    """Take it away; what went."""
+    return asyncio.run(_run(database, keep, is_dry=False))
+
+
+async def _run(database: str, keep: Keep, *, is_dry: bool) -> Counts:
+    store = store_for(database)
+    await store.open(serve=False)
+    try:
+        before = cut_offs(keep, now=(await store.pulse(seen=sys.maxsize)).now)
+        if is_dry or not sys.stderr.isatty():
+            return await _walk(store, before, lambda _: None, is_dry=is_dry)
+        there = await _walk(store, before, lambda _: None, is_dry=True)
+        with _bar(there["events"]) as show:
+            return await _walk(store, before, show, is_dry=False)
+    finally:
+        await store.close()
+
+
+async def _walk(store: Store, before: CutOffs, show: Show, *, is_dry: bool) -> Counts:
+    counts = {"events": 0, "deliveries": 0}
+    clock = SystemClock()
+    async for pruned, took in walk(store, clock, before, most=STEP, is_dry=is_dry):
+        counts["events"] += pruned.events
+        counts["deliveries"] += pruned.deliveries
+        show(counts)
+        if not is_dry:
+            await clock.sleep(max(_LEAST_REST, took))
+    if not is_dry:
+        async for _, took in tidy(store, clock, before, most=STEP):
+            await clock.sleep(max(_LEAST_REST, took))
+    return counts
+
+
+@contextlib.contextmanager
+def _bar(total: int) -> Iterator[Show]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("events", total=total)
+        yield lambda counts: progress.update(task, completed=counts["events"])

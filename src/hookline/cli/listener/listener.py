@@ -1,0 +1,190 @@
+"""What does the local receiver take, and what does it answer?
+
+A thread for each connection: a receiver for one person's eyes has few, and a request that is delayed or passed
+on holds up no other.
+"""
+
+import socket
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import NamedTuple
+
+from hookline.cli.client import exchange
+from hookline.cli.exits import CommandError
+from hookline.cli.listener.arrivals import (
+    Arrival,
+    Check,
+    Forwarded,
+)
+from hookline.clock import SystemClock
+from hookline.receiver import VerificationError, verify
+
+LARGEST_BYTES = 64 << 20  # as large as a server can be set up to send
+FORWARD_WITHIN_S = 60.0  # as long as a server can be set up to wait
+
+# What belongs to one connection, and is said anew on the next.
+_OF_THE_CONNECTION = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+class Manners(NamedTuple):
+    """How requests are answered."""
+
+    secrets: tuple[str, ...] = ()
+    status: int | None = None  # None: 200, or what the receiver it was passed on to says
+    delay: float = 0.0
+    fail_first: int = 0  # requests of each event
+    forward: str | None = None
+
+
+class Answer(NamedTuple):
+    """What the sender gets."""
+
+    status: int
+    media: str = "text/plain"
+    body: bytes = b""
+
+
+class Listener(ThreadingHTTPServer):
+    """Takes requests, answers them, and hands each to `on_arrival`."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        manners: Manners,
+        on_arrival: Callable[[Arrival], None],
+    ) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.manners = manners
+        self._on_arrival = on_arrival
+        self._clock = SystemClock()
+        self._seen: dict[str, int] = {}
+        self._lock = threading.Lock()
+        super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Without the base's question to a name server, which can take seconds and is of no use here."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A sender that hangs up gets no answer, and needs no page of text about it."""
+
+    def take(
+        self, method: str, path: str, pairs: list[tuple[str, str]], body: bytes
+    ) -> tuple[Answer, Arrival]:
+        """The answer to a request, when it is time for it, and what there is to show."""
+        at = self._clock.wall()
+        headers = {name.lower(): value for name, value in pairs}
+        check = self._check(pairs, body)
+        answer, forwarded = self._answer(method, headers, body, check)
+        if self.manners.delay:
+            threading.Event().wait(self.manners.delay)
+        return answer, Arrival(at, method, path, headers, body, check, forwarded, answer.status)
+
+    def show(self, arrival: Arrival) -> None:
+        """One at a time."""
+        with self._lock:
+            self._on_arrival(arrival)
+
+    def _answer(
+        self, method: str, headers: dict[str, str], body: bytes, check: Check | None
+    ) -> tuple[Answer, Forwarded | None]:
+        chosen = self.manners.status
+        if self._must_fail(headers):
+            return Answer(503), None
+        if check is not None and not check.is_good:
+            return Answer(chosen or 401), None
+        if self.manners.forward is None:
+            return Answer(chosen or 200), None
+        answer, forwarded = self._forward(self.manners.forward, method, headers, body)
+        return (answer if chosen is None else Answer(chosen)), forwarded
+
+    def _check(self, headers: list[tuple[str, str]], body: bytes) -> Check | None:
+        if not self.manners.secrets:
+            return None
+        try:
+            verify(self.manners.secrets, headers, body, now=self._clock.wall())
+        except VerificationError as error:
+            return Check(False, str(error))
+        return Check(True, "")
+
+    def _must_fail(self, headers: dict[str, str]) -> bool:
+        if not self.manners.fail_first:
+            return False
+        event = headers.get("webhook-id") or headers.get("x-event-id") or ""
+        with self._lock:
+            self._seen[event] = self._seen.get(event, 0) + 1
+            return self._seen[event] <= self.manners.fail_first
+
+    def _forward(
+        self, url: str, method: str, headers: dict[str, str], body: bytes
+    ) -> tuple[Answer, Forwarded]:
+        passed = {name: value for name, value in headers.items() if name not in _OF_THE_CONNECTION}
+        began = self._clock.monotonic()
+        try:
+            status, media, text = exchange(url, method, passed, body, timeout=FORWARD_WITHIN_S)
+        except CommandError as error:
+            took = (self._clock.monotonic() - began) * 1_000
+            return Answer(502, body=str(error).encode()), Forwarded(None, took, str(error))
+        took = (self._clock.monotonic() - began) * 1_000
+        return Answer(status, media or "application/octet-stream", text), Forwarded(status, took, "")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = 65_536  # head and body in one piece: two would wait for each other's acknowledgement
+    server: Listener
+
+    def _take(self) -> None:
+        length = self.headers.get("content-length", "0")
+        is_counted = "transfer-encoding" not in self.headers and length.isdecimal()
+        if not is_counted or int(length) > LARGEST_BYTES:
+            self.close_connection = True
+            self._send(Answer(413 if is_counted else 411))
+            return
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):  # hung up half-way
+            self.close_connection = True
+            return
+        answer, arrival = self.server.take(self.command, self.path, self.headers.items(), body)
+        try:
+            self._send(answer)
+            self.wfile.flush()
+        finally:  # a sender that did not wait for the answer is worth seeing too
+            self.server.show(arrival)
+
+    do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _take
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        if answer.status >= 200 and answer.status not in (204, 304):
+            self.send_header("content-type", answer.media)
+            self.send_header("content-length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD" and answer.status not in (204, 304):
+            self.wfile.write(answer.body)
+
+    def version_string(self) -> str:
+        return "hookline-listen"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass

@@ -1,0 +1,219 @@
+"""How does a server live and end?
+
+It binds its port, opens the database, listens and says so. Told to stop, it accepts no more and drains. It is one process,
+or several of the same kind under one parent (`processes`).
+"""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from ipaddress import ip_address
+from typing import TypeVar
+
+import click
+import uvloop
+
+from hookline.admin.key_cache import Keyring
+from hookline.admin.keys import KeyDesk
+from hookline.api.app import Api
+from hookline.api.server import FINISH_WITHIN_S, ApiServer
+from hookline.app import Hookline, key_desk, store_for
+from hookline.cli.server import logs
+from hookline.cli.server.lifetime import (
+    end,
+    on_letting_go,
+    on_signals,
+    prepare,
+    say_stopping,
+    spare_the_collector,
+)
+from hookline.cli.server.processes import (
+    Child,
+    Parent,
+)
+from hookline.clock import SystemClock
+from hookline.config import Settings
+from hookline.errors import ConfigError, HooklineError
+from hookline.pipeline.sending import open_files
+from hookline.version import VERSION
+
+DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
+GRACE_S = 5.0  # for a process to end, beyond what it may take to finish its work
+FIRST_KEY = """hookline made the first API key of this database. It is shown this once, and kept nowhere:
+
+    {key}
+
+Send it as 'Authorization: Bearer <key>'; hookline's own commands take it from HOOKLINE_API_KEY.
+It may do everything: `hookline keys create` makes others that may do less, `hookline keys revoke` ends one.
+
+"""
+NO_KEY_LEFT = (
+    "hookline: all keys of this database are revoked; `hookline keys create --scope admin` makes one.\n"
+)
+
+
+T = TypeVar("T")
+
+
+class CannotListen(HooklineError):
+    """The address is taken or not one of this machine's, or listening came to an end."""
+
+
+def run(settings: Settings, *, delivers: bool = True) -> None:
+    """Serve until told to stop."""
+    _check(settings)
+    logs.configure()
+    open_files.raise_limit()
+    listener = _listener(settings)
+    with listener:
+        if settings.processes > 1:
+            sys.exit(_parent(settings, listener, delivers=delivers).run())
+        end(is_drained=_in_loop(_serve_alone(settings, listener, delivers=delivers)))
+
+
+def _check(settings: Settings) -> None:
+    if settings.dev and not _is_loopback(settings.host):
+        raise ConfigError(
+            f"--host: {settings.host} is not this machine only; --dev listens on loopback alone."
+        )
+    if settings.processes > 1 and settings.database.startswith("sqlite:"):
+        raise ConfigError(
+            f"--processes: {settings.processes} need PostgreSQL; one process serves an SQLite file."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"  # any other name may be pointed anywhere
+
+
+def _listener(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+    except (OSError, UnicodeError) as error:
+        listener.close()
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CannotListen(f"cannot listen on {settings.host} port {settings.port}: {why}.") from None
+    return listener
+
+
+async def _serve_alone(settings: Settings, listener: socket.socket, *, delivers: bool) -> bool:
+    stopping = asyncio.Event()
+    on_signals(stopping)
+    await prepare(settings.database)
+
+    async def greet(hookline: Hookline) -> None:
+        await _say_first_key(hookline.keys, hookline.keyring, settings)
+        click.echo(_greeting(settings, listener), err=True)
+
+    return await _serve(
+        settings, listener, stopping, delivers=delivers, on_listening=greet, on_stopping=say_stopping
+    )
+
+
+def _parent(settings: Settings, listener: socket.socket, *, delivers: bool) -> Parent:
+    async def prepare_all() -> None:
+        await prepare(settings.database)
+        store = store_for(settings.database)
+        await store.open(serve=False)
+        try:
+            await _say_first_key(key_desk(store), Keyring(store, SystemClock()), settings)
+        finally:
+            await store.close()
+
+    async def serve(child: Child) -> bool:
+        stopping = asyncio.Event()
+        on_signals(stopping)
+        on_letting_go(child.leash, stopping)
+
+        async def report(hookline: Hookline) -> None:
+            child.is_up()
+
+        return await _serve(settings, listener, stopping, delivers=delivers, on_listening=report)
+
+    return Parent(
+        settings.processes,
+        SystemClock(),
+        prepare=lambda: _in_loop(prepare_all()),
+        serve=lambda child: _in_loop(serve(child)),
+        on_up=lambda: click.echo(_greeting(settings, listener), err=True),
+        on_leave=listener.close,
+        within=settings.drain_s + FINISH_WITHIN_S + GRACE_S,
+    )
+
+
+def _in_loop(work: Coroutine[None, None, T]) -> T:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+async def _serve(
+    settings: Settings,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    *,
+    delivers: bool,
+    on_listening: Callable[[Hookline], Awaitable[None]],
+    on_stopping: Callable[[Hookline], None] = lambda _: None,
+) -> bool:
+    """Serve until `stopping`; says whether all that was under way was finished."""
+    hookline = Hookline(settings=settings, kind="serve" if delivers else "api", deliver=delivers)
+    hookline.on_outgrown = stopping.set
+    host, port = listener.getsockname()[:2]
+    hookline.bounds.listening = ((host, port),)
+    await hookline.start()
+    spare_the_collector()
+    server = ApiServer(Api(hookline), hookline.clock)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await _either(server.is_listening, serving)
+        await on_listening(hookline)
+        await _either(stopping, serving)
+    finally:
+        server.leave()
+        on_stopping(hookline)
+        await asyncio.wait({serving}, timeout=DRAIN_BEGINS_S)
+        is_drained = await hookline.stop()
+        await serving
+    if hookline.outgrown is not None:
+        raise hookline.outgrown
+    return is_drained
+
+
+async def _say_first_key(keys: KeyDesk, keyring: Keyring, settings: Settings) -> None:
+    """What is to be said about keys where the settings name none."""
+    if settings.dev or settings.api_key is not None:
+        return
+    made = await keys.create_first()
+    if made is not None:
+        click.echo(FIRST_KEY.format(key=made.key), err=True, nl=False)
+        return
+    await keyring.look()
+    if keyring.is_empty():
+        click.echo(NO_KEY_LEFT, err=True, nl=False)
+
+
+async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
+    """Wait for the event; a server that ends by itself is an error, and raises its own if it had one."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if serving.done():
+        await serving
+        raise CannotListen("the server ended by itself.")
+
+
+def _greeting(settings: Settings, listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    mode = (
+        " (development mode: loopback only, no key needed, private networks allowed)" if settings.dev else ""
+    )
+    several = f" with {settings.processes} processes" if settings.processes > 1 else ""
+    return f"hookline {VERSION} listening on http://{shown}:{port}{several}{mode}"

@@ -1,0 +1,52 @@
+"""How does a process live that delivers and answers nobody?
+
+As a server does, without the API: on PostgreSQL any number of them share the lanes with each other and with
+servers; an SQLite file has one process, and this may be it.
+"""
+
+import asyncio
+
+import click
+import uvloop
+
+from hookline.app import Hookline
+from hookline.cli.server import logs
+from hookline.cli.server.lifetime import (
+    end,
+    on_signals,
+    prepare,
+    say_stopping,
+    spare_the_collector,
+)
+from hookline.config import Settings
+from hookline.pipeline.sending import open_files
+from hookline.store.database_url import shown
+from hookline.version import VERSION
+
+
+def run(settings: Settings) -> None:
+    """Deliver until told to stop."""
+    logs.configure()
+    open_files.raise_limit()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        is_drained = runner.run(_work(settings))
+    end(is_drained=is_drained)
+
+
+async def _work(settings: Settings) -> bool:
+    stopping = asyncio.Event()
+    on_signals(stopping)
+    await prepare(settings.database)
+    hookline = Hookline(settings=settings, kind="worker")
+    hookline.on_outgrown = stopping.set
+    await hookline.start()
+    spare_the_collector()
+    click.echo(f"hookline {VERSION} delivering from {shown(settings.database)}", err=True)
+    try:
+        await stopping.wait()
+    finally:
+        say_stopping(hookline)
+        is_drained = await hookline.stop()
+    if hookline.outgrown is not None:
+        raise hookline.outgrown
+    return is_drained

@@ -1,0 +1,360 @@
+"""How is one delivery attempted?
+
+From the slot to the settlement: sign, send, classify, decide. Whatever goes wrong in here is a failed attempt
+of this delivery, never a dead worker.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+import msgspec
+import structlog
+
+from hookline import ids
+from hookline.clock import Clock
+from hookline.errors import EndpointUnusable, HooklineError, Invalid
+from hookline.failpoints import failpoint
+from hookline.ids import Ids
+from hookline.model import Attempt, ErrorKind, Outcome, State
+from hookline.pipeline.catalogue.host_limits import Host
+from hookline.pipeline.catalogue.prepared_endpoint import Outlet
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.payload_memory import Memory
+from hookline.pipeline.sending.blocked import Blocked
+from hookline.pipeline.sending.contract import (
+    Answer,
+    Sender,
+)
+from hookline.rules.outcome import classify, is_accepted
+from hookline.rules.redirect import next_url
+from hookline.rules.retry_after import asked_wait
+from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
+from hookline.rules.slots import Health
+from hookline.store.contract import Loaded, Settlement, Store
+
+_HEADERS_KEPT_BYTES = 2_048
+
+log = structlog.get_logger()
+
+
+class Flight:
+    """A delivery under way."""
+
+    __slots__ = (
+        "began",
+        "body",
+        "delivery",
+        "final_url",
+        "health",
+        "hop",
+        "hops",
+        "is_probe",
+        "lane",
+        "number",
+        "outlet",
+        "owner",
+        "started_at",
+        "wall",
+    )
+
+    def __init__(
+        self, owner: "Deliverer", lane: Lane, outlet: Outlet, delivery: Loaded, *, is_probe: bool
+    ) -> None:
+        self.owner = owner
+        self.lane = lane
+        self.outlet = outlet
+        self.delivery = delivery
+        self.health = lane.health
+        self.number = delivery.attempts + 1
+        self.body = delivery.payload
+        self.is_probe = is_probe
+        self.hop: Host | None = None  # where a redirect has led to, if that is another host with a cap
+        self.hops = 0
+        self.final_url: str | None = None
+        self.began = 0.0
+        self.started_at = 0.0
+        self.wall = 0.0
+
+    def done(self, answer: Answer) -> None:
+        self.owner.land(self, answer)
+
+    def visit(self, host: Host | None) -> bool:
+        """Be counted at the host that a redirect points to; False: it has as many under way as it may."""
+        if host is None or host is self.outlet.host:
+            return True
+        if host.in_flight >= host.cap:
+            return False
+        host.in_flight += 1
+        self.hop = host
+        return True
+
+    def leave(self) -> None:
+        """What was sent where a redirect pointed to is answered."""
+        if self.hop is not None:
+            self.hop.in_flight -= 1  # lanes that wait for the host are called with the next pulse
+            self.hop = None
+
+
+class Deliverer:
+    """Sends what the dispatcher admits, and turns answers into settlements."""
+
+    def __init__(
+        self,
+        store: Store,
+        sender: Sender,
+        memory: Memory,
+        clock: Clock,
+        ids: Ids,
+        rng: Random,
+        *,
+        canonical: Callable[[str], str],
+        on_landed: Callable[[Lane, Health, Host | None, Settlement], None],
+        on_unsent: Callable[[Lane, Health, Host | None, Loaded], None],
+    ) -> None:
+        self._store = store
+        self._sender = sender
+        self._memory = memory
+        self._clock = clock
+        self._ids = ids
+        self._rng = rng
+        self._canonical = canonical  # checks a URL that a redirect points to; raises Invalid
+        self._on_landed = on_landed
+        self._on_unsent = on_unsent
+        self._blocked = Blocked(clock)
+        self._fetches: dict[asyncio.Task[None], None] = {}
+        self.under_way: set[bytes] = set()
+
+    def send(self, lane: Lane, delivery: Loaded, is_probe: bool) -> None:
+        """Begin an attempt; its end is told to `on_landed`, or `on_unsent` if no byte left."""
+        assert lane.outlet is not None  # noqa: S101 - Lane.can_send() saw to it
+        flight = Flight(self, lane, lane.outlet, delivery, is_probe=is_probe)
+        self.under_way.add(delivery.id)
+        if delivery.payload is None:
+            task = asyncio.get_running_loop().create_task(self._fetch_and_send(flight))
+            self._fetches[task] = None
+            task.add_done_callback(self._fetches.pop)
+        else:
+            self._send(flight)
+
+    async def close(self) -> None:
+        """End the fetches of large payloads that are still under way."""
+        for task in self._fetches:
+            task.cancel()
+        await asyncio.gather(*self._fetches, return_exceptions=True)
+
+    async def _fetch_and_send(self, flight: Flight) -> None:
+        try:
+            flight.body = await self._store.payload(ids.event_of(flight.delivery.id))
+        except HooklineError as error:
+            log.debug("payload.failed", error=str(error))
+            self._put_back(flight)
+            return
+        except asyncio.CancelledError:
+            self._put_back(flight)
+            raise
+        self._send(flight)
+
+    def _send(self, flight: Flight) -> None:
+        flight.began = self._clock.monotonic()
+        flight.started_at = self._clock.now()
+        flight.wall = self._clock.wall()
+        body = flight.body
+        try:
+            assert body is not None  # noqa: S101 - fetched, or there from the start
+            request = flight.outlet.request(flight.delivery, body, number=flight.number, wall=flight.wall)
+        except MemoryError:
+            self._put_back(flight)
+            return
+        except EndpointUnusable as error:
+            self._fail(flight, str(error))
+            return
+        except Exception as error:
+            log.exception("delivery.failed", delivery=ids.show("delivery", flight.delivery.id))
+            self._fail(flight, type(error).__name__)
+            return
+        self._sender.send(request, flight.done)
+
+    def _fail(self, flight: Flight, detail: str) -> None:
+        """No request could be made; in the loop's next step: whoever sends must not recurse."""
+        answer = Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=detail)
+        asyncio.get_running_loop().call_soon(partial(self.land, flight, answer, was_made=False))
+
+    def _follow(self, flight: Flight, answer: Answer) -> bool:
+        """Send the request on where a redirect points to, if the endpoint allows it; says whether it was seen to.
+
+        A host gets no more by redirects than by its own endpoints: where it is full, the delivery is put back.
+        """
+        endpoint = flight.outlet.endpoint
+        if flight.hops >= endpoint.max_redirects:
+            return False
+        current = flight.final_url or endpoint.url
+        url = next_url(answer.status, _header(answer, b"location"), current=current)
+        left = endpoint.timeout - (self._clock.monotonic() - flight.began)
+        if url is None or left <= 0:
+            return False
+        try:
+            url = self._canonical(url)
+        except Invalid:
+            return False
+        flight.hops += 1
+        flight.final_url = url
+        request = flight.outlet.redirected(
+            flight.delivery,
+            flight.body or b"",
+            url=url,
+            number=flight.number,
+            wall=flight.wall,
+            timeout=left,
+        )
+        if flight.visit(flight.outlet.host_of(request.target.host)):
+            self._sender.send(request, flight.done)
+        else:
+            self._put_back(flight)
+        return True
+
+    def land(self, flight: Flight, answer: Answer, *, was_made: bool = True) -> None:
+        """An attempt ended, or a request for it could not even be made."""
+        failpoint("answer.after")
+        delivery, lane = flight.delivery, flight.lane
+        if flight.hop is not None:
+            flight.leave()
+        if not answer.sent and (answer.short or not flight.hops):
+            self._put_back(flight)
+            return
+        try:
+            if answer.status is not None and 300 <= answer.status < 400 and self._follow(flight, answer):
+                return
+            settlement = self._settlement(flight, answer, with_evidence=was_made)
+        except Exception as error:
+            flight.leave()
+            log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
+            failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
+            settlement = self._settlement(flight, failed, with_evidence=False)
+        self.under_way.discard(delivery.id)
+        attempt = settlement.attempt
+        try:
+            lane.landed(
+                attempt.outcome,
+                duration=attempt.duration,
+                asked=None if attempt.outcome is Outcome.ACCEPTED else self._asked(answer),
+                was_probe=flight.is_probe,
+            )
+        except Exception:  # what the lane makes of it must not keep the delivery from being settled
+            log.exception("lane.failed", delivery=ids.show("delivery", delivery.id))
+        self._on_landed(lane, flight.health, flight.outlet.host, settlement)
+        if delivery.payload is None:
+            self._let_go(flight)
+
+    def _asked(self, answer: Answer) -> float | None:
+        if answer.status is None or answer.status < 300:
+            return None
+        value = _header(answer, b"retry-after")
+        return None if value is None else asked_wait(value, wall=self._clock.now())
+
+    def _put_back(self, flight: Flight) -> None:
+        self.under_way.discard(flight.delivery.id)
+        self._on_unsent(flight.lane, flight.health, flight.outlet.host, flight.delivery)
+        if flight.delivery.payload is None:
+            self._let_go(flight)
+
+    def _let_go(self, flight: Flight) -> None:
+        """The payload is needed no more, and its bytes are others'."""
+        flight.body = None
+        self._memory.give_back(flight.lane, flight.health, flight.delivery.payload_bytes)
+
+    def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
+        delivery = flight.delivery
+        if answer.error is None and is_accepted(answer.status) and not flight.hops:
+            # The way of nearly every attempt: there is nothing to decide.
+            attempt = Attempt(
+                id=self._ids.attempt(),
+                delivery_id=delivery.id,
+                number=flight.number,
+                replays=delivery.replays,
+                at=flight.started_at,
+                outcome=Outcome.ACCEPTED,
+                duration=answer.duration,
+                status=answer.status,
+                timings=answer.timings,
+                response_body=answer.body,
+                response_truncated=answer.truncated,
+            )
+            return Settlement(
+                attempt, delivery.endpoint_id, flight.lane.epoch, State.DELIVERED, delivery.due_at
+            )
+        asked = self._asked(answer)
+        outcome, kind = classify(
+            answer.status, answer.error, asks_to_wait=asked is not None, retried=flight.outlet.retried
+        )
+        attempt = Attempt(
+            id=self._ids.attempt(),
+            delivery_id=delivery.id,
+            number=flight.number,
+            replays=delivery.replays,
+            at=flight.started_at,
+            outcome=outcome,
+            duration=answer.duration if not flight.hops else self._clock.monotonic() - flight.began,
+            status=answer.status,
+            final_url=flight.final_url,
+            timings=answer.timings,
+            response_body=answer.body,
+            response_truncated=answer.truncated,
+        )
+        if outcome is not Outcome.ACCEPTED:
+            attempt = msgspec.structs.replace(attempt, error=kind, error_detail=answer.detail)
+            if kind is ErrorKind.BLOCKED_ADDRESS:
+                self._blocked.note(delivery.endpoint_id, answer.detail)
+            if with_evidence:
+                attempt = self._with_evidence(attempt, flight, answer)
+        decision = decide(
+            outcome,
+            attempt=flight.number,
+            policy=flight.outlet.policy,
+            now=self._clock.now(),
+            roll=self._rng.random(),
+            asked=asked,
+        )
+        match decision:
+            case Delivered():
+                return Settlement(
+                    attempt, delivery.endpoint_id, flight.lane.epoch, State.DELIVERED, delivery.due_at
+                )
+            case RetryAt(at):
+                return Settlement(attempt, delivery.endpoint_id, flight.lane.epoch, State.PENDING, at)
+            case Dead(reason):
+                return Settlement(
+                    attempt,
+                    delivery.endpoint_id,
+                    flight.lane.epoch,
+                    State.DEAD,
+                    delivery.due_at,
+                    reason,
+                    gone=flight.outlet.endpoint.updated_at if outcome is Outcome.GONE else None,
+                )
+
+    def _with_evidence(self, attempt: Attempt, flight: Flight, answer: Answer) -> Attempt:
+        """What is also kept of an attempt that was not accepted, for the person who asks why."""
+        received: dict[str, str] = {}
+        size = 0
+        for name, value in answer.headers:
+            size += len(name) + len(value)
+            if size > _HEADERS_KEPT_BYTES:
+                break
+            received[name.decode("latin-1").lower()] = value.decode("latin-1")
+        return msgspec.structs.replace(
+            attempt,
+            request_url=flight.outlet.endpoint.url,
+            request_headers=flight.outlet.shown_headers(
+                flight.delivery, flight.body or b"", number=flight.number, wall=flight.wall
+            ),
+            response_headers=received if answer.status is not None else None,
+        )
+
+
+def _header(answer: Answer, wanted: bytes) -> str | None:
+    for name, value in answer.headers:
+        if name.lower() == wanted:
+            return value.decode("latin-1")
+    return None

@@ -1,0 +1,203 @@
+"""Which endpoints and event types are there, as far as this process knows?
+
+A copy in memory, as of a numbered change. Accept carries that number and writes nothing if the store has
+moved on, so fan-out from memory is as exact as fan-out in the database.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import structlog
+
+from hookline import ids
+from hookline.crypto.sealing import (
+    Sealer,
+    Secrets,
+)
+from hookline.errors import Invalid, SealBroken, SealGarbled
+from hookline.model import Endpoint, EndpointId
+from hookline.pipeline.catalogue.host_limits import Hosts
+from hookline.pipeline.catalogue.payload_rules import Content
+from hookline.pipeline.catalogue.prepared_endpoint import (
+    Outlet,
+    usable,
+)
+from hookline.rules.fanout import NOBODY, Subscriptions
+from hookline.rules.retry import DEFAULT_POLICY, Policy
+from hookline.rules.slots import Health
+from hookline.store.contract import NO_ENDPOINT, Change, Store
+
+log = structlog.get_logger()
+
+
+# Shown, and of no use for sending: a fault in one of them spoils nothing.
+_FOR_PEOPLE = frozenset({"account", "description", "metadata", "disabled_reason", "created_at", "updated_at"})
+
+
+class Catalogue:
+    """All endpoints by id, and who subscribes to what in each account."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        default: Policy = DEFAULT_POLICY,
+        sealer: Sealer | None = None,
+        contact: str | None = None,
+        hosts: Hosts | None = None,
+        judge: Callable[[Endpoint], Mapping[str, str]] = lambda endpoint: endpoint.unread,
+    ) -> None:
+        self._store = store
+        self._default = default  # the retry policy of endpoints that name none
+        self._sealer = sealer or Sealer()
+        self._contact = contact
+        self._hosts = hosts
+        self._judge = judge  # which fields of a stored endpoint are at fault, and why
+        self.content = Content()
+        self._outlets: dict[EndpointId, Outlet] = {}
+        self._members: dict[str, set[EndpointId]] = {}
+        self._subscriptions: dict[str, Subscriptions] = {}
+        self.n = 0  # the last change this copy includes
+        self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
+        self.on_own_change: Callable[[], None] = lambda: None
+
+    async def open(self) -> None:
+        """Read all endpoints and event types; `SealBroken` when secrets are sealed and there is no key."""
+        catalogue = await self._store.catalogue()
+        self._outlets.clear()  # of a start that failed: what was there then may be gone
+        self._members.clear()
+        self._subscriptions.clear()
+        self.content = Content()
+        for endpoint in catalogue.endpoints:
+            if not self._sealer.seals:  # whether a key is the right one was asked before
+                self._refuse_sealed(endpoint)
+            self._put(endpoint)
+        # Read after the number, so that every change up to it is in them; what came since is read again.
+        self.content.describe(await self._store.event_types())
+        self.n = catalogue.n
+
+    def outlet(self, endpoint: EndpointId) -> Outlet | None:
+        """The endpoint with this id; None when it is not there (any more)."""
+        return self._outlets.get(endpoint)
+
+    def find(self, account: str, event_type: str) -> tuple[EndpointId, ...]:
+        """The endpoints an event of this account and type goes to."""
+        subscriptions = self._subscriptions.get(account)
+        if subscriptions is None:
+            members = self._members.get(account)
+            if members is None:
+                return NOBODY.find(event_type)  # not remembered: anybody may name any account
+            subscriptions = self._subscriptions[account] = Subscriptions(
+                self._outlets[id].endpoint for id in members
+            )
+        return subscriptions.find(event_type)
+
+    def count(self, account: str) -> int:
+        """How many endpoints an account has."""
+        return len(self._members.get(account, ()))
+
+    async def include_own(self) -> None:
+        """Read what was just changed here, and let the others know that there is something to read."""
+        self.on_own_change()
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Read what changed since the last time."""
+        while changes := (await self._store.pulse(seen=self.n)).changes:
+            await self.apply(changes)
+
+    async def apply(self, changes: Iterable[Change]) -> None:
+        """Carry out changes read elsewhere; those that are included already do no harm."""
+        changes = list(changes)
+        while True:
+            fresh = [change for change in changes if change.n > self.n]
+            if not fresh:
+                return
+            before = self.n
+            if fresh[-1].n - before > len(fresh):
+                # Numbers have no gaps: this process was away for so long that changes it never read are deleted.
+                fresh = [*await self._everything_changed(fresh[0].n), *fresh]
+            touched = list(dict.fromkeys(change.endpoint_id for change in fresh if change.kind == "endpoint"))
+            found = {endpoint.id: endpoint for endpoint in await self._store.endpoints_by_id(touched)}
+            is_described = any(change.kind == "event_type" for change in fresh)
+            event_types = await self._store.event_types() if is_described else None
+            if self.n == before:
+                break  # else somebody else carried out changes meanwhile, and what was read here may be older
+        if event_types is not None:
+            self.content.describe(event_types)
+        for id in touched:
+            known = self._outlets.pop(id, None)
+            endpoint = found.get(id)
+            if known is not None:
+                self._leave(known.endpoint.account, id)
+                self.content.unsubscribe(id)
+            if endpoint is not None:
+                health = known.health if known and known.endpoint.url == endpoint.url else Health.UNTRIED
+                self._put(endpoint, health=health)
+                self._subscriptions.pop(endpoint.account, None)
+        self.n = max(self.n, fresh[-1].n)
+        by_endpoint: dict[EndpointId, list[Change]] = {}
+        for change in fresh:
+            if change.kind == "event_type":
+                continue
+            by_endpoint.setdefault(change.endpoint_id, []).append(change)
+        for id, changed in by_endpoint.items():
+            self.on_change(id, changed)
+
+    async def _everything_changed(self, n: int) -> list[Change]:
+        ids = {each.id for each in (await self._store.catalogue()).endpoints} | self._outlets.keys()
+        return [*(Change(n, id, "endpoint") for id in sorted(ids)), Change(n, NO_ENDPOINT, "event_type")]
+
+    def _refuse_sealed(self, endpoint: Endpoint) -> None:
+        with contextlib.suppress(SealGarbled):
+            self._sealer.opened(endpoint)
+
+    def _put(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
+        outlet = self._outlet(endpoint, health)
+        self._outlets[endpoint.id] = outlet
+        self._members.setdefault(endpoint.account, set()).add(endpoint.id)
+        self.content.subscribe(outlet.endpoint)
+
+    def _outlet(self, endpoint: Endpoint, health: Health) -> Outlet:
+        faults = {name: why for name, why in self._judge(endpoint).items() if name not in _FOR_PEOPLE}
+        secrets = None
+        try:
+            secrets = self._sealer.opened(endpoint)
+        except SealGarbled:
+            pass  # a fault of its secret
+        except SealBroken as error:
+            # Another process, with another key, wrote it since this one started: not to be sent to from here.
+            log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
+            faults.pop("secret", None)
+        if not faults:
+            try:
+                return self._make(endpoint, secrets, health)
+            # The rules let it pass, and it cannot be sent to all the same.
+            except Invalid as error:
+                faults = {error.pointer.strip("/").partition("/")[0]: error.detail}
+            except Exception as error:
+                faults = {"": repr(error)}
+        field, why = next(iter(faults.items()))
+        fault = f"endpoint.{field} is not valid: {why}" if field else f"The endpoint cannot be used: {why}"
+        log.error("endpoint.invalid", endpoint_id=ids.show("endpoint", endpoint.id), error=fault)
+        return self._make(usable(endpoint, faults), secrets, health, fault=fault)
+
+    def _make(
+        self, endpoint: Endpoint, secrets: Secrets | None, health: Health, *, fault: str | None = None
+    ) -> Outlet:
+        return Outlet(
+            endpoint,
+            secrets,
+            default=self._default,
+            contact=self._contact,
+            health=health,
+            hosts=self._hosts,
+            fault=fault,
+        )
+
+    def _leave(self, account: str, id: EndpointId) -> None:
+        members = self._members[account]
+        members.discard(id)
+        if not members:
+            del self._members[account]
+        self._subscriptions.pop(account, None)

@@ -1,0 +1,200 @@
+"""What does an event's payload decide?
+
+Whether it may be published at all (the schema of its type), and which endpoints want it (their filters). A
+payload is read at most once, and not at all where nobody asks. Judging is done in slices, since what it costs is the
+producer's and the endpoints' choice, and everybody else waits meanwhile.
+"""
+
+import asyncio
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+
+from hookline import ids
+from hookline.errors import SchemaMismatch
+from hookline.model import Endpoint, EndpointId, EventType
+from hookline.rules.slices import Slice, of_endpoints, of_payload, of_schema
+
+if TYPE_CHECKING:
+    from hookline.validate.json_schema import Schema
+    from hookline.validate.payload_filter import Filter
+
+_UNREAD = object()
+
+log = structlog.get_logger()
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What a payload decided, by which rules."""
+
+    n: int  # the change up to which these were known
+    asked: tuple[EndpointId, ...]  # whose patterns match
+    schema: "Schema | None"
+    filters: "dict[EndpointId, Filter]"
+    wanted: tuple[EndpointId, ...] | SchemaMismatch
+
+
+Judging = Generator[asyncio.Future[Any] | None, None, Judgement]
+
+
+class Content:
+    """The schemas and filters that are in force."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, Schema] = {}
+        self._filters: dict[EndpointId, Filter] = {}
+        self.matters = False  # is there any schema or filter at all?
+
+    def describe(self, event_types: Iterable[EventType]) -> None:
+        """These are the types that are described now; what has not changed is kept as it is."""
+        before = self._schemas
+        texts = {each.name: each.schema for each in event_types if each.schema is not None}
+        self._schemas = {}
+        for name, text in texts.items():
+            known = before.get(name)
+            schema = known if known is not None and known.text == text else _schema(name, text)
+            if schema is not None:
+                self._schemas[name] = schema
+        self._weigh()
+
+    def subscribe(self, endpoint: Endpoint) -> None:
+        """This endpoint is there, or changed."""
+        filter = None if endpoint.filter is None else _filter(endpoint.id, endpoint.filter)
+        if filter is None:
+            self.unsubscribe(endpoint.id)
+        else:
+            self._filters[endpoint.id] = filter
+            self._weigh()
+
+    def unsubscribe(self, endpoint: EndpointId) -> None:
+        """This endpoint is gone."""
+        if self._filters.pop(endpoint, None) is not None:
+            self._weigh()
+
+    def concerns(self, event_type: str, endpoints: tuple[EndpointId, ...]) -> bool:
+        """Is there anything that a payload of this type, for these endpoints, decides?"""
+        return event_type in self._schemas or not self._filters.keys().isdisjoint(endpoints)
+
+    def holds(self, judgement: Judgement, event_type: str, endpoints: tuple[EndpointId, ...]) -> bool:
+        """Would the same rules be applied now?"""
+        return (
+            judgement.asked == endpoints
+            and judgement.schema is self._schemas.get(event_type)
+            and judgement.filters == self._filters_of(endpoints)
+        )
+
+    def judge(
+        self, n: int, event_type: str, payload: bytes, endpoints: tuple[EndpointId, ...], slice: Slice
+    ) -> Judging:
+        """Find out who wants the event, or why it is refused.
+
+        Stops when the slice is spent, to be gone on with in the next one, or with what has to be waited for first.
+        """
+        schema = self._schemas.get(event_type)
+        filters = self._filters_of(endpoints)
+        slice.take(of_endpoints(len(endpoints)))
+        if schema is None and not filters:
+            return Judgement(n, endpoints, schema, filters, endpoints)
+        value = _read(payload)
+        slice.take(of_payload(len(payload)))
+        if schema is not None:
+            errors = _NOT_CHECKABLE
+            if value is not _UNREAD:
+                cost = of_schema(len(payload), schema.weight)
+                if cost is None:  # the library lets go of the interpreter while it checks
+                    checking = asyncio.get_running_loop().run_in_executor(
+                        None, schema.errors, value, len(payload)
+                    )
+                    yield checking
+                    errors = checking.result()
+                else:
+                    errors = schema.errors(value, len(payload))
+                    slice.take(cost)
+            if errors:
+                return Judgement(n, endpoints, schema, filters, SchemaMismatch(event_type, errors))
+        if not filters or value is _UNREAD:
+            # A payload that cannot be read passes every filter.
+            return Judgement(n, endpoints, schema, filters, endpoints)
+        from hookline.validate.payload_filter import (
+            SOON,
+            Budget,
+        )
+
+        budget = Budget(len(payload))
+        wanted = []
+        for id in endpoints:
+            filter = filters.get(id)
+            if filter is not None:
+                if slice.is_spent:
+                    yield None
+                before = budget.left
+                passes = filter.passes_soon(value, budget)
+                slice.take(SOON if passes is None else before - budget.left)
+                if passes is None:
+                    passes = yield from _bit_by_bit(filter, value, budget, slice)
+                if not passes:
+                    continue
+            wanted.append(id)
+        return Judgement(n, endpoints, schema, filters, tuple(wanted))
+
+    def _filters_of(self, endpoints: tuple[EndpointId, ...]) -> "dict[EndpointId, Filter]":
+        filters = self._filters
+        return {id: filters[id] for id in endpoints if id in filters} if filters else {}
+
+    def _weigh(self) -> None:
+        self.matters = bool(self._schemas or self._filters)
+
+
+def _bit_by_bit(
+    filter: "Filter", value: Any, budget: Any, slice: Slice
+) -> Generator[asyncio.Future[Any] | None, None, bool]:
+    """Go on with a filter that takes longer than a slice."""
+    trial = filter.trial(value, budget)
+    try:
+        while True:
+            yield None
+            before = budget.left
+            passes = trial.go_on()
+            slice.take(before - budget.left)
+            if passes is not None:
+                return passes
+    finally:
+        trial.close()
+
+
+_NOT_CHECKABLE: tuple[tuple[str, str], ...] = (
+    ("/payload", "The payload holds a number that is too large to be checked."),
+)
+
+
+def _read(payload: bytes) -> Any:
+    try:
+        return msgspec.json.decode(payload)
+    except msgspec.DecodeError:  # well-formed, but with a number beyond what fits
+        return _UNREAD
+
+
+# Both were checked when they were set. Should another version of a library have let them through, then they are
+# left out: that nothing is checked shows, and does less harm than events that are refused or kept back.
+
+
+def _schema(name: str, text: str) -> "Schema | None":
+    from hookline.validate.json_schema import Schema  # only those who have one pay for the import
+
+    try:
+        return Schema(text)
+    except ValueError as error:
+        log.error("event_type.not_checked", name=name, error=str(error))
+        return None
+
+
+def _filter(id: EndpointId, expression: str) -> "Filter | None":
+    from hookline.validate.payload_filter import Filter  # likewise
+
+    try:
+        return Filter(expression)
+    except ValueError as error:
+        log.error("endpoint.not_filtered", endpoint_id=ids.show("endpoint", id), error=str(error))
+        return None

@@ -1,0 +1,205 @@
+"""What is sent to an endpoint for a delivery?
+
+An outlet is an endpoint made ready for sending: its URL taken apart, its key decoded, the constant header
+lines joined. It is built once per version of the endpoint, so that a request costs a signature and a join.
+
+It is also the wall in front of the socket: whatever the store holds, what is built here is the head of one request, each
+line of it ours or one that the rules for headers allow, or nothing is built.
+"""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from hookline import ids
+from hookline.crypto.sealing import Secrets
+from hookline.errors import EndpointUnusable, SealBroken
+from hookline.model import Endpoint, Signing
+from hookline.pipeline.catalogue.host_limits import (
+    Host,
+    Hosts,
+)
+from hookline.pipeline.catalogue.signer import (
+    Signer,
+    signer_of,
+)
+from hookline.pipeline.sending.contract import Request
+from hookline.pipeline.sending.target import parse
+from hookline.rules.hops import HEADER as HOPS
+from hookline.rules.outcome import expanded
+from hookline.rules.retry import DEFAULT_POLICY, Policy, policy_of
+from hookline.rules.slots import Health
+from hookline.store.contract import Loaded
+from hookline.validate import headers
+from hookline.version import USER_AGENT
+
+MASK = "***"
+
+# What an endpoint with a fault has in place of what is at fault. Nothing is sent with them.
+_REPLACED = [
+    "headers",
+    "timeout",
+    "max_redirects",
+    "max_in_flight",
+    "rate_limit",
+    "filter",
+    "retry",
+    "retry_statuses",
+    "circuit",
+]
+_STAND_INS: dict[str, Any] = {"url": "http://endpoint.invalid/"} | {
+    field.name: field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    for field in msgspec.structs.fields(Endpoint)
+    if field.name in _REPLACED
+}
+
+
+def usable(endpoint: Endpoint, faults: Collection[str]) -> Endpoint:
+    """The endpoint with stand-ins for the fields at fault; for all where it is not known which."""
+    stand_ins = {name: each for name, each in _STAND_INS.items() if name in faults or "" in faults}
+    return msgspec.structs.replace(endpoint, **stand_ins)
+
+
+class Outlet:
+    """An endpoint, ready to be sent to."""
+
+    __slots__ = (
+        "_base",
+        "_constant",
+        "_hosts",
+        "_sign",
+        "endpoint",
+        "fault",
+        "health",
+        "host",
+        "is_open",
+        "policy",
+        "retried",
+        "target",
+    )
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        secrets: Secrets | None,
+        *,
+        default: Policy = DEFAULT_POLICY,
+        contact: str | None = None,
+        health: Health = Health.UNTRIED,
+        hosts: Hosts | None = None,
+        fault: str | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.fault = fault  # why nothing can be sent to it, in a line for people
+        self.policy = policy_of(endpoint.retry, default)
+        self.retried = expanded(endpoint.retry_statuses)
+        # Without its secrets (sealed with another key) nothing can be signed, and so nothing sent. One with a fault is
+        # open: its deliveries fail, and say why.
+        is_sealed = secrets is None and fault is None
+        self.is_open = endpoint.enabled and not endpoint.paused and not is_sealed
+        self.target = parse(endpoint.url)
+        self._hosts = hosts
+        self.host = self.host_of(self.target.host)  # None: it has no cap
+        self.health = health  # how the last attempt of this process went
+        self._sign: Signer = _cannot_sign
+        if fault is not None:
+            self._sign = partial(_refuse, fault)
+        elif secrets is not None:
+            self._sign = signer_of(secrets, endpoint.signing)
+        self._base = _BASE if contact is None else {**_BASE, "user-agent": f"{USER_AGENT} (+{contact})"}
+        # Checked once more: a line break in one of them would begin another header, or another request.
+        own = headers.merged({}, endpoint.headers) if endpoint.headers else {}
+        self._constant = _lines({**self._base, **own})
+
+    def host_of(self, name: str) -> Host | None:
+        """The host that a request of the endpoint goes to; None: it has no cap."""
+        return None if self._hosts is None else self._hosts.of(name)
+
+    def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
+        """The signed request for one attempt."""
+        constant = self._constant if not delivery.hops else self._constant_after(delivery.hops)
+        return Request(
+            self.target,
+            constant + self._lines(delivery, body, number=number, wall=wall),
+            body,
+            self.endpoint.timeout,
+        )
+
+    def redirected(
+        self, delivery: Loaded, body: bytes, *, url: str, number: int, wall: float, timeout: float
+    ) -> Request:
+        """The same request for the URL that a redirect points to.
+
+        The endpoint's own headers may hold credentials: they go only to the origin they were meant for.
+        """
+        target = parse(url)
+        ours = (self.target.tls, self.target.host, self.target.port)
+        is_same = (target.tls, target.host, target.port) == ours
+        constant = (
+            self._constant_after(delivery.hops) if is_same else _lines(_after(delivery.hops, self._base))
+        )
+        return Request(
+            target, constant + self._lines(delivery, body, number=number, wall=wall), body, timeout
+        )
+
+    def shown_headers(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> dict[str, str]:
+        """The request's headers as they are recorded: the endpoint's own values masked."""
+        lines = self._lines(delivery, body, number=number, wall=wall).decode("ascii").splitlines()
+        return {
+            **_after(delivery.hops, self._base),
+            **dict.fromkeys(self.endpoint.headers, MASK),
+            **dict(line.split(": ", 1) for line in lines),
+        }
+
+    def _constant_after(self, hops: int) -> bytes:
+        """The constant lines for an event that was sent on so many times before it came here."""
+        return _lines({**_after(hops, self._base), **self.endpoint.headers}) if hops else self._constant
+
+    def _lines(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> bytes:
+        event_id = ids.show("event", ids.event_of(delivery.id))
+        timestamp = int(wall)
+        event_type = delivery.event_type
+        if not event_type.isprintable():
+            raise EndpointUnusable("event.type has characters that cannot stand in a request.")
+        if self.endpoint.signing is Signing.STANDARD:
+            signature = self._sign(event_id, timestamp, body)
+            return (
+                f"webhook-id: {event_id}\r\nwebhook-timestamp: {timestamp}\r\nwebhook-signature: {signature}\r\n"
+                f"webhook-event: {event_type}\r\nwebhook-attempt: {number}\r\n"
+            ).encode("ascii")
+        key = delivery.idempotency_key or event_id
+        if not key.isprintable():
+            raise EndpointUnusable("event.idempotency_key has characters that cannot stand in a request.")
+        return (
+            f"x-webhook-id: {ids.show('delivery', delivery.id)}\r\nx-event-id: {event_id}\r\n"
+            f"x-idempotency-key: {key}\r\n"
+            f"x-webhook-event: {event_type}\r\n"
+            f"x-webhook-timestamp: {timestamp}\r\nx-delivery-timestamp: {timestamp}\r\n"
+            f"x-webhook-signature: {self._sign(event_id, timestamp, body)}\r\nx-webhook-attempt: {number}\r\n"
+        ).encode("ascii")
+
+
+_BASE = {
+    "content-type": "application/json",
+    "user-agent": USER_AGENT,
+    "accept-encoding": "identity",
+    HOPS: "1",
+}
+
+
+def _after(hops: int, headers: dict[str, str]) -> dict[str, str]:
+    return {**headers, HOPS: str(hops + 1)}
+
+
+def _cannot_sign(id: str, timestamp: int, body: bytes) -> str:
+    raise SealBroken("The endpoint's secret is sealed with another key.")
+
+
+def _refuse(fault: str, id: str, timestamp: int, body: bytes) -> str:
+    raise EndpointUnusable(fault)
+
+
+def _lines(fields: dict[str, str]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode("ascii")

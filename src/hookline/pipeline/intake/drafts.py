@@ -1,0 +1,108 @@
+"""What does a producer hand in, and what is it told of it?"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from hookline.errors import HooklineError
+from hookline.model import DEFAULT_ACCOUNT, EndpointId, Event, EventId
+from hookline.pipeline.catalogue.payload_rules import Judgement
+from hookline.pipeline.lanes.lane import Lane
+
+
+class Draft(msgspec.Struct, frozen=True, gc=False):
+    """An event as a producer hands it in, its payload checked."""
+
+    type: str
+    payload: bytes
+    account: str = DEFAULT_ACCOUNT
+    idempotency_key: str | None = None
+    deliver_at: float | None = None
+    hops: int = 0  # as it came with the webhook that it is published because of
+
+
+class Published(msgspec.Struct, frozen=True, gc=False):
+    """The event an accepted draft became, or was before."""
+
+    id: EventId
+    type: str
+    account: str
+    created_at: float
+    deliveries: int
+    duplicate: bool = False
+
+
+Result = Published | HooklineError
+Done = Callable[[list[Result] | HooklineError], None]
+
+
+class Submission:
+    """Drafts handed in together, answered together: when the last of them is."""
+
+    __slots__ = (
+        "account",
+        "bytes",
+        "done",
+        "drafts",
+        "held_at",
+        "is_over",
+        "judged",
+        "left",
+        "next",
+        "results",
+    )
+
+    def __init__(self, drafts: list[Draft], done: Done) -> None:
+        self.drafts = drafts
+        self.done = done
+        self.account = drafts[0].account if drafts else DEFAULT_ACCOUNT  # whose turn it takes
+        self.results: list[Result | None] = [None] * len(drafts)
+        self.bytes = sum([len(draft.payload) for draft in drafts])
+        self.next = 0  # the first draft that is in no commit yet
+        self.left = len(drafts)  # not answered yet
+        self.judged: list[Judgement | None] = []  # of the first drafts, where payloads decide
+        self.held_at: float | None = None  # since when it waits for lanes, by the monotonic clock
+        self.is_over = False
+
+    def judgement(self) -> Judgement | None:
+        """Of the next draft, if it is judged."""
+        return self.judged[self.next] if self.next < len(self.judged) else None
+
+    def judge_again(self) -> None:
+        """The rules are others now, for what is in no commit yet."""
+        del self.judged[self.next :]
+
+    def answer(self, index: int, result: Result) -> None:
+        self.results[index] = result
+        self.left -= 1
+        if not self.left:
+            self.is_over = True
+            self.done(self.results)  # type: ignore[arg-type]  # all are filled in by now
+
+    def fail(self, error: HooklineError) -> None:
+        """Nothing more of it is stored. What is stored is answered as such, and if nothing is, the error is for all."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if any(isinstance(result, Published) for result in self.results):
+            self.done([error if result is None else result for result in self.results])
+        else:
+            self.done(error)
+
+
+class Entry:
+    """One event on its way through a commit."""
+
+    __slots__ = ("endpoints", "event", "index", "lanes", "submission")
+
+    def __init__(
+        self, submission: Submission, index: int, event: Event, endpoints: tuple[EndpointId, ...]
+    ) -> None:
+        self.submission = submission
+        self.index = index
+        self.event = event
+        self.endpoints = endpoints
+        self.lanes: Sequence[Lane | None] = ()  # per endpoint: where the delivery is reserved
+
+    def answer(self, result: Result) -> None:
+        self.submission.answer(self.index, result)

@@ -1,0 +1,288 @@
+"""Gathers the events of the next commit.
+
+Some of each account's, in turn, up to what a commit may hold. Payloads are judged before an event stands in line, and
+events for lanes that have no room stand aside, so that nobody waits for either.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hookline import ids as naming
+from hookline.clock import Clock
+from hookline.errors import HooklineError, Invalid
+from hookline.ids import Ids
+from hookline.model import EndpointId, Event
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.intake.admission import Admission
+from hookline.pipeline.intake.drafts import (
+    Draft,
+    Entry,
+    Submission,
+)
+from hookline.pipeline.intake.judging import Judging
+from hookline.pipeline.intake.turns import Line
+from hookline.pipeline.lanes.handover import Handover
+from hookline.pipeline.lanes.lane import Lane
+from hookline.rules.admission import MOST, MOST_BYTES, MOST_DELIVERIES, PATIENCE, share
+
+_LOOK = 0.05  # seconds after which lanes that events wait for are looked at again
+
+
+class Batch(NamedTuple):
+    """What is committed together."""
+
+    entries: list[Entry]
+    repeats: list[tuple[Entry, Entry]]  # whose key stands earlier in the same batch, with that earlier one
+
+
+class Gathering:
+    """The submissions that are not stored yet, or not in full."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        handover: Handover,
+        admission: Admission,
+        clock: Clock,
+        ids: Ids,
+        *,
+        most_deliveries: int,
+        on_judged: Callable[[], None],
+    ) -> None:
+        self._catalogue = catalogue
+        self._handover = handover
+        self._admission = admission
+        self._clock = clock
+        self._ids = ids
+        self._most_deliveries = most_deliveries
+        self._on_judged = on_judged
+        self._line = Line()
+        self._held: dict[Lane, deque[Submission]] = {}  # that wait for room in a lane
+        self._is_resting = False  # all that is there waits for room
+        self.judging = Judging(catalogue, clock, on_judged=self._judged)
+        self.events = 0  # that are in no commit yet
+        self.bytes = 0
+
+    def add(self, submission: Submission) -> None:
+        """Let it stand in line, once its payloads are judged."""
+        self.events += len(submission.drafts)
+        self.bytes += submission.bytes
+        if self._catalogue.content.matters and self._is_concerned(submission.drafts):
+            self.judging.add(submission)
+            return
+        self._line.add(submission)
+        if self._is_resting:
+            self._admission.has_room.set()
+
+    @property
+    def has_any(self) -> bool:
+        """Is there anything to be committed, now or after a rest?"""
+        return bool(self._line or self._held)
+
+    async def rest(self) -> None:
+        """Until a lane has room, or there is something new."""
+        self._admission.has_room.clear()
+        self._is_resting = True
+        try:
+            await self._clock.wait(self._admission.has_room, _LOOK)
+        finally:
+            self._is_resting = False
+
+    def put_back(self, batch: Batch) -> None:
+        """It was not committed: let it stand in line again, where it stood."""
+        for entry in reversed([*batch.entries, *(entry for entry, _ in batch.repeats)]):
+            submission = entry.submission
+            submission.next = min(submission.next, entry.index)
+            self.events += 1
+            self.bytes += len(entry.event.payload)
+            self._line.put_back(submission)
+
+    def gather(self, now: float) -> Batch:
+        """The next batch, its deliveries reserved; empty if all have to wait."""
+        if self._held:
+            self._let_go()
+        entries: list[Entry] = []
+        repeats: list[tuple[Entry, Entry]] = []
+        keyed: dict[tuple[str, str], Entry] = {}
+        line, fan_out = self._line, self._fan_out
+        turns, new_id, reserve = line.turns, self._ids.event, self._handover.reserve
+        takes_over = self._handover.takes_over()
+        events, room, room_bytes = MOST, MOST_DELIVERIES, MOST_BYTES
+        turn = left = share(MOST, line.accounts)
+        while turns and events > 0 and room > 0 and room_bytes > 0:
+            submission = turns[0][0]
+            endpoints = fan_out(submission)
+            if endpoints is None:
+                if line.leave():
+                    left = turn
+                continue
+            count = len(endpoints)
+            if count > room and entries:
+                break  # in the next commit, as the first
+            if count > left != turn:
+                line.turn()
+                left = turn
+                continue
+            index = submission.next
+            draft = submission.drafts[index]
+            event = Event(
+                id=new_id(),
+                account=draft.account,
+                type=draft.type,
+                payload=draft.payload,
+                idempotency_key=draft.idempotency_key,
+                deliver_at=draft.deliver_at,
+                hops=draft.hops,
+                created_at=now,
+            )
+            entry = first = Entry(submission, index, event, endpoints)
+            if draft.idempotency_key is not None:
+                first = keyed.setdefault((draft.account, draft.idempotency_key), entry)
+            if first is not entry:
+                repeats.append((entry, first))
+            else:
+                must_wait = False
+                if not takes_over:
+                    entry.lanes = (None,) * count
+                elif count == 1 and draft.deliver_at is None:
+                    # The way of nearly every event. The first delivery of an event has its id.
+                    lane = reserve(endpoints[0], event.id)  # type: ignore[arg-type]  # naming the type is a call
+                    entry.lanes = (lane,)
+                    must_wait = (lane is None or lane.behind) and self._must_wait(entry)
+                else:
+                    must_wait = self._reserve(entry, now)
+                if must_wait:
+                    if draft.idempotency_key is not None:
+                        del keyed[draft.account, draft.idempotency_key]
+                    if line.leave():
+                        left = turn
+                    continue
+                entries.append(entry)
+                events -= 1
+                room -= count
+                room_bytes -= len(draft.payload)
+            self.events -= 1
+            self.bytes -= len(draft.payload)
+            submission.next = index + 1
+            left -= count or 1
+            if submission.next == len(submission.drafts) and line.leave():
+                left = turn
+            elif left <= 0:
+                line.turn()
+                left = turn
+        if left != turn:
+            line.turn()  # it had its part of this one
+        return Batch(entries, repeats)
+
+    def _judged(self, submission: Submission) -> None:
+        self._line.add(submission)
+        if self._is_resting:
+            self._admission.has_room.set()
+        self._on_judged()
+
+    def _is_concerned(self, drafts: list[Draft]) -> bool:
+        """Does the payload of any of them decide anything?"""
+        content, find = self._catalogue.content, self._catalogue.find
+        kinds = {(draft.account, draft.type) for draft in drafts}
+        return any(content.concerns(type, find(account, type)) for account, type in kinds)
+
+    def _fan_out(self, submission: Submission) -> tuple[EndpointId, ...] | None:
+        """Who the first draft goes to that is not refused; None: the submission has to leave the line."""
+        drafts = submission.drafts
+        while submission.next < len(drafts) and not submission.is_over:
+            draft = drafts[submission.next]
+            endpoints = self._catalogue.find(draft.account, draft.type)
+            if self._catalogue.content.matters:
+                wanted = self._wanted(submission, draft, endpoints)
+                if wanted is None:
+                    return None
+                if isinstance(wanted, HooklineError):
+                    self._refuse(submission, wanted)
+                    continue
+                endpoints = wanted
+            if len(endpoints) <= self._most_deliveries:
+                return endpoints
+            self._refuse(submission, self._too_many(len(endpoints)))
+        # Its last drafts were refused, or it failed: what is in no commit does not wait any more then.
+        unstored = drafts[submission.next :]
+        self.events -= len(unstored)
+        self.bytes -= sum([len(draft.payload) for draft in unstored])
+        return None
+
+    def _wanted(
+        self, submission: Submission, draft: Draft, endpoints: tuple[EndpointId, ...]
+    ) -> tuple[EndpointId, ...] | HooklineError | None:
+        """Which of the endpoints want the next draft, or why it is refused; None: it is judged first, or once more."""
+        catalogue = self._catalogue
+        judgement = submission.judgement()
+        if judgement is None:
+            if not catalogue.content.concerns(draft.type, endpoints):
+                return endpoints
+        elif judgement.n == catalogue.n or catalogue.content.holds(judgement, draft.type, endpoints):
+            return judgement.wanted
+        submission.judge_again()
+        self.judging.add(submission)
+        return None
+
+    def _too_many(self, deliveries: int) -> Invalid:
+        return Invalid(
+            f"This event would go to {deliveries:,} endpoints; at most {self._most_deliveries:,} are allowed.",
+            pointer="/type",
+            code="fanout_limit",
+        )
+
+    def _refuse(self, submission: Submission, error: HooklineError) -> None:
+        index = submission.next
+        submission.next += 1
+        self.events -= 1
+        self.bytes -= len(submission.drafts[index].payload)
+        submission.answer(index, error)
+
+    # --- room in lanes ---
+
+    def _reserve(self, entry: Entry, now: float) -> bool:
+        """Reserve its deliveries where they can be handed over; says whether it has to wait for a lane."""
+        reserve, event = self._handover.reserve, entry.event
+        if event.deliver_at is not None and self._clock.due(event.deliver_at) > now:
+            return False
+        entry.lanes = [
+            reserve(endpoint, naming.delivery_of(event.id, ordinal))
+            for ordinal, endpoint in enumerate(entry.endpoints)
+        ]
+        return self._must_wait(entry)
+
+    def _must_wait(self, entry: Entry) -> bool:
+        lane = self._admission.held_by(entry)
+        return lane is not None and self._hold(entry, lane)
+
+    def _hold(self, entry: Entry, lane: Lane) -> bool:
+        """Let its submission stand aside until the lane has room; False: it has waited long enough."""
+        submission, at = entry.submission, self._clock.monotonic()
+        if submission.held_at is None:
+            submission.held_at = at
+        elif at - submission.held_at >= PATIENCE:
+            return False
+        for ordinal, reserved in enumerate(entry.lanes):
+            if reserved is not None:
+                reserved.forget(naming.delivery_of(entry.event.id, ordinal))
+        self._held.setdefault(lane, deque()).append(submission)
+        return True
+
+    def _let_go(self) -> None:
+        """Let those stand in line again whose lane has room, and those that have waited long enough."""
+        since = self._clock.monotonic() - PATIENCE
+        takes_over = self._handover.takes_over()
+        for lane, waiting in list(self._held.items()):
+            room = self._admission.room(lane) if takes_over else None
+            going: list[Submission] = []
+            while waiting and (room is None or len(going) < room or _came(waiting[0]) <= since):
+                going.append(waiting.popleft())
+            for submission in reversed(going):
+                self._line.put_back(submission)
+            if not waiting:
+                del self._held[lane]
+
+
+def _came(submission: Submission) -> float:
+    return submission.held_at or 0.0

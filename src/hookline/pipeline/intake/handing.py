@@ -1,0 +1,146 @@
+"""Hands over what was committed to its lanes.
+
+In the next turns of the loop, so that the next batch is already with the store meanwhile: a part in each, since what
+is handed over is mostly sent at once, and others wait for that too. Whatever happens on the way, nothing stays
+reserved: the store would be asked for everything but that for ever.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import structlog
+
+from hookline import ids as naming
+from hookline.clock import Clock
+from hookline.failpoints import failpoint
+from hookline.model import Queue
+from hookline.pipeline.intake.drafts import Entry
+from hookline.pipeline.lanes.handover import Handover
+from hookline.rules.slices import DELIVERIES
+from hookline.store.contract import INLINE_PAYLOAD_BYTES, Loaded
+
+log = structlog.get_logger()
+
+
+class _Commit(NamedTuple):
+    entries: list[Entry]
+    first_seq: int
+    now: float
+
+
+class Handing:
+    """Hands over commits, in their order."""
+
+    def __init__(self, handover: Handover, clock: Clock, *, on_turn: Callable[[float], None]) -> None:
+        self._handover = handover
+        self._clock = clock
+        self._on_turn = on_turn  # told how long it took from a commit to the next turn of the loop
+        self._added_at = 0.0
+        self._commits: deque[_Commit] = deque()
+        self._entry = 0  # of the first commit, that is next
+        self._ordinal = 0  # of its deliveries, that is next
+        self._added = 0
+        self._ended = 0
+        self.longest = 0  # deliveries that were ever handed over in one turn
+
+    def add(self, entries: list[Entry], first_seq: int, now: float) -> None:
+        """These are committed."""
+        if not self._commits:
+            self._added_at = self._clock.monotonic()
+            asyncio.get_running_loop().call_soon(self._begin)
+        self._commits.append(_Commit(entries, first_seq, now))
+        self._added += 1
+
+    async def keep_up(self) -> None:
+        """Wait until no more than one commit is still to be handed over."""
+        while len(self._commits) > 1:
+            await self._clock.sleep(0)
+
+    async def until_now(self) -> None:
+        """Wait until all that was added is handed over."""
+        last = self._added
+        while self._ended < last:
+            await self._clock.sleep(0)
+
+    def _begin(self) -> None:
+        self._on_turn(self._clock.monotonic() - self._added_at)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        left = DELIVERIES
+        at = self._clock.monotonic()
+        while self._commits and left > 0:
+            commit = self._commits[0]
+            try:
+                if not self._entry and not self._ordinal:
+                    failpoint("handover.before")
+                while self._entry < len(commit.entries) and left > 0:
+                    left -= self._hand_over(commit, commit.entries[self._entry], left, at)
+            except Exception:
+                log.exception("handover.failed", events=len(commit.entries) - self._entry)
+                self._leave(commit)
+            if self._entry == len(commit.entries):
+                self._commits.popleft()
+                self._entry = 0
+                self._ended += 1
+        if DELIVERIES - left > self.longest:
+            self.longest = DELIVERIES - left
+        if self._commits:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _hand_over(self, commit: _Commit, entry: Entry, most: int, at: float) -> int:
+        """From memory to the lanes that are held here; the others are told. How many it were, at most so many."""
+        event, now = entry.event, commit.now
+        begin, end = self._ordinal, len(entry.endpoints)
+        is_last = end - begin <= most
+        if not is_last:
+            end = begin + most
+        hand_over, announce = self._handover.hand_over, self._handover.announce
+        if event.deliver_at is not None and (due_at := self._clock.due(event.deliver_at)) > now:
+            for endpoint in entry.endpoints[begin:end]:
+                announce(endpoint, due_at=due_at)
+            self._entry += is_last
+            self._ordinal = 0 if is_last else end
+            return end - begin or 1
+        payload = event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None
+        for ordinal in range(begin, end):
+            endpoint, lane = entry.endpoints[ordinal], entry.lanes[ordinal]
+            delivery = Loaded(
+                # The first one has the event's id.
+                naming.delivery_of(event.id, ordinal) if ordinal else event.id,  # type: ignore[arg-type]  # naming the type is a call
+                endpoint,
+                Queue.READY,
+                commit.first_seq,
+                now,  # due_at
+                0,  # attempts
+                0,  # replays
+                0,  # marks
+                event.type,
+                event.idempotency_key,
+                now,  # created_at
+                payload,
+                event.hops,
+                len(event.payload),
+            )
+            if lane is not None:
+                hand_over(lane, delivery, at=at)
+            else:
+                announce(endpoint, delivery)
+            self._ordinal = ordinal + 1
+        if is_last:
+            self._entry += 1
+            self._ordinal = 0
+        return end - begin or 1
+
+    def _leave(self, commit: _Commit) -> None:
+        """Leave what is not handed over to be read from the store."""
+        for entry in commit.entries[self._entry :]:
+            for ordinal in range(self._ordinal, len(entry.endpoints)):
+                lane = entry.lanes[ordinal] if entry.lanes else None
+                if lane is not None:
+                    self._handover.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
+                self._handover.announce(entry.endpoints[ordinal])
+            self._ordinal = 0
+        self._entry = len(commit.entries)

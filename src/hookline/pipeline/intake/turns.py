@@ -1,0 +1,58 @@
+"""Keeps submissions in line until they are committed.
+
+Accounts take turns, so that nobody waits for what another has handed in; what one account hands in keeps its order.
+"""
+
+from collections import deque
+
+from hookline.pipeline.intake.drafts import Submission
+
+
+class Line:
+    """Submissions in line, by account."""
+
+    __slots__ = ("_accounts", "turns")
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, deque[Submission]] = {}
+        # Of the accounts that have something in line: `turns[0][0]` is next, which is asked for each event.
+        self.turns: deque[deque[Submission]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self.turns)
+
+    @property
+    def accounts(self) -> int:
+        """How many share the turns."""
+        return len(self.turns)
+
+    def add(self, submission: Submission) -> None:
+        """Last of its account."""
+        waiting = self._accounts.get(submission.account)
+        if waiting is None:
+            waiting = self._accounts[submission.account] = deque((submission,))
+            self.turns.append(waiting)
+        else:
+            waiting.append(submission)
+
+    def put_back(self, submission: Submission) -> None:
+        """First of its account again; its turn has not come sooner for it."""
+        waiting = self._accounts.get(submission.account)
+        if waiting is None:
+            self.add(submission)
+        elif waiting[0] is not submission:
+            waiting.appendleft(submission)
+
+    def leave(self) -> bool:
+        """The first one leaves the line; says whether it was the last of its account."""
+        waiting = self.turns[0]
+        submission = waiting.popleft()
+        if waiting:
+            return False
+        del self._accounts[submission.account]
+        self.turns.popleft()
+        return True
+
+    def turn(self) -> None:
+        """It is the next account's turn."""
+        self.turns.rotate(-1)

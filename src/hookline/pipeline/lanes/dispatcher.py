@@ -1,0 +1,250 @@
+"""Which delivery is sent next?
+
+Lanes with something to send stand in line, one line per class of health; slots go round the classes and round
+the lanes of a class. One delivery under way is one slot, from the first byte asked for to the answer.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from hookline.clock import Clock
+from hookline.model import FOREVER
+from hookline.pipeline.catalogue.host_limits import Host
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.payload_memory import Memory
+from hookline.rules.slots import Health, share_of_unproven, shares
+from hookline.rules.suspicion import TURN
+from hookline.store.contract import Loaded
+
+_CLASSES = tuple(Health)
+_DRAINING = 0.02  # seconds between looks whether anything is still under way
+_NO_ALARM = 60.0  # seconds to wait when no lane is held back by time
+
+
+class Dispatcher:
+    """Hands out the worker's slots."""
+
+    def __init__(
+        self,
+        slots: int,
+        clock: Clock,
+        *,
+        memory: Memory,
+        may_send: Callable[[], bool],
+        send: Callable[[Lane, Loaded, bool], None],
+        probe: Callable[[Lane], None],
+    ) -> None:
+        self.slots = slots
+        self.in_flight = 0
+        self.waiting = 0  # lanes that stand in line
+        self._shares = shares(slots)
+        self._unproven = share_of_unproven(slots)
+        self._used = [0] * len(Health)
+        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in Health)
+        self._turn = 0
+        self._newest_first = False
+        self._memory = memory
+        self._may_send = may_send
+        self._send = send
+        self._probe = probe  # writes down that a circuit's probe is sent, then offers the lane again
+        self._pumping = False
+        self._clock = clock
+        self._alarms: list[tuple[float, int, Lane]] = []
+        self._alarm_set = asyncio.Event()
+        self._order = count()
+        self._crowded: set[Host] = set()  # hosts that lanes wait for
+        self._alone: Lane | None = None  # the only lane that may send
+
+    @property
+    def is_saturated(self) -> bool:
+        return self.in_flight >= self.slots
+
+    def offer(self, lane: Lane) -> None:
+        """The lane may have something to send: send it if there are slots and nobody waits, else let it stand in line."""
+        if lane.queued:
+            return
+        if not lane.can_send():
+            self._look_later(lane)
+        elif self.waiting or self._pumping or self._alone is not None:
+            self._stand_in_line(lane)
+            self.pump()
+        else:
+            self._send_all(lane)
+
+    def pump(self) -> None:
+        """Send as long as there are slots and lanes in line."""
+        if self._pumping or not self.waiting:
+            return
+        self._pumping = True
+        try:
+            while self.in_flight < self.slots and self._may_send():
+                lane = self._next()
+                if lane is None:
+                    return
+                if lane.can_send():
+                    self._send_one(lane)
+                self.offer(lane)
+        finally:
+            self._pumping = False
+
+    def _send_all(self, lane: Lane) -> None:
+        """The way of nearly every delivery: nobody waits, so there is no turn to keep."""
+        self._pumping = True
+        more = True
+        try:
+            while more and self.in_flight < self.slots and self._has_share(lane.health) and self._may_send():
+                self._send_one(lane)
+                more = lane.can_send()
+        finally:
+            self._pumping = False
+        if more:
+            self._stand_in_line(lane)
+        else:
+            self._look_later(lane)
+
+    def _look_later(self, lane: Lane) -> None:
+        """What holds the lane back ends at some time, or with a probe whose time has come.
+
+        Where it is something else, the lane is offered again when that happens. The time may be over by now: it went on
+        since the lane was asked whether it can send.
+        """
+        if lane.gate.is_plain or not lane.has_unsent or not lane.is_held:
+            return
+        if lane.gate.wants_probe():
+            self._probe(lane)
+        elif lane.awaits_time():
+            self._wake_at(lane, lane.gate.looks_again_at())
+
+    def _has_share(self, health: Health) -> bool:
+        used = self._used
+        if health is Health.PROVEN:
+            return True
+        return used[health] < self._shares[health] and self.in_flight - used[Health.PROVEN] < self._unproven
+
+    def _send_one(self, lane: Lane) -> None:
+        """Send the lane's next delivery, unless its host has as many under way as it may, or there is no memory."""
+        host = lane.outlet.host if lane.outlet is not None else None
+        if host is not None and not host.admits(lane):
+            host.park(lane)
+            self._crowded.add(host)
+            return
+        delivery = lane.pop()
+        if delivery.payload is None:
+            size = delivery.payload_bytes
+            if not self._memory.admits(lane, size):
+                lane.unpop(delivery)
+                self._memory.park(lane, size)
+                return
+            self._memory.take(lane, size)
+        if host is not None:
+            host.in_flight += 1
+            lane.is_called = False
+        is_probe = lane.gate.spend()
+        lane.in_flight += 1
+        self.in_flight += 1
+        self._used[lane.health] += 1
+        self._send(lane, delivery, is_probe)
+
+    def _stand_in_line(self, lane: Lane) -> None:
+        if not lane.queued:
+            lane.queued = True
+            self.waiting += 1
+            self._lines[lane.health].append(lane)
+
+    async def run_alarms(self) -> None:
+        """Offer lanes again when what held them back is over, until cancelled."""
+        while True:
+            self._alarm_set.clear()
+            now = self._clock.now()
+            while self._alarms and self._alarms[0][0] <= now:
+                lane = heappop(self._alarms)[2]
+                lane.alarm_at = FOREVER
+                self.offer(lane)
+            pause = self._alarms[0][0] - now if self._alarms else _NO_ALARM
+            await self._clock.wait(self._alarm_set, max(pause, 0.0))
+
+    async def alone(self, lane: Lane, send: Callable[[], Awaitable[None]], over: asyncio.Event) -> None:
+        """Let nobody else send, and when nothing is under way any more this lane, until it is over.
+
+        Neither is waited for longer than a turn takes: an endpoint that hangs must not stop the whole worker.
+        """
+        self._alone = lane
+        try:
+            until = self._clock.monotonic() + TURN
+            while self.in_flight and self._clock.monotonic() < until:
+                await self._clock.sleep(_DRAINING)
+            await send()
+            await self._clock.wait(over, TURN)
+        finally:
+            self._alone = None
+            self.pump()
+
+    def _wake_at(self, lane: Lane, at: float) -> None:
+        if at >= lane.alarm_at or lane.lost:
+            return
+        lane.alarm_at = at
+        heappush(self._alarms, (at, next(self._order), lane))
+        if self._alarms[0][2] is lane:
+            self._alarm_set.set()
+
+    def finish(self, lane: Lane, health: Health, host: Host | None) -> None:
+        """A delivery of the lane, begun in that health and to that host, is no longer under way."""
+        lane.in_flight -= 1
+        self.in_flight -= 1
+        self._used[health] -= 1
+        if host is not None:
+            host.in_flight -= 1
+            if host.line:
+                self._call(host)
+
+    def call_waiting(self) -> None:
+        """Look after what lanes wait for: one that was called may have had nothing to send when its turn came."""
+        self._memory.forget_lost()
+        self._memory.call_waiting()
+        for host in tuple(self._crowded):
+            self._call(host)
+
+    def _call(self, host: Host) -> None:
+        """Let the lanes stand in line that there is room for at their host: it is their turn before the finished one's."""
+        free = host.cap - host.in_flight
+        while free > 0 and (lane := host.call()) is not None:
+            if lane.can_send():
+                self._stand_in_line(lane)
+                free -= 1
+            else:
+                lane.is_called = False
+                self._look_later(lane)
+        if not host.line:
+            self._crowded.discard(host)
+
+    def _next(self) -> Lane | None:
+        if self._alone is not None:
+            return self._next_alone(self._alone)
+        for step in range(len(_CLASSES)):
+            health = _CLASSES[(self._turn + step) % len(_CLASSES)]
+            line = self._lines[health]
+            if line and self._has_share(health):
+                self._turn = (health + 1) % len(_CLASSES)
+                if health is Health.UNTRIED:
+                    # Oldest and newest in turn: a flood of untried lanes neither starves the last nor the first.
+                    self._newest_first = not self._newest_first
+                    lane = line.pop() if self._newest_first else line.popleft()
+                else:
+                    lane = line.popleft()
+                lane.queued = False
+                self.waiting -= 1
+                return lane
+        return None
+
+    def _next_alone(self, lane: Lane) -> Lane | None:
+        if not lane.queued:
+            return None
+        for line in self._lines:
+            if lane in line:
+                line.remove(lane)
+        lane.queued = False
+        self.waiting -= 1
+        return lane

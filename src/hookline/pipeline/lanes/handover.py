@@ -1,0 +1,145 @@
+"""How does a delivery that was just committed get into its lane?
+
+From memory, where its lane is held here and nothing goes before it. Otherwise the lane is told that the store holds
+something for it: by a look of its own if it is held here, by a wake if it is not.
+"""
+
+from collections.abc import Callable, Sequence
+
+from hookline.clock import Clock
+from hookline.model import DeliveryId, EndpointId
+from hookline.pipeline.lanes.dispatcher import Dispatcher
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.loader import Loader
+from hookline.pipeline.lanes.ownership import Holdings
+from hookline.pipeline.lanes.taking import Taking
+from hookline.pipeline.lanes.wake import (
+    Waiting,
+    Wakes,
+)
+from hookline.pipeline.membership.heartbeat import Heart
+from hookline.store.contract import Loaded, Store
+
+
+class Handover:
+    """Hands over what was committed, and wakes the lanes it cannot be handed to."""
+
+    def __init__(
+        self,
+        store: Store,
+        holdings: Holdings,
+        taking: Taking,
+        loader: Loader,
+        dispatcher: Dispatcher,
+        heart: Heart,
+        clock: Clock,
+        *,
+        on_woken: Callable[[Sequence[EndpointId]], None],
+    ) -> None:
+        self._holdings = holdings
+        self._taking = taking
+        self._loader = loader
+        self._heart = heart
+        self._clock = clock
+        # Asked for each delivery.
+        self._lanes = holdings.lanes
+        self._room = holdings.buffers.room
+        self._offer = dispatcher.offer
+        self._is_closed = False
+        self.wakes = Wakes(store, clock, take=self._take_woken, on_woken=on_woken)
+
+    def close(self) -> None:
+        """Reserve nothing more; what is committed from now on is left to others."""
+        self._is_closed = True
+
+    def takes_over(self) -> bool:
+        """May deliveries be reserved here at all now?"""
+        return not self._is_closed and self._heart.is_fresh()
+
+    def reserve(self, endpoint: EndpointId, delivery: DeliveryId) -> Lane | None:
+        """The lane the delivery can be handed to once it is committed, None when it cannot."""
+        lane = self._lanes.get(endpoint)
+        if (
+            lane is None
+            or lane.is_strict  # the next one may go only after this one is settled: let the load keep the order
+            or lane.is_suspect
+            or not lane.is_held
+            or lane.parked_at is not None  # others of its host go first, and memory is theirs
+            or lane.kept <= len(lane.known)
+            or self._room(lane.health) <= 0
+        ):
+            return None
+        lane.reserve(delivery)
+        return lane
+
+    def hand_over(self, lane: Lane, delivery: Loaded, *, at: float) -> None:
+        """The reserved delivery is committed: send it."""
+        if delivery.id not in lane.known or not lane.is_held:
+            lane.forget(delivery.id)
+            self.wakes.add(delivery.endpoint_id)  # the lane went away meanwhile
+            return
+        if lane.behind:
+            if not lane.hold_up(delivery):
+                lane.forget(delivery.id)
+                self._miss(lane)
+            return
+        lane.active_at = at
+        lane.add(delivery)
+        self._offer(lane)
+
+    def give_up(self, lane: Lane, delivery: DeliveryId) -> None:
+        """A delivery that is still reserved was not committed, or nobody knows, or is not handed over: forget it and look."""
+        if lane.is_reserved(delivery):
+            lane.forget(delivery)
+            lane.read_again()
+
+    def announce(
+        self, endpoint: EndpointId, delivery: Loaded | None = None, *, due_at: float | None = None
+    ) -> None:
+        """Something of the lane was committed that is not handed over; due now, or at `due_at`."""
+        lane = self._lanes.get(endpoint)
+        if lane is None or not lane.is_held or self._is_closed or not self._heart.is_fresh():
+            self.wakes.add(endpoint, delivery)
+        elif due_at is not None:
+            self._loader.expect(lane, due_at)
+        else:
+            self._miss(lane)
+
+    def _miss(self, lane: Lane) -> None:
+        """The store holds a due delivery of the lane that is not in memory."""
+        lane.behind = lane.missed = True
+        if lane.wants_more():
+            self._loader.nudge(lane)
+
+    async def _take_woken(self, waiting: Waiting) -> Sequence[EndpointId]:
+        """Take those of the lanes that are free, and hand over what they are woken for; which are not held here."""
+        held = self._lanes
+        others = []
+        for id in waiting:
+            lane = held.get(id)
+            if lane is None or not lane.is_held:
+                others.append(id)
+            else:
+                self._miss(lane)
+        if not self._taking.can_take():
+            return others
+        now = self._clock.now()
+        taken = await self._holdings.take_these(sorted(others))
+        for id, found in taken.items():
+            lane = held.get(id)
+            if lane is None or found.woke_at <= now or lane.is_strict or lane.is_suspect:
+                continue  # there may be older ones: let the load keep the order
+            if not lane.gate.is_plain:
+                continue
+            lane.behind = False
+            for delivery in waiting[id]:
+                if lane.room() > 0 and lane.is_held:
+                    self._hand_over_fresh(lane, delivery)
+                else:
+                    lane.behind = True
+        return [id for id in others if id not in taken]
+
+    def _hand_over_fresh(self, lane: Lane, delivery: Loaded) -> None:
+        """A committed delivery of a lane just taken, from memory: no load can have brought it yet."""
+        lane.reserve(delivery.id)
+        self.hand_over(lane, delivery, at=self._clock.monotonic())

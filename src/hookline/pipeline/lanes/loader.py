@@ -1,0 +1,269 @@
+"""How do due deliveries get from the store into the lanes?
+
+One loader, one statement for all lanes that have room and may have rows. Polling is the guarantee; being
+nudged only makes it sooner.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import StoreUnavailable
+from hookline.failpoints import failpoint
+from hookline.model import FOREVER, LONG_AGO, DeliveryId
+from hookline.pipeline.lanes.buffers import Buffers
+from hookline.pipeline.lanes.lane import Lane
+from hookline.rules.slots import Health
+from hookline.store.contract import Loaded, Store, Want
+
+_TICK = (
+    0.1  # seconds between looks at lanes that were active lately, where nobody tells of what others commit
+)
+_SHORTEST = 0.01  # seconds between two loads at least, when nobody nudges
+_AT_ONCE = 200  # deliveries handed on before others have their turn: about 20 ms
+_LANES_AT_ONCE = (
+    500  # lanes whose time has come that one load is for: a few milliseconds, here and in the database
+)
+_ACTIVE = 2.0  # seconds since its last delivery that a lane counts as active
+
+log = structlog.get_logger()
+
+
+class Loader:
+    """Fills the lanes' buffers.
+
+    Every owned lane has one next look: by time in the heap, or now in the line of its class, where it waits
+    for room. Nothing here walks over all lanes; a worker may own thousands. Lanes that are polled are polled at the same
+    moments, so that one statement does for all of them, however many became quiet at however many times.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        buffers: Buffers,
+        poll: float,
+        is_alone: Callable[[], bool],
+        on_loaded: Callable[[Lane], None],
+        on_headless: Callable[[Lane], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._buffers = buffers
+        self._poll = poll
+        self._is_alone = is_alone  # is there no other process that could publish?
+        self._on_loaded = on_loaded
+        self._on_headless = on_headless  # a lane waits for a head that is not where it should be
+        self._nudged = asyncio.Event()
+        self._loading = False
+        self._tombstones: set[DeliveryId] = set()
+        self._looks: list[
+            tuple[float, int, Lane]
+        ] = []  # by monotonic time; valid while it is the lane's `look_at`
+        self._order = count()
+        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in Health)
+
+    def nudge(self, lane: Lane) -> None:
+        """Look at this lane as soon as may be."""
+        lane.polled_at = LONG_AGO
+        if lane.look_at > LONG_AGO:
+            self._look_at(lane, LONG_AGO)
+        self._nudged.set()
+
+    def expect(self, lane: Lane, due_at: float) -> None:
+        """A delivery of the lane comes due then."""
+        if due_at < lane.next_due:
+            lane.next_due = due_at
+            at = self._clock.monotonic() + due_at - self._clock.now()
+            if at < lane.look_at:
+                self._look_at(lane, at)
+                if self._looks[0][2] is lane:
+                    self._nudged.set()
+
+    def settled(self, id: DeliveryId) -> None:
+        """A delivery left its lane: a load under way may still bring its row, from before."""
+        if self._loading:
+            self._tombstones.add(id)
+
+    def has_room(self) -> None:
+        """Deliveries left their lanes: those in line may be loaded now."""
+        if any(self._lines):
+            self._nudged.set()
+
+    async def run(self) -> None:
+        """Load until cancelled."""
+        while True:
+            try:
+                more = await self.look()
+            except StoreUnavailable as error:
+                log.debug("load.failed", error=str(error))
+                more = False
+            if not more:
+                await self._clock.wait(self._nudged, self._pause())
+            self._nudged.clear()
+
+    async def look(self) -> bool:
+        """Load once for every lane whose turn it is and that there is room for; says whether any has more."""
+        at, now = self._clock.monotonic(), self._clock.now()
+        self._line_up(at, now)
+        asked = self._ask(at)
+        if not asked:
+            return False
+        known = [id for lane, _, _ in asked for id in lane.known]
+        for lane, _, _ in asked:
+            lane.missed = False
+            lane.is_loading = True
+            lane.polled_at = at
+            if lane.next_due <= now:
+                lane.next_due = FOREVER
+        self._loading = True
+        try:
+            rows = await self._store.load([want for _, want, _ in asked], known=known, now=now)
+        except BaseException:
+            for lane, _, _ in asked:
+                lane.loaded(all_of_them=False)
+                lane.read_again()
+                self._look_at(lane, at + self._poll)
+            raise
+        finally:
+            self._loading = False
+            tombstones, self._tombstones = self._tombstones, set()
+        for lane, _, _ in asked:
+            if lane.polled_at == at:
+                self._look_again(lane, at, now)
+            else:
+                self._look_at(lane, LONG_AGO)  # nudged meanwhile
+        failpoint("load.after")
+        await self._offer(self._spread(asked, rows, tombstones))
+        more = [lane for lane, _, _ in asked if lane.behind and lane.wants_more() and not lane.awaits_head]
+        for lane in more:
+            self.nudge(lane)
+        return bool(more) or any(
+            line and self._buffers.room(health) > 0 for health, line in zip(Health, self._lines, strict=True)
+        )  # room was kept for lanes that had nothing: there is some for those still in line
+
+    def _line_up(self, at: float, now: float) -> None:
+        """Let the lanes whose time has come stand in the line of their class."""
+        lined_up = 0
+        while self._looks and self._looks[0][0] <= at and lined_up < _LANES_AT_ONCE:
+            due, _, lane = heappop(self._looks)
+            if due != lane.look_at or lane.lost:
+                continue
+            lined_up += 1
+            if lane.has_unsent and lane.is_held and lane.gate.wants_probe():
+                # It could not be let go during the cooldown, and may have no room for a load to bring this about.
+                self._on_loaded(lane)
+            if self._is_turn(lane, now):
+                lane.look_at = LONG_AGO
+                self._lines[lane.health].append(lane)
+            else:
+                self._look_again(lane, at, now)
+
+    def _ask(self, at: float) -> list[tuple[Lane, Want, int]]:
+        """What to load for which lanes: equal shares of the room that is left, first come first served."""
+        asked: list[tuple[Lane, Want, int]] = []
+        for health in Health:
+            line = self._lines[health]
+            left = self._buffers.room(health)
+            share = max(1, left // max(1, len(line)))
+            while line and left > 0:
+                lane = line.popleft()
+                if lane.lost:
+                    continue
+                room = min(lane.room(), share)
+                if room <= 0 or not lane.is_held or lane.is_careful:
+                    self._look_at(lane, _next(at, self._poll))  # whatever changes that nudges too
+                    continue
+                if lane.awaits_head and lane.gate.head_due is None:
+                    self._look_at(lane, _next(at, self._poll))
+                    self._on_headless(lane)
+                    continue
+                left -= room
+                asked.append((lane, lane.want(room, at=at), lane.generation))
+        return asked
+
+    def _spread(
+        self, asked: list[tuple[Lane, Want, int]], rows: list[Loaded], tombstones: set[DeliveryId]
+    ) -> list[Lane]:
+        """Put the rows into their lanes; those that have something to send."""
+        offered = []
+        by_lane: dict[bytes, list[Loaded]] = {}
+        for row in rows:
+            by_lane.setdefault(row.endpoint_id, []).append(row)
+        for lane, want, generation in asked:
+            found = by_lane.get(lane.endpoint_id, [])
+            if lane.lost or lane.generation != generation:
+                lane.loaded(all_of_them=False)
+                continue  # lost, or what was read is older than an operator's change: it is read again
+            if lane.awaits_head and all(row.id != lane.gate.head for row in found):
+                # It goes first, and needs the room. Either this was read before it went back to wait, or it is due at
+                # another time than is believed here.
+                lane.loaded(all_of_them=False)
+                if not want.ready:
+                    self._on_headless(lane)
+                continue
+            ready = 0
+            for row in found:
+                ready += row.queue == "ready"
+                if row.id not in lane.known and row.id not in tombstones:
+                    lane.add(row)
+            timed = len(found) - ready
+            if lane.is_suspect:
+                lane.reading.saw_suspects(want, ready=ready, timed=timed)
+            lane.has_few_ready = ready < want.ready
+            lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
+            lane.loaded(all_of_them=not lane.behind)
+            if lane.has_unsent or lane.is_suspect:
+                offered.append(lane)
+        return offered
+
+    async def _offer(self, lanes: list[Lane]) -> None:
+        """Let them send, a few at a time: answers are read and settled between them, and make room for the next load."""
+        sent = 0
+        for lane in lanes:
+            if lane.lost:
+                continue  # meanwhile
+            sent += len(lane.ready) + len(lane.timed)
+            self._on_loaded(lane)
+            if sent >= _AT_ONCE:
+                sent = 0
+                await self._clock.sleep(0)
+
+    def _is_turn(self, lane: Lane, now: float) -> bool:
+        """May something be loaded for the lane, now that it is looked at?"""
+        if not lane.is_held or lane.is_careful or lane.room() <= 0:
+            return False  # whatever changes that nudges, or lets it be looked at again
+        if lane.awaits_head:
+            return now >= lane.gate.hold_until
+        # Refill at half: a lane that is behind is asked again when that many are settled.
+        return not lane.behind or lane.wants_more() or lane.next_due <= now
+
+    def _look_again(self, lane: Lane, at: float, now: float) -> None:
+        """Look at the lane after a while, or when something of it comes due."""
+        every = self._poll
+        if at - lane.active_at < _ACTIVE and not self._is_alone():
+            every = min(every, _TICK)
+        look = _next(at, every)
+        for due in (lane.next_due, lane.gate.hold_until if lane.awaits_head else FOREVER):
+            if due > now:
+                look = min(look, at + due - now)
+        self._look_at(lane, look)
+
+    def _look_at(self, lane: Lane, at: float) -> None:
+        lane.look_at = at
+        heappush(self._looks, (at, next(self._order), lane))
+
+    def _pause(self) -> float:
+        next_look = self._looks[0][0] - self._clock.monotonic() if self._looks else self._poll
+        return max(next_look, _SHORTEST)
+
+
+def _next(at: float, every: float) -> float:
+    """The next of the moments, so far apart, at which lanes are polled; the same ones for all lanes."""
+    return (at // every + 1) * every

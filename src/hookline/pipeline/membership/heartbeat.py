@@ -1,0 +1,276 @@
+"""Is this process alive in the eyes of the others, and what did they change?
+
+The pulse reads, the beat writes. An attempt may start only while the last good pulse is young: a worker that
+cannot see the database cannot know whether its lanes are still its own.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from hookline.clock import Clock
+from hookline.errors import (
+    HooklineError,
+    SchemaOutgrown,
+    StorageFull,
+    StoreReadOnly,
+    StoreRefused,
+    StoreUnavailable,
+)
+from hookline.ids import Ids
+from hookline.model import FOREVER, WorkerId
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.rules.liveness import FRESH, By, Dead, Seen, Watch, look
+from hookline.store.contract import Load, Pulse, Store, Worker
+from hookline.version import VERSION
+
+_PULSE = 0.25  # seconds between pulses
+_SKEW = 30.0  # seconds that the wall clock may be off before it is said; webhooks are signed with it
+_SHORTEST = 0.02  # seconds between two pulses at least, however many others say that something changed
+
+log = structlog.get_logger()
+
+
+class Heart:
+    """This process's row in `workers`, and its view of the other rows."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        clock: Clock,
+        ids: Ids,
+        *,
+        kind: str,
+        heartbeat: float,
+        lease: float,
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._clock = clock
+        self._ids = ids
+        self._kind = kind
+        self.heartbeat = heartbeat
+        self._lease = lease
+        self._watch = Watch()
+        self._good = float("-inf")
+        self._beaten = float("-inf")
+        self._is_refused = False  # the beat, or something else that has to be written
+        self._lacks_rights = False
+        self._failing: str | None = None  # as what the pulse fails, as long as it does
+        self._is_skewed = False
+        self._is_ahead = False  # of the machine, and said to be
+        self._was_named = False
+        self._is_leaving = False
+        self._naming = asyncio.Lock()
+        self._nudged = asyncio.Event()
+        self.id: WorkerId = ids.worker()
+        self.peers: tuple[Worker, ...] = ()
+        self.wakes_at = FOREVER  # when the first free lane wakes, as of the last pulse
+        self.load: Callable[[], Load] = Load
+        self.on_pulse: Callable[[], None] = lambda: None
+        self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
+        self.on_refused: Callable[[StoreRefused | StorageFull], None] = lambda _: None
+        self.on_buried: Callable[[], None] = lambda: None
+        self.on_dead: Callable[[Sequence[Dead]], Awaitable[None]] = _nobody
+
+    def is_fresh(self) -> bool:
+        """May an attempt start now?"""
+        return self._clock.monotonic() - self._good < FRESH
+
+    def may_write(self) -> bool:
+        """Did the last beat get through, and did the database refuse nothing that this process has to write?
+
+        A beat that got lost is made up for by the next one, as long as the others do not take this process for dead.
+        """
+        refused = self._is_refused or self._lacks_rights
+        return not refused and self._clock.monotonic() - self._beaten < self._lease
+
+    def nudge(self) -> None:
+        """Look now: somebody changed something."""
+        self._nudged.set()
+
+    async def start(self) -> None:
+        """Learn the store's time, then be a worker; after a start that failed, another one.
+
+        Nobody beats between the two: the first may be buried by then, and whoever watched its beat must not take the
+        second for it.
+        """
+        if self._was_named:
+            self.id = self._ids.worker()
+        self._is_leaving = False
+        began = self._clock.monotonic()
+        pulse = await self._store.pulse(seen=self._catalogue.n)
+        ended = self._clock.monotonic()
+        self._follow(pulse, at=(began + ended) / 2)
+        # The watch begins here: a server that was killed and started again waits until its predecessor's death shows.
+        self._watch = Watch()
+        self._observe(pulse, pulse.workers, began=began, ended=ended)
+        await self._register()
+        if self._store.exclusive:
+            # Nobody else can be serving this database: whoever is still listed died.
+            await self.on_dead([Dead(worker.id, worker.beat, By.FILE) for worker in pulse.workers])
+
+    async def run_pulse(self) -> None:
+        """Look until cancelled."""
+        while True:
+            try:
+                await self.look()
+                if self._failing is not None:
+                    self._failing = None
+                    log.info("store.resumed")
+            except StoreReadOnly as error:
+                self._say("store.read_only", error)
+            except StoreUnavailable as error:
+                self._say("store.unavailable", error)
+            except SchemaOutgrown as error:
+                self._good = float("-inf")  # nothing is sent any more
+                self.on_outgrown(error)
+            except StoreRefused as error:
+                self._say("store.refused", error)  # rights were taken away, and may be given back
+            await self._clock.sleep(_SHORTEST)
+            until_verdict = max(0.0, self._watch.verdict_at - self._clock.monotonic())
+            await self._clock.wait(self._nudged, min(_PULSE - _SHORTEST, until_verdict))
+            self._nudged.clear()
+
+    def _say(self, event: str, error: HooklineError) -> None:
+        if self._failing != event:
+            self._failing = event
+            log.warning(event, error=str(error))
+
+    async def run_beat(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            await self._clock.sleep(self.heartbeat)
+            id = self.id
+            try:
+                alive = await self._store.beat(id, self.load(), now=self._clock.now())
+                self._beaten = self._clock.monotonic()
+                if self._is_refused:
+                    self._is_refused = False
+                    log.info("store.resumed")
+                if not alive:
+                    await self._be_reborn(id)
+            except (StoreRefused, StorageFull) as error:
+                self._is_refused = True  # not for this moment only: somebody has to do something
+                self.on_refused(error)
+            except StoreUnavailable as error:
+                log.debug("beat.failed", error=str(error))
+
+    async def look(self) -> None:
+        """One pulse."""
+        began = self._clock.monotonic()
+        id = self.id
+        pulse = await self._store.pulse(seen=self._catalogue.n, worker=id)
+        ended = self._clock.monotonic()
+        self._follow(pulse, at=(began + ended) / 2)
+        self._compare_clocks(pulse)
+        if not any(worker.id == id and not worker.buried for worker in pulse.workers):
+            await self._be_reborn(id)
+            return
+        self.peers = tuple(worker for worker in pulse.workers if worker.id != id)
+        await self._catalogue.apply(pulse.changes)
+        # Only now: an attempt that starts on the strength of this pulse has seen every change before it.
+        self._good = began
+        self.wakes_at = pulse.wakes_at
+        if pulse.refusal is not None:
+            self._heed(pulse.refusal)
+        self.on_pulse()
+        dead = self._observe(pulse, self.peers, began=began, ended=ended)
+        if dead:
+            gone = {each.id for each in dead}
+            self.peers = tuple(worker for worker in self.peers if worker.id not in gone)
+        unfinished = [Dead(worker.id, worker.beat, By.OTHERS) for worker in self.peers if worker.buried]
+        if dead or unfinished:
+            await self.on_dead([*dead, *unfinished])
+
+    def _heed(self, refusal: str) -> None:
+        """The tables can be read without the right to write them: nobody but the next publish or settle would notice."""
+        if refusal:
+            self.on_refused(StoreRefused(refusal))
+        elif self._lacks_rights:
+            log.info("store.resumed")
+        self._lacks_rights = bool(refusal)
+
+    def _observe(self, pulse: Pulse, workers: Sequence[Worker], *, began: float, ended: float) -> list[Dead]:
+        """Who is dead, by this look and those before it."""
+        self._watch, dead = look(
+            self._watch,
+            [
+                Seen(worker.id, worker.beat, worker.id in pulse.gone)
+                for worker in workers
+                if not worker.buried
+            ],
+            began=began,
+            ended=ended,
+            lease=self._lease,
+            session=pulse.session,
+        )
+        return dead
+
+    def _follow(self, pulse: Pulse, *, at: float) -> None:
+        self._clock.follow(pulse.now, at=at, ahead=pulse.ahead, rate=pulse.rate)
+        if pulse.ahead > _SKEW and not self._is_ahead:
+            self._is_ahead = True
+            log.warning(
+                "store.ahead",
+                ahead_s=round(pulse.ahead),
+                note="this file was last written by a clock that was ahead of this machine's; if this one is right, nothing "
+                "is to be done: the file's time runs slower until they meet, and deliver_at is kept by this one",
+            )
+
+    def _compare_clocks(self, pulse: Pulse) -> None:
+        """Nothing but signatures and logs goes by the wall clock, and receivers refuse old signatures."""
+        ahead = self._clock.wall() - (self._clock.now() - pulse.ahead)
+        is_skewed = abs(ahead) > _SKEW
+        if is_skewed and not self._is_skewed:
+            log.warning(
+                "clock.skewed",
+                ahead_s=round(ahead),
+                note="this machine's clock and the store's differ, and receivers refuse signatures of another time: "
+                "let NTP set it",
+            )
+        self._is_skewed = is_skewed
+
+    async def stop(self) -> None:
+        """Be a worker no longer."""
+        self._is_leaving = True
+        self._good = float("-inf")
+        async with self._naming:  # whoever is being registered now has to leave too
+            await self._store.retire(self.id)
+
+    async def _be_reborn(self, id: WorkerId) -> None:
+        if self.id != id or self._is_leaving:
+            return  # the other loop was faster, or it is not listed because it left
+        log.warning(
+            "worker.buried", note="another worker took this one for dead; starting over under a new id"
+        )
+        self._good = float("-inf")
+        self.id = self._ids.worker()
+        self._watch = Watch()
+        self.on_buried()
+        async with self._naming:
+            await self._register()
+
+    async def _register(self) -> None:
+        self._was_named = True
+        now = self._clock.now()
+        await self._store.register(
+            Worker(
+                id=self.id,
+                kind=self._kind,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=VERSION,
+                started_at=now,
+                seen_at=now,
+            )
+        )
+        self._beaten = self._clock.monotonic()
+
+
+async def _nobody(_: Sequence[Dead]) -> None:
+    return None

@@ -1,0 +1,192 @@
+"""How is a new connection opened, and to which address?
+
+A name is looked up once for a connection, or a few seconds before for another one. Every address found is vetted, one bad one rejects them all (a name that points
+inside as well as outside is an attack, or about to be one), and what is dialled is the vetted address itself.
+"""
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import Callable
+from functools import partial
+
+from hookline.clock import Clock
+from hookline.failpoints import failpoint
+from hookline.model import ErrorKind
+from hookline.pipeline.sending.connection import Connection
+from hookline.pipeline.sending.contract import Target
+from hookline.pipeline.sending.exchange import (
+    OVERDUE,
+    Phase,
+    Progress,
+)
+from hookline.pipeline.sending.net import (
+    Net,
+    is_shortage,
+)
+from hookline.pipeline.sending.resolver import Names
+
+MAX_ADDRESSES = 8  # dialled; a name with a thousand addresses must not turn us into a port scanner
+
+
+class Unreachable(Exception):
+    """No connection could be opened; carries the kind of error and a line for people."""
+
+    def __init__(self, kind: ErrorKind, detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+
+
+class Shortage(Exception):
+    """This machine has no descriptor, port or memory left for a connection: not the receiver's fault."""
+
+
+class Dialler:
+    """Opens connections to vetted addresses."""
+
+    def __init__(
+        self,
+        net: Net,
+        clock: Clock,
+        *,
+        vet: Callable[[str, int], bool],
+        timeout: float,
+        lookup_timeout: float,
+        context: ssl.SSLContext,
+        reached: Callable[[str, str], None],
+    ) -> None:
+        self._net = net
+        self._names = Names(net, clock, budget=lookup_timeout)
+        self._clock = clock
+        self._vet = vet
+        self._timeout = timeout
+        self._context = context
+        self._reached = reached
+
+    async def open(self, target: Target, make: Callable[[], Connection], progress: Progress) -> Connection:
+        """An open connection; what is waited for, and how long each phase took, is noted in `progress`."""
+        try:
+            addresses = await self._resolve(target, progress)
+            connection, transport = await self._connect(target, addresses, make, progress)
+            if target.tls:
+                await self._secure(target, transport, connection, progress)
+        except (OSError, UnicodeError, MemoryError) as error:
+            if is_shortage(error):
+                raise Shortage(str(error) or type(error).__name__) from error
+            raise _explain(error, progress.phase) from error
+        return connection
+
+    async def close(self) -> None:
+        """Wait for no name any more."""
+        await self._names.close()
+
+    async def _resolve(self, target: Target, progress: Progress) -> list[str]:
+        if _is_literal(target.host):
+            addresses = [target.host]
+        else:
+            began = self._clock.monotonic()
+            failpoint("resolve.before")
+            addresses = await self._names.find(target.host, target.port)
+            failpoint("resolve.after")
+            progress.dns = self._clock.monotonic() - began
+        for address in addresses:
+            if not self._vet(address, target.port):
+                # What a name resolves to inside is not for its owner to learn.
+                what = "is" if address == target.host else "points to"
+                raise Unreachable(
+                    ErrorKind.BLOCKED_ADDRESS,
+                    f"{target.host} {what} an address that this worker may not send to (HOOKLINE_ALLOW_NETWORKS).",
+                )
+        return addresses[:MAX_ADDRESSES]
+
+    async def _connect(
+        self, target: Target, addresses: list[str], make: Callable[[], Connection], progress: Progress
+    ) -> tuple[Connection, asyncio.Transport]:
+        progress.phase = Phase.CONNECT
+        began = self._clock.monotonic()
+        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
+            # An address that swallows our packets leaves the next ones their share of the time.
+            share = (self._timeout - (self._clock.monotonic() - began)) / left
+            connection = make()
+            try:
+                failpoint("connect.before")
+                async with asyncio.timeout(share):
+                    transport = await self._net.connect(partial(_the, connection), address, target.port)
+                failpoint("connect.after")
+                progress.connect = self._clock.monotonic() - began
+                _check_peer(transport, address)
+                self._reached(target.host, address)
+            except BaseException as error:
+                connection.discard()
+                if left > 1 and isinstance(error, OSError) and not is_shortage(error):
+                    continue
+                raise
+            return connection, transport
+        raise Unreachable(ErrorKind.DNS, "The name has no address.")
+
+    async def _secure(
+        self, target: Target, transport: asyncio.Transport, connection: Connection, progress: Progress
+    ) -> None:
+        progress.phase = Phase.TLS
+        began = self._clock.monotonic()
+        try:
+            failpoint("tls.before")
+            async with asyncio.timeout(self._timeout):
+                connection.adopt(await self._net.start_tls(transport, connection, self._context, target.host))
+            failpoint("tls.after")
+        except BaseException:
+            connection.discard()
+            raise
+        progress.tls = self._clock.monotonic() - began
+
+
+def default_context() -> ssl.SSLContext:
+    """Certificates checked against the machine's authorities, names checked, TLS 1.2 or later."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _the(connection: Connection) -> Connection:
+    return connection
+
+
+def _is_literal(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_peer(transport: asyncio.Transport, address: str) -> None:
+    peer = transport.get_extra_info("peername")
+    if peer is None:
+        raise ConnectionResetError("the connection was closed at once")
+    if ipaddress.ip_address(peer[0]) != ipaddress.ip_address(address):
+        raise Unreachable(ErrorKind.BLOCKED_ADDRESS, f"Dialled {address}, and {peer[0]} answered.")
+
+
+def _explain(error: Exception, phase: Phase) -> Unreachable:
+    detail = str(error) or type(error).__name__
+    if isinstance(error, TimeoutError) and not error.errno:
+        return Unreachable(OVERDUE[phase], f"No answer in time while {phase}.")
+    match phase, error:
+        case Phase.DNS, _:
+            return Unreachable(ErrorKind.DNS, detail)
+        case Phase.TLS, ssl.SSLCertVerificationError():
+            return Unreachable(ErrorKind.TLS, error.verify_message or detail)
+        case Phase.TLS, ConnectionError():
+            return Unreachable(ErrorKind.TLS, f"The connection was closed while {phase}.")
+        case Phase.TLS, _:
+            return Unreachable(ErrorKind.TLS, detail)
+        case _, ConnectionRefusedError():
+            return Unreachable(ErrorKind.CONNECT_REFUSED, detail)
+        case _, TimeoutError():
+            return Unreachable(ErrorKind.CONNECT_TIMEOUT, detail)
+        case _, ConnectionResetError():
+            return Unreachable(ErrorKind.RESET, detail)
+        case _, OSError():
+            return Unreachable(ErrorKind.CONNECT_FAILED, detail)
+    return Unreachable(ErrorKind.INTERNAL, repr(error))

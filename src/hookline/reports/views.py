@@ -1,0 +1,286 @@
+"""What do the things that the API shows look like?
+
+Shapes only: field names and types are what clients see, so none of them changes lightly.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import msgspec
+
+from hookline.ids import PREFIXES
+from hookline.model import (
+    CircuitPolicy,
+    CircuitState,
+    ErrorKind,
+    Ordering,
+    RateLimit,
+    Reason,
+    Signature,
+    Signing,
+    State,
+)
+from hookline.reports.waiting import WORDS
+from hookline.rules.liveness import Condition
+
+# Texts of a kind: for programs that read the description of the API; here they are texts.
+
+
+def _id(noun: str) -> msgspec.Meta:
+    return msgspec.Meta(pattern=f"^{PREFIXES[noun]}[0-7][0-9a-v]{{25}}$")
+
+
+def _one_of(words: Iterable[str]) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema={"enum": [str(word) for word in words]})
+
+
+Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+EventText = Annotated[str, _id("event")]
+EndpointText = Annotated[str, _id("endpoint")]
+DeliveryText = Annotated[str, _id("delivery")]
+AttemptText = Annotated[str, _id("attempt")]
+StateWord = Annotated[str, _one_of(State)]
+ReasonWord = Annotated[str, _one_of(Reason)]
+ErrorWord = Annotated[str, _one_of(ErrorKind)]
+CircuitWord = Annotated[str, _one_of(CircuitState)]
+SigningWord = Annotated[str, _one_of(Signing)]
+SignatureWord = Annotated[str, _one_of(Signature)]
+OrderingWord = Annotated[str, _one_of(Ordering)]
+WaitingWord = Annotated[str, _one_of(WORDS)]
+WorkerText = Annotated[str, _id("worker")]
+ConditionWord = Annotated[str, _one_of(Condition)]
+KindWord = Annotated[str, _one_of(("serve", "worker", "api", "library"))]
+JobWord = Annotated[str, _one_of(("running", "done", "failed"))]
+
+
+class CircuitReport(msgspec.Struct, kw_only=True):
+    """A lane's health gate, as it stands."""
+
+    state: CircuitWord
+    consecutive_failures: int
+    opened_at: Moment | None
+    cooldown_s: float | None
+    next_probe_at: Moment | None
+    last_success_at: Moment | None
+    last_failure_at: Moment | None
+    reason: str | None
+
+
+class EndpointProblem(msgspec.Struct):
+    """A field of a stored endpoint that cannot be used as it is, and why."""
+
+    field: str
+    detail: str
+
+
+class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
+    """An endpoint as it is shown; `secret` only to whoever just created it."""
+
+    id: EndpointText
+    account: str
+    url: str
+    events: tuple[str, ...]
+    description: str
+    enabled: bool
+    disabled_reason: str | None
+    headers: dict[str, str]
+    metadata: dict[str, Any]
+    filter: str | None
+    signing: SigningWord
+    signature: SignatureWord
+    timeout_ms: int
+    max_redirects: int
+    max_in_flight: int
+    rate_limit: RateLimit | None
+    ordering: OrderingWord
+    paused: bool
+    retry: dict[str, Any]  # the server's default where the endpoint has none of its own
+    retry_statuses: tuple[str | int, ...]
+    circuit: CircuitPolicy | None
+    circuit_state: CircuitReport
+    slow: bool
+    problems: tuple[EndpointProblem, ...]  # mostly none; with one its deliveries fail until it is put right
+    created_at: Moment
+    updated_at: Moment
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class DeliveryCounts(msgspec.Struct):
+    """How many of an event's deliveries are in each state."""
+
+    pending: int
+    delivered: int
+    dead: int
+    cancelled: int
+
+
+class EventReport(msgspec.Struct, kw_only=True):
+    """An event with its payload as it came, and how its deliveries stand."""
+
+    id: EventText
+    type: str
+    account: str
+    payload: msgspec.Raw  # in lists null if it is large: `payload_bytes` tells, and the event itself has it
+    idempotency_key: str | None
+    deliver_at: Moment | None
+    created_at: Moment
+    deliveries: DeliveryCounts
+    payload_bytes: int
+
+
+class ErrorReport(msgspec.Struct):
+    """What kept an attempt from being accepted."""
+
+    kind: ErrorWord
+    detail: str | None
+
+
+class DeathReport(msgspec.Struct):
+    """How a delivery died before it was redriven."""
+
+    reason: ReasonWord
+    at: Moment | None
+    attempts: int
+
+
+class DeliveryReport(msgspec.Struct, kw_only=True):
+    """A delivery and what it is waiting for."""
+
+    id: DeliveryText
+    event_id: EventText
+    endpoint_id: EndpointText
+    account: str
+    event_type: str
+    state: StateWord
+    attempts: int
+    max_attempts: int
+    due_at: Moment | None
+    in_flight: bool
+    waiting_for: WaitingWord | None
+    last_status: int | None
+    last_duration_ms: float | None
+    last_error: ErrorReport | None
+    reason: ReasonWord | None
+    created_at: Moment | None
+    delivered_at: Moment | None
+    dead_at: Moment | None
+    replays: int
+    last_death: DeathReport | None
+
+
+class PhasesReport(msgspec.Struct):
+    """Milliseconds of each phase; null is a phase that did not happen."""
+
+    dns: float | None
+    connect: float | None
+    tls: float | None
+    first_byte: float | None
+
+
+class RequestReport(msgspec.Struct):
+    """What was sent; the headers only of an attempt that was not accepted, secrets masked."""
+
+    url: str | None
+    headers: dict[str, str] | None
+
+
+class AttemptReport(msgspec.Struct, kw_only=True):
+    """One request and its answer."""
+
+    id: AttemptText
+    delivery_id: DeliveryText
+    number: int
+    at: Moment | None
+    status: int | None
+    duration_ms: float | None
+    phases_ms: PhasesReport
+    error: ErrorReport | None
+    request: RequestReport
+    response_headers: dict[str, str] | None
+    response_body: str
+    response_truncated: bool
+    final_url: str | None
+    late: bool
+
+
+class JobReport(msgspec.Struct, kw_only=True):
+    """A bulk replay or discard and how far it is; one that was only tried out has no id."""
+
+    id: str | None
+    state: JobWord
+    matched: int
+    done: int
+    failed: int
+    dry_run: bool
+    filter: dict[str, Any]
+    created_at: Moment
+    finished_at: Moment | None
+    reason: str | None  # why it has failed
+
+
+class WorkerReport(msgspec.Struct, kw_only=True):
+    """A process that publishes or delivers, as of its last heartbeat."""
+
+    id: WorkerText
+    kind: KindWord
+    host: str
+    pid: int
+    version: str
+    started_at: Moment
+    heartbeat_at: Moment
+    lanes: int  # owned
+    in_flight: int  # requests under way
+    delivered_per_s: float  # between its last two heartbeats
+    state: ConditionWord
+
+
+class PublishedReport(msgspec.Struct, kw_only=True):
+    """What became of a publish."""
+
+    id: EventText
+    type: str
+    account: str
+    created_at: Moment
+    deliveries: int  # how many endpoints it goes to
+    duplicate: bool  # the idempotency key was used before: this is the first one's event
+
+
+class ReplayedReport(msgspec.Struct):
+    """Which deliveries are brought once more."""
+
+    replayed: int
+    deliveries: list[DeliveryText]
+
+
+class StatusReport(msgspec.Struct):
+    """A probe's answer."""
+
+    status: str
+
+
+class AlertReport(msgspec.Struct, kw_only=True):
+    """Something that an operator should look at."""
+
+    id: str
+    kind: str
+    account: str | None
+    endpoint_id: EndpointText | None
+    state: Annotated[str, _one_of(("firing", "resolved"))]
+    since: Moment
+    resolved_at: Moment | None
+    value: float | None
+    threshold: float | None
+    message: str
+
+
+class ConservationReport(msgspec.Struct, kw_only=True):
+    """Where all deliveries are that were ever accepted: `accepted` is the sum of the others."""
+
+    account: Annotated[str | None, msgspec.Meta(description="null: all of them")]
+    accepted: int
+    pending: int
+    delivered: int
+    dead: int
+    cancelled: int
+    pruned: Annotated[int, msgspec.Meta(description="deleted because they were finished and old")]
+    as_of: Moment

@@ -1,0 +1,67 @@
+"""Where may requests go?"""
+
+from ipaddress import ip_network
+
+import pytest
+
+from hookline import Hookline
+from hookline.admin.destinations import Bounds
+from hookline.config import Settings
+from hookline.errors import Invalid
+from hookline.pipeline.sending.net import is_here
+
+OWN = ("198.41.0.4", 8080)
+
+
+def bounds(**settings: object) -> Bounds:
+    made = Bounds(Settings(**settings), is_here=lambda address: address == "198.41.0.4")  # type: ignore[arg-type]
+    made.listening = (OWN,)
+    return made
+
+
+@pytest.mark.parametrize("url", ["http://198.41.0.4:8080/", "http://198.41.0.4:8080/v1/events?x"])
+@pytest.mark.parametrize("host", ["198.41.0.4", "0.0.0.0"])
+def test_our_own_address_is_no_destination(url, host):
+    guard = bounds()
+    guard.listening = ((host, 8080),)
+    with pytest.raises(Invalid) as refused:
+        guard.canonical(url)
+    assert refused.value.code == "url_forbidden"
+    assert not guard.may_dial("198.41.0.4", 8080)
+
+
+def test_another_port_or_address_is_another_server():
+    guard = bounds()
+    assert guard.canonical("http://198.41.0.4:8081/") == "http://198.41.0.4:8081/"
+    assert guard.may_dial("198.41.0.4", 8081)
+    assert guard.may_dial("199.7.83.42", 8080)
+
+
+def test_a_name_is_looked_at_when_it_is_dialled():
+    assert bounds().canonical("http://hooks.example.com:8080/") == "http://hooks.example.com:8080/"
+
+
+@pytest.mark.parametrize("settings", [{"dev": True}, {"allow_networks": (ip_network("198.41.0.0/24"),)}])
+def test_who_allowed_the_network_allowed_its_own_address(settings):
+    guard = bounds(**settings)
+    assert guard.canonical("http://198.41.0.4:8080/") == "http://198.41.0.4:8080/"
+    assert guard.may_dial("198.41.0.4", 8080)
+
+
+@pytest.mark.anyio
+async def test_an_endpoint_cannot_be_our_own_address(tmp_path):
+    async with Hookline(f"sqlite:///{tmp_path}/hooks.db") as hooks:
+        hooks.bounds.listening = (OWN,)
+        with pytest.raises(Invalid) as refused:
+            await hooks.create_endpoint(url="http://198.41.0.4:8080/v1/events", events=["*"])
+        assert (refused.value.code, refused.value.pointer) == ("url_forbidden", "/url")
+        endpoint = await hooks.create_endpoint(url="http://198.41.0.4:8081/", events=["*"], enabled=False)
+        with pytest.raises(Invalid) as refused:
+            await hooks.update_endpoint(endpoint.id, url="http://198.41.0.4:8080/")
+        assert refused.value.code == "url_forbidden"
+
+
+def test_this_machine_knows_its_own_addresses():
+    assert is_here("127.0.0.1")
+    assert not is_here("198.41.0.4")
+    assert not is_here("2001:503:ba3e::2:30")

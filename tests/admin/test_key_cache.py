@@ -1,0 +1,218 @@
+"""Whose is this key, as far as this process knows?"""
+
+import asyncio
+import contextlib
+
+import msgspec
+import pytest
+
+from factories import NOW, a_key
+from hookline.admin.key_cache import (
+    MOST_WAITING,
+    TRUSTED_S,
+    Keyring,
+)
+from hookline.errors import StoreUnavailable
+from hookline.model import Scope
+from hookline.store.sqlite.store import SqliteStore
+from hookline.testing.clock import ManualClock
+
+pytestmark = pytest.mark.anyio
+
+QUIET = 10  # turns of the event loop in which nothing is read, after which nothing is under way
+
+
+def revoked(key):
+    return msgspec.structs.replace(key, revoked_at=NOW)
+
+
+class Flaky:
+    """A store that answers only while it is told to."""
+
+    def __init__(self, store):
+        self._store = store
+        self.is_up = True
+        self.looks = 0
+        self.is_reading = False
+        self.gate = None  # an event to be waited for before an answer
+
+    async def changed_keys(self, *, after):
+        self.looks += 1
+        if not self.is_up:
+            raise StoreUnavailable("It does not answer.")
+        self.is_reading = True
+        try:
+            found = await self._store.changed_keys(after=after)
+        finally:
+            self.is_reading = False
+        if self.gate is not None:
+            await self.gate.wait()
+        return found
+
+
+class Ring:
+    """A keyring at work on a clock that the test moves."""
+
+    def __init__(self, store, clock):
+        self.store = store
+        self.clock = clock
+        self.flaky = Flaky(store)
+        self.keyring = Keyring(self.flaky, clock)
+        self.forgotten = 0
+        self.keyring.on_change = self._forget
+
+    def _forget(self):
+        self.forgotten += 1
+
+    async def passes(self, seconds, *, until=lambda: False):
+        """Let time pass in small steps, each of which waits for what it sets off."""
+        for _ in range(round(seconds / 0.05)):
+            if until():
+                return
+            self.clock.advance(0.05)
+            await self._rest()
+
+    async def _rest(self):
+        quiet = 0
+        while quiet < QUIET:
+            await asyncio.sleep(0.001 if self.flaky.is_reading else 0)
+            quiet = 0 if self.flaky.is_reading else quiet + 1
+
+    async def ends(self, work):
+        task = asyncio.ensure_future(work)
+        async with asyncio.timeout(30):
+            while not task.done():
+                await self.passes(0.05)
+        return await task
+
+
+@pytest.fixture
+async def ring(sqlite_path):
+    clock = ManualClock()
+    store = SqliteStore(str(sqlite_path), clock=clock)
+    await store.open()
+    ring = Ring(store, clock)
+    running = asyncio.create_task(ring.keyring.run())
+    yield ring
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    await store.close()
+
+
+async def test_nothing_is_read_before_somebody_asks_for_keys(ring):
+    await ring.passes(5)
+    assert ring.flaky.looks == 0
+
+
+async def test_a_key_made_elsewhere_is_found_by_whoever_waits_for_a_look(ring):
+    ring.keyring.use()
+    await ring.ends(ring.keyring.refresh())
+    key = a_key(scopes=(Scope.PUBLISH,), account="acme")
+    await ring.store.create_key(key)
+    assert ring.keyring.find(key.digest) is None
+    await ring.ends(ring.keyring.refresh())
+    caller = ring.keyring.find(key.digest)
+    assert (caller.account, caller.key_id, caller.may_publish) == ("acme", key.id, True)
+    assert [scope for scope in Scope if caller.may(scope)] == [Scope.PUBLISH]
+
+
+async def test_a_key_revoked_elsewhere_is_gone_within_five_seconds(ring):
+    key = a_key()
+    await ring.store.create_key(key)
+    ring.keyring.use()
+    await ring.ends(ring.keyring.refresh())
+    await ring.store.revoke_key(key.id, now=NOW)
+    before = ring.forgotten
+    await ring.passes(5, until=lambda: ring.keyring.find(key.digest) is None)
+    assert ring.keyring.find(key.digest) is None
+    assert ring.keyring.is_revoked(key.digest)
+    assert ring.forgotten > before
+
+
+async def test_a_key_is_known_at_once_to_the_process_that_made_it(ring):
+    key = a_key()
+    ring.keyring.learn(key)
+    assert ring.keyring.find(key.digest).key_id == key.id
+    ring.keyring.learn(revoked(key))
+    assert ring.keyring.find(key.digest) is None
+
+
+async def test_an_old_reading_does_not_bring_a_revoked_key_back(ring):
+    key = a_key()
+    ring.keyring.learn(key)
+    ring.keyring.learn(revoked(key))
+    ring.keyring.learn(key)
+    assert ring.keyring.find(key.digest) is None
+    assert ring.keyring.is_revoked(key.digest)
+
+
+async def test_a_copy_that_cannot_be_compared_is_distrusted_before_five_seconds_are_over(ring):
+    ring.keyring.use()
+    await ring.ends(ring.keyring.refresh())
+    ring.flaky.is_up = False
+    lost_at, before = ring.clock.monotonic(), ring.forgotten
+    await ring.passes(6, until=lambda: ring.forgotten > before)
+    assert TRUSTED_S - 1 < ring.clock.monotonic() - lost_at < 5
+    assert not ring.keyring.is_trusted()
+    with pytest.raises(StoreUnavailable):
+        await ring.ends(ring.keyring.refresh())
+    ring.flaky.is_up = True
+    await ring.ends(ring.keyring.refresh())
+    assert ring.keyring.is_trusted()
+
+
+async def test_however_many_wait_there_are_ten_looks_a_second_at_most(ring):
+    ring.keyring.use()
+    await ring.ends(ring.keyring.refresh())
+    before = ring.flaky.looks
+
+    async def ask():
+        while True:
+            await ring.keyring.refresh()
+
+    asking = [asyncio.create_task(ask()) for _ in range(50)]
+    await ring.passes(3)
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    assert 10 <= ring.flaky.looks - before <= 31
+
+
+async def test_who_comes_during_a_look_waits_for_the_next_one(ring):
+    ring.keyring.use()
+    await ring.ends(ring.keyring.refresh())
+    ring.flaky.gate = asyncio.Event()
+    looks = ring.flaky.looks
+    await ring.passes(3, until=lambda: ring.flaky.looks > looks)
+    key = a_key()
+    await ring.store.create_key(key)
+    waiting = asyncio.create_task(ring.keyring.refresh())
+    ring.flaky.gate.set()
+    await ring.ends(waiting)
+    assert ring.keyring.find(key.digest) is not None
+
+
+async def test_more_callers_than_may_wait_are_not_kept_waiting(ring):
+    waiting = [asyncio.create_task(ring.keyring.refresh()) for _ in range(MOST_WAITING)]
+    await asyncio.sleep(0)
+    await asyncio.wait_for(ring.keyring.refresh(), 30)
+    assert not any(task.done() for task in waiting)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_who_waits_when_it_stops_is_told(sqlite_path):
+    clock = ManualClock()
+    keyring = Keyring(SqliteStore(str(sqlite_path), clock=clock), clock)  # not open: the first look fails
+    keyring.use()
+    running = asyncio.create_task(keyring.run())
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(keyring.refresh())
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(StoreUnavailable, match="stopping"):
+        await asyncio.wait_for(waiting, 30)
+    with contextlib.suppress(asyncio.CancelledError):
+        await running

@@ -1,0 +1,89 @@
+"""Is a lane looked at again whose time comes while it is looked at?"""
+
+import pytest
+
+from hookline.ids import show
+from hookline.model import FOREVER, State
+from hookline.pipeline.intake.drafts import Draft
+from hookline.testing.clock import ManualClock
+from tests.receiver import Answer, Receiver
+from tests.world import World
+
+pytestmark = pytest.mark.anyio
+
+TICK = 1e-6
+
+
+class TickingClock(ManualClock):
+    """A clock on which time also passes between two readings, once it is told so."""
+
+    ticks = False
+
+    def now(self) -> float:
+        if self.ticks:
+            self._time += TICK
+        return super().now()
+
+
+async def test_one_that_is_offered_a_moment_before_its_token_is_due_is_sent_or_waits_for_it(
+    world: World, receiver: Receiver
+):
+    clock = world.clock = TickingClock()
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(), events=["*"], rate_limit={"per_second": 1, "burst": 1}, circuit=None
+    )
+    first = await hooks.publish("a", 0)
+    await world.until_state(hooks, first.id, State.DELIVERED)
+    dispatcher = hooks.worker.dispatcher
+    (lane,) = hooks.worker.holdings.lanes.values()
+    forgotten = []
+    for ticks in range(1, 12):
+        # The first has the token that may be there, the second waits for the next one.
+        (_, event) = await hooks.accept([Draft("a", b"1"), Draft("a", b"2")])
+        await world.until(lambda: len(lane.ready) == 1 and not lane.in_flight)
+        sends = lane.sends
+        lane.alarm_at = FOREVER  # whoever set it has had his turn
+        dispatcher._alarms.clear()
+        clock._time = lane.gate.opens_at() - ticks * TICK
+        clock.ticks = True
+        dispatcher.offer(lane)
+        clock.ticks = False
+        if lane.sends == sends and not lane.queued and lane.alarm_at == FOREVER:
+            forgotten.append(ticks)
+            clock.advance(1.0)
+            dispatcher.offer(lane)
+        await world.until_state(hooks, show("event", event.id), State.DELIVERED)
+    assert forgotten == []
+
+
+async def test_one_that_is_offered_a_moment_before_its_probe_is_due_is_probed_or_has_an_alarm(
+    world: World, receiver: Receiver
+):
+    clock = world.clock = TickingClock()
+    hooks = await world.start()
+    await hooks.create_endpoint(
+        url=receiver.url(),
+        events=["*"],
+        retry={"schedule": [0, 1, 1], "jitter": "none"},
+        circuit={"consecutive_failures": 1, "cooldown_s": 4, "max_cooldown_s": 4},
+    )
+    lanes = hooks.worker.holdings.lanes
+    forgotten = []
+    for ticks in range(1, 8):
+        receiver.answers["/"] = [Answer(500), Answer(200)]
+        event = await hooks.publish("a", ticks)
+        await world.until(
+            lambda: any(lane.has_unsent and lane.gate.circuit.probe_at for lane in lanes.values())
+        )
+        (lane,) = lanes.values()
+        lane.alarm_at = FOREVER
+        hooks.worker.dispatcher._alarms.clear()
+        clock._time = lane.gate.circuit.probe_at - ticks * TICK
+        clock.ticks = True
+        hooks.worker.dispatcher.offer(lane)
+        clock.ticks = False
+        if not hooks.worker._errands.is_out(lane) and lane.alarm_at == FOREVER:
+            forgotten.append(ticks)
+        await world.until_state(hooks, event.id, State.DELIVERED)
+    assert forgotten == []

@@ -1,0 +1,122 @@
+"""Is nothing counted more often than it has to be?"""
+
+import asyncio
+
+import pytest
+
+from hookline.errors import StoreUnavailable
+from hookline.reports.counts import (
+    GOOD_FOR,
+    GOOD_FOR_TIMES,
+    MOST_ACCOUNTS,
+    Counted,
+    Figures,
+)
+from hookline.store.contract.figures import Conservation
+from hookline.testing.clock import ManualClock
+
+pytestmark = pytest.mark.anyio
+
+
+class Slow:
+    """A store that takes its time to count, and has one delivery more each time."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.took = 0.0
+        self.due = None
+        self.counts = []
+        self.was_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def conservation(self, *, account=None):
+        self.counts.append(account)
+        self.was_asked.set()
+        number = len(self.counts)
+        await self.may_answer.wait()
+        self.clock.advance(self.took)
+        return Conservation(pending=number)
+
+    async def oldest_due(self, *, now):
+        self.counts.append("due")
+        return self.due
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def store(clock):
+    return Slow(clock)
+
+
+@pytest.fixture
+def figures(store, clock):
+    return Figures(store, clock)
+
+
+async def test_what_was_counted_is_good_for_a_while_and_says_when_it_was_right(figures, store, clock):
+    began = clock.now()
+    assert await figures.conservation() == Counted(Conservation(pending=1), began)
+    clock.advance(GOOD_FOR - 0.001)
+    assert await figures.conservation() == Counted(Conservation(pending=1), began)
+    clock.advance(0.001)
+    assert await figures.conservation() == Counted(Conservation(pending=2), clock.now())
+
+
+async def test_what_takes_long_to_count_is_good_for_longer(figures, store, clock):
+    store.took = 2.0
+    await figures.conservation()
+    clock.advance(GOOD_FOR_TIMES * store.took - 0.001)
+    await figures.conservation()
+    assert len(store.counts) == 1
+    clock.advance(0.001)
+    await figures.conservation()
+    assert len(store.counts) == 2
+
+
+async def test_those_who_ask_at_once_wait_for_one_count(figures, store):
+    store.may_answer.clear()
+    asking = [asyncio.create_task(figures.conservation()) for _ in range(10)]
+    await store.was_asked.wait()
+    store.may_answer.set()
+    assert {counted.value.pending for counted in await asyncio.gather(*asking)} == {1}
+    assert len(store.counts) == 1
+
+
+async def test_accounts_are_counted_apart_and_only_so_many_are_remembered(figures, store):
+    for account in ("a", "b", "a", None):
+        await figures.conservation(account)
+    assert store.counts == ["a", "b", None]
+    for number in range(MOST_ACCOUNTS - 2):
+        await figures.conservation(f"n{number}")
+    await figures.conservation("a")  # asked for again meanwhile: not the one that was forgotten
+    assert store.counts[-1] != "a"
+    await figures.conservation("b")
+    assert store.counts[-1] == "b"
+
+
+async def test_a_count_that_failed_is_tried_again_by_the_next_who_asks(figures, store):
+    real = store.conservation
+
+    async def refuse(*, account=None):
+        raise StoreUnavailable("away")
+
+    store.conservation = refuse
+    with pytest.raises(StoreUnavailable):
+        await figures.conservation()
+    store.conservation = real
+    assert (await figures.conservation()).value == Conservation(pending=1)
+
+
+async def test_the_oldest_due_delivery_ages_between_two_counts(figures, store, clock):
+    assert await figures.oldest_due_age() == 0.0
+    clock.advance(GOOD_FOR)
+    store.due = clock.now() - 10.0
+    assert await figures.oldest_due_age() == pytest.approx(10.0)
+    clock.advance(2.0)
+    assert await figures.oldest_due_age() == pytest.approx(12.0)
+    assert store.counts == ["due", "due"]
