@@ -9,7 +9,7 @@ from hookline.app import store_for
 from hookline.clock import SystemClock
 from hookline.ids import Ids, delivery_of
 from hookline.model import Attempt, Endpoint, Event, Outcome, State, Timings
-from hookline.store.contract import Publication, Release, Settlement, Store, Verdict, Worker
+from hookline.store.contract import EventFanout, Release, Settlement, Store, Verdict, WorkerRow
 from payload import payload_of
 
 AGE = 40 * 86_400.0
@@ -42,7 +42,7 @@ async def write_old(store: Store, *, rows: int) -> None:
     """As `fill`, in a store that is open; its worker leaves at the end."""
     clock = PastClock()
     ids = Ids(clock, random.Random())
-    worker = Worker(
+    worker = WorkerRow(
         id=ids.worker(),
         kind="worker",
         host="bench",
@@ -72,7 +72,7 @@ async def write_old(store: Store, *, rows: int) -> None:
         now = clock.now()
         catalogue = (await store.catalogue()).n
         publications = [
-            Publication(
+            EventFanout(
                 Event(
                     id=ids.event(),
                     account="default",

@@ -25,12 +25,7 @@ import uvloop
 from pyreqwest.client import ClientBuilder
 
 from hookline.clock import SystemClock
-from hookline.pipeline.sending import (
-    Answer,
-    HttpSender,
-    Request,
-    parse,
-)
+from hookline.pipeline.sending import HttpSender, Request, SendResult, parse
 from hookline.pipeline.sending.net import SystemNet
 
 CONCURRENCY = 50
@@ -96,7 +91,7 @@ async def ours(url: str) -> AsyncIterator[Run]:
         finished = asyncio.Event()
         left_to_send, left_to_come = requests, requests
 
-        def done(answer: Answer) -> None:
+        def done(answer: SendResult) -> None:
             nonlocal left_to_come
             assert answer.status == 200, answer
             left_to_come -= 1

@@ -24,7 +24,7 @@ import uvloop
 from hookline.clock import SystemClock
 from hookline.ids import Ids
 from hookline.model import Attempt, Endpoint, Event, Outcome, State, Timings
-from hookline.store.contract import Loaded, Publication, Settlement, Store, Want, Worker
+from hookline.store.contract import EventFanout, Loaded, Settlement, Store, Want, WorkerRow
 from hookline.store.postgres.store import PostgresStore
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -68,7 +68,7 @@ async def measure(store: Store, *, rows: int, batch: int) -> list[Step]:
     ids = Ids(clock, random.Random(1))
     await store.migrate()
     await store.open()
-    worker = Worker(
+    worker = WorkerRow(
         id=ids.worker(),
         kind="worker",
         host="bench",
@@ -100,7 +100,7 @@ async def measure(store: Store, *, rows: int, batch: int) -> list[Step]:
     for start in range(0, rows, batch):
         now = clock.now()
         publications = [
-            Publication(
+            EventFanout(
                 Event(id=ids.event(), account="a", type="order.paid", payload=PAYLOAD, created_at=now),
                 (lanes[n % LANES],),
                 b"",

@@ -22,13 +22,13 @@ from hookline.model import (
 )
 from hookline.store.contract import (
     DeliveryFilter,
+    EventFanout,
     Job,
     JobKind,
     LaneNote,
-    Publication,
     Settlement,
     Taken,
-    Worker,
+    WorkerRow,
 )
 
 NOW = 1_700_000_000.0
@@ -63,11 +63,11 @@ def an_event_type(**fields: Any) -> EventType:
     return EventType(**({"name": "order.paid", "created_at": NOW, "updated_at": NOW} | fields))
 
 
-def a_publication(*endpoints: EndpointId, digest: bytes = b"", **fields: Any) -> Publication:
-    return Publication(an_event(**fields), tuple(endpoints), digest)
+def a_publication(*endpoints: EndpointId, digest: bytes = b"", **fields: Any) -> EventFanout:
+    return EventFanout(an_event(**fields), tuple(endpoints), digest)
 
 
-def a_worker(**fields: Any) -> Worker:
+def a_worker(**fields: Any) -> WorkerRow:
     defaults = {
         "id": ids.worker(),
         "kind": "serve",
@@ -77,7 +77,7 @@ def a_worker(**fields: Any) -> Worker:
         "started_at": NOW,
         "seen_at": NOW,
     }
-    return Worker(**(defaults | fields))
+    return WorkerRow(**(defaults | fields))
 
 
 def an_attempt(delivery: DeliveryId | None = None, **fields: Any) -> Attempt:

@@ -5,7 +5,7 @@ from typing import Any
 from factories import NOW, a_note, a_publication, a_settlement, a_worker, an_attempt, an_endpoint
 from hookline.ids import delivery_of
 from hookline.model import DeliveryId, Endpoint, EndpointId, Outcome, Reason, State, WorkerId
-from hookline.store.contract import Acceptance, Publication, Release, Settlement, Store, Taken, Verdict, Want
+from hookline.store.contract import Acceptance, EventFanout, Release, Settlement, Store, Taken, Verdict, Want
 
 
 async def an_endpoint_in(store: Store, **fields: Any) -> Endpoint:
@@ -24,7 +24,7 @@ async def a_worker_in(store: Store, **fields: Any) -> WorkerId:
     return worker.id
 
 
-async def accepted(store: Store, *publications: Publication, now: float = NOW) -> Acceptance:
+async def accepted(store: Store, *publications: EventFanout, now: float = NOW) -> Acceptance:
     catalogue = await store.catalogue()
     acceptance = await store.accept(publications, catalogue=catalogue.n, now=now)
     assert not acceptance.stale

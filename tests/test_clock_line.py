@@ -2,9 +2,9 @@
 
 import pytest
 
-from hookline.clock import Line
+from hookline.clock import Timeline
 
-LINE = Line(store=1_000.0, right=400.0, rate=0.5)  # they meet at 1,600
+LINE = Timeline(store=1_000.0, right=400.0, rate=0.5)  # they meet at 1,600
 
 
 @pytest.mark.parametrize(

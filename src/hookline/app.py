@@ -15,13 +15,16 @@ import structlog
 
 from hookline import rfc3339
 from hookline.admin.accounts import Accounts
-from hookline.admin.desk import Desk
-from hookline.admin.destinations import Bounds
+from hookline.admin.changes import Changes
+from hookline.admin.dead_letters import DeadLetterAdmin
+from hookline.admin.deliveries import DeliveryAdmin
+from hookline.admin.destinations import Destinations
+from hookline.admin.endpoints import EndpointAdmin
 from hookline.admin.event_types import EventTypes
-from hookline.admin.key_cache import Keyring
-from hookline.admin.keys import KeyDesk
-from hookline.admin.rotation import Rotation
-from hookline.admin.test_event import Trial
+from hookline.admin.key_cache import KeyCache
+from hookline.admin.keys import KeyAdmin
+from hookline.admin.secrets import Rotation
+from hookline.admin.test_event import EndpointTest
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
 from hookline.crypto.sealing import Sealer
@@ -32,29 +35,17 @@ from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.intake.accept import Intake
-from hookline.pipeline.intake.drafts import (
-    Done,
-    Draft,
-    Published,
-    Result,
-)
+from hookline.pipeline.intake.drafts import Done, Draft, Published, Result
 from hookline.pipeline.maintenance.jobs import Jobs
 from hookline.pipeline.maintenance.pruning import Pruning
 from hookline.pipeline.maintenance.snapshot_watch import SnapshotWatch
-from hookline.pipeline.membership.heartbeat import Heart
+from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
-from hookline.pipeline.sending.net import (
-    Net,
-    SystemNet,
-    is_here,
-)
+from hookline.pipeline.sending.net import Net, SystemNet, is_here
 from hookline.pipeline.worker import Worker
 from hookline.reports.counts import Figures
-from hookline.reports.queries import (
-    EndpointReport,
-    Reports,
-)
+from hookline.reports.queries import EndpointReport, Reports
 from hookline.rules.descriptors import most_connections, slots_within
 from hookline.rules.hops import checked
 from hookline.rules.retention import keep_from_days
@@ -62,15 +53,8 @@ from hookline.rules.retry import PRESETS
 from hookline.store import database_url
 from hookline.store.contract import Store
 from hookline.validate import payload as payloads
-from hookline.validate.endpoint_fields import (
-    EndpointPatch,
-    read_fields,
-)
-from hookline.validate.names import (
-    check_account,
-    check_idempotency_key,
-    check_type,
-)
+from hookline.validate.endpoint_fields import EndpointPatch, read_fields
+from hookline.validate.names import check_account, check_idempotency_key, check_type
 from hookline.validate.stored_endpoint import EndpointJudge
 
 log = structlog.get_logger()
@@ -102,8 +86,8 @@ class Hookline:
         self.store = store or store_for(settings.database, self.clock)
         self.sealer = Sealer(settings.secret_key)
         judge = EndpointJudge(self.sealer)
-        self.bounds = Bounds(settings, is_here=is_here)
-        hosts = Hosts(settings.max_in_flight_per_host, is_allowed=self.bounds.is_allowed)
+        self.destinations = Destinations(settings, is_here=is_here)
+        hosts = Hosts(settings.max_in_flight_per_host, is_allowed=self.destinations.is_allowed)
         self._catalogue = Catalogue(
             self.store,
             default=PRESETS[settings.retry],
@@ -112,32 +96,32 @@ class Hookline:
             hosts=hosts,
             judge=judge.faults,
         )
-        self._heart = Heart(
+        self._heartbeat = Heartbeat(
             self.store,
             self._catalogue,
             self.clock,
             self.ids,
             kind=kind,
-            heartbeat=settings.heartbeat_s,
+            interval=settings.heartbeat_s,
             lease=settings.takeover_s,
         )
         self._sender = HttpSender(
             net or SystemNet(),
             self.clock,
-            gate=self._heart.is_fresh,
-            vet=self.bounds.may_dial,
+            gate=self._heartbeat.is_fresh,
+            vet=self.destinations.may_dial,
             reached=hosts.reached,
             most_open=most_connections(open_files.allowed()),
         )
         self.worker = Worker(
             self.store,
             self._catalogue,
-            self._heart,
+            self._heartbeat,
             self._sender,
             self.clock,
             self.ids,
             rng,
-            canonical=self.bounds.canonical,
+            canonical=self.destinations.canonical,
             slots=slots_within(settings.max_in_flight, open_files.allowed()),
             poll=settings.poll_s,
             delivers=deliver,
@@ -157,29 +141,35 @@ class Hookline:
         keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
         self._pruning = Pruning(self.store, self.clock, keep)
         self._snapshots = SnapshotWatch(self.store, self.clock)
-        self.desk = Desk(
+        changes = Changes(self._catalogue, self.worker.handover)
+        self.endpoints = EndpointAdmin(
             self.store,
             self._catalogue,
-            self.worker.handover,
+            changes,
             self.clock,
             self.ids,
             settings,
-            bounds=self.bounds,
-            on_job=self._jobs.nudge,
+            destinations=self.destinations,
             sealer=self.sealer,
             judge=judge,
         )
+        self.deliveries = DeliveryAdmin(self.store, changes, self.clock)
+        self.dead_letters = DeadLetterAdmin(
+            self.store, changes, self.clock, self.ids, on_job=self._jobs.nudge
+        )
         self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
-        self.trial = Trial(self.store, self._catalogue, self.worker.handover, self.clock, self.ids)
+        self.trial = EndpointTest(self.store, self._catalogue, self.worker.handover, self.clock, self.ids)
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
-        self.accounts = Accounts(self.store, self._catalogue, self.clock, canonical=self.bounds.canonical)
+        self.accounts = Accounts(
+            self.store, self._catalogue, self.clock, canonical=self.destinations.canonical
+        )
         self.secret = secrets.token_bytes(32)  # until the start: then the one that all processes share
-        self.keyring = Keyring(self.store, self.clock)
-        self.keys = KeyDesk(self.store, self.clock, self.ids, on_change=self.keyring.learn)
+        self.key_cache = KeyCache(self.store, self.clock)
+        self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
         self.figures = Figures(self.store, self.clock)
         self.reports = Reports(
             self.store,
-            self.worker.standing,
+            self.worker.status,
             shown=self.clock.shown,
             default_retry=settings.retry,
             judge=judge,
@@ -190,7 +180,7 @@ class Hookline:
         self._was_started = False
         self.outgrown: SchemaOutgrown | None = None  # why this process can be of no more use
         self.on_outgrown: Callable[[], None] = self._say_outgrown
-        self._heart.on_outgrown = self._note_outgrown
+        self._heartbeat.on_outgrown = self._note_outgrown
 
     # --- life ---
 
@@ -202,7 +192,7 @@ class Hookline:
             self.secret = await self.store.installation_secret(self.secret)
             await self._catalogue.open()
             await self.worker.start(
-                self._jobs.run, self._pruning.run, self._snapshots.run, always=[self.keyring.run]
+                self._jobs.run, self._pruning.run, self._snapshots.run, always=[self.key_cache.run]
             )
         except BaseException:
             await self.store.close()
@@ -235,7 +225,7 @@ class Hookline:
     @property
     def is_ready(self) -> bool:
         """Does the database answer, and does it take what is published?"""
-        return self._is_running and self._heart.is_fresh() and self._heart.may_write()
+        return self._is_running and self._heartbeat.is_fresh() and self._heartbeat.may_write()
 
     @property
     def shortages(self) -> int:
@@ -326,24 +316,24 @@ class Hookline:
     async def create_endpoint(self, **fields: Any) -> EndpointReport:
         """Add an endpoint: `url` and `events`, and any other field of the API. The answer holds its secret."""
         self._refuse_unless_started()
-        return await self.reports.endpoint(await self.desk.create_endpoint(fields), reveal=True)
+        return await self.reports.endpoint(await self.endpoints.create(fields), reveal=True)
 
     async def update_endpoint(self, id: str, **fields: Any) -> EndpointReport:
         """Change the named fields of an endpoint."""
         self._refuse_unless_started()
         patch = read_fields(EndpointPatch, fields)
         return await self.reports.endpoint(
-            await self.desk.update_endpoint(EndpointId(read("endpoint", id)), patch)
+            await self.endpoints.update(EndpointId(read("endpoint", id)), patch)
         )
 
     async def delete_endpoint(self, id: str) -> None:
         """Delete an endpoint; its pending deliveries are cancelled."""
         self._refuse_unless_started()
-        await self.desk.delete_endpoint(EndpointId(read("endpoint", id)))
+        await self.endpoints.delete(EndpointId(read("endpoint", id)))
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
         """Is the delivery being sent by this process now?"""
-        return self.worker.standing.is_under_way(delivery)
+        return self.worker.status.is_under_way(delivery)
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,10 +360,10 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
     return PostgresStore(url)
 
 
-def key_desk(store: Store, clock: Clock | None = None) -> KeyDesk:
+def key_admin(store: Store, clock: Clock | None = None) -> KeyAdmin:
     """A way to keys for whoever runs no hookline."""
     clock = clock or SystemClock()
-    return KeyDesk(store, clock, Ids(clock, Random()))
+    return KeyAdmin(store, clock, Ids(clock, Random()))
 
 
 def _store_time(moment: datetime, *, now: float) -> float | None:

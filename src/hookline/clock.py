@@ -17,7 +17,7 @@ _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 class Clock(Protocol):
     """Time, as an argument."""
 
-    line: "Line | None"  # if the store's time was found ahead; for those who ask for every event
+    line: "Timeline | None"  # if the store's time was found ahead; for those who ask for every event
 
     def now(self) -> float:
         """The store's time, in seconds since 1970."""
@@ -50,7 +50,7 @@ class Clock(Protocol):
         """The store's time to compare with for a moment that people give: what is shown before it lies before it."""
 
 
-class Line(NamedTuple):
+class Timeline(NamedTuple):
     """How a store's time that was found ahead goes with the right one, until they meet.
 
     What was written before it was found so may have been written by any clock. What cannot be later than that moment is
@@ -91,7 +91,7 @@ class SystemClock:
         self._offset = time.time() - self.monotonic()
         self._rate = 1.0
         self._ahead = 0.0
-        self.line: Line | None = None
+        self.line: Timeline | None = None
 
     def now(self) -> float:
         # Whole microseconds, as PostgreSQL keeps them: a time reads the same before it is stored and after.
@@ -114,7 +114,7 @@ class SystemClock:
     def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
         self._offset, self._rate, self._ahead = store_now - at * rate, rate, ahead
         if ahead and self.line is None:
-            self.line = Line(store_now, store_now - ahead, rate)
+            self.line = Timeline(store_now, store_now - ahead, rate)
 
     def due(self, moment: float) -> float:
         if not self._ahead:

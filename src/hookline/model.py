@@ -135,7 +135,7 @@ class CircuitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_cooldown_s: float = 3_600.0
 
 
-class Slice(msgspec.Struct, frozen=True, array_like=True):
+class CircuitSlice(msgspec.Struct, frozen=True, array_like=True):
     """What happened in a tenth of a circuit's window."""
 
     index: int  # of its beginning, in slices since 1970
@@ -148,7 +148,7 @@ class Circuit(msgspec.Struct, frozen=True, kw_only=True):
 
     state: CircuitState = CircuitState.CLOSED
     failures: int = 0  # in a row
-    slices: tuple[Slice, ...] = ()
+    slices: tuple[CircuitSlice, ...] = ()
     cooldown: float | None = None  # seconds, of the current opening
     opened_at: float | None = None
     probe_at: float | None = None  # open: no probe before this; half-open: nobody else probes before this

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from hookline import Hookline
-from hookline.admin.destinations import Bounds
+from hookline.admin.destinations import Destinations
 from hookline.config import Settings
 from hookline.errors import Invalid
 from hookline.pipeline.sending.net import is_here
@@ -13,8 +13,8 @@ from hookline.pipeline.sending.net import is_here
 OWN = ("198.41.0.4", 8080)
 
 
-def bounds(**settings: object) -> Bounds:
-    made = Bounds(Settings(**settings), is_here=lambda address: address == "198.41.0.4")  # type: ignore[arg-type]
+def destinations(**settings: object) -> Destinations:
+    made = Destinations(Settings(**settings), is_here=lambda address: address == "198.41.0.4")  # type: ignore[arg-type]
     made.listening = (OWN,)
     return made
 
@@ -22,7 +22,7 @@ def bounds(**settings: object) -> Bounds:
 @pytest.mark.parametrize("url", ["http://198.41.0.4:8080/", "http://198.41.0.4:8080/v1/events?x"])
 @pytest.mark.parametrize("host", ["198.41.0.4", "0.0.0.0"])
 def test_our_own_address_is_no_destination(url, host):
-    guard = bounds()
+    guard = destinations()
     guard.listening = ((host, 8080),)
     with pytest.raises(Invalid) as refused:
         guard.canonical(url)
@@ -31,19 +31,19 @@ def test_our_own_address_is_no_destination(url, host):
 
 
 def test_another_port_or_address_is_another_server():
-    guard = bounds()
+    guard = destinations()
     assert guard.canonical("http://198.41.0.4:8081/") == "http://198.41.0.4:8081/"
     assert guard.may_dial("198.41.0.4", 8081)
     assert guard.may_dial("199.7.83.42", 8080)
 
 
 def test_a_name_is_looked_at_when_it_is_dialled():
-    assert bounds().canonical("http://hooks.example.com:8080/") == "http://hooks.example.com:8080/"
+    assert destinations().canonical("http://hooks.example.com:8080/") == "http://hooks.example.com:8080/"
 
 
 @pytest.mark.parametrize("settings", [{"dev": True}, {"allow_networks": (ip_network("198.41.0.0/24"),)}])
 def test_who_allowed_the_network_allowed_its_own_address(settings):
-    guard = bounds(**settings)
+    guard = destinations(**settings)
     assert guard.canonical("http://198.41.0.4:8080/") == "http://198.41.0.4:8080/"
     assert guard.may_dial("198.41.0.4", 8080)
 
@@ -51,7 +51,7 @@ def test_who_allowed_the_network_allowed_its_own_address(settings):
 @pytest.mark.anyio
 async def test_an_endpoint_cannot_be_our_own_address(tmp_path):
     async with Hookline(f"sqlite:///{tmp_path}/hooks.db") as hooks:
-        hooks.bounds.listening = (OWN,)
+        hooks.destinations.listening = (OWN,)
         with pytest.raises(Invalid) as refused:
             await hooks.create_endpoint(url="http://198.41.0.4:8080/v1/events", events=["*"])
         assert (refused.value.code, refused.value.pointer) == ("url_forbidden", "/url")

@@ -7,11 +7,7 @@ import msgspec
 import pytest
 
 from factories import NOW, a_key
-from hookline.admin.key_cache import (
-    MOST_WAITING,
-    TRUSTED_S,
-    Keyring,
-)
+from hookline.admin.key_cache import MOST_WAITING, TRUSTED_S, KeyCache
 from hookline.errors import StoreUnavailable
 from hookline.model import Scope
 from hookline.store.sqlite.store import SqliteStore
@@ -34,7 +30,7 @@ class Flaky:
         self.is_up = True
         self.looks = 0
         self.is_reading = False
-        self.gate = None  # an event to be waited for before an answer
+        self.flow = None  # an event to be waited for before an answer
 
     async def changed_keys(self, *, after):
         self.looks += 1
@@ -45,8 +41,8 @@ class Flaky:
             found = await self._store.changed_keys(after=after)
         finally:
             self.is_reading = False
-        if self.gate is not None:
-            await self.gate.wait()
+        if self.flow is not None:
+            await self.flow.wait()
         return found
 
 
@@ -57,9 +53,9 @@ class Ring:
         self.store = store
         self.clock = clock
         self.flaky = Flaky(store)
-        self.keyring = Keyring(self.flaky, clock)
+        self.key_cache = KeyCache(self.flaky, clock)
         self.forgotten = 0
-        self.keyring.on_change = self._forget
+        self.key_cache.on_change = self._forget
 
     def _forget(self):
         self.forgotten += 1
@@ -92,7 +88,7 @@ async def ring(sqlite_path):
     store = SqliteStore(str(sqlite_path), clock=clock)
     await store.open()
     ring = Ring(store, clock)
-    running = asyncio.create_task(ring.keyring.run())
+    running = asyncio.create_task(ring.key_cache.run())
     yield ring
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -106,13 +102,13 @@ async def test_nothing_is_read_before_somebody_asks_for_keys(ring):
 
 
 async def test_a_key_made_elsewhere_is_found_by_whoever_waits_for_a_look(ring):
-    ring.keyring.use()
-    await ring.ends(ring.keyring.refresh())
+    ring.key_cache.use()
+    await ring.ends(ring.key_cache.refresh())
     key = a_key(scopes=(Scope.PUBLISH,), account="acme")
     await ring.store.create_key(key)
-    assert ring.keyring.find(key.digest) is None
-    await ring.ends(ring.keyring.refresh())
-    caller = ring.keyring.find(key.digest)
+    assert ring.key_cache.find(key.digest) is None
+    await ring.ends(ring.key_cache.refresh())
+    caller = ring.key_cache.find(key.digest)
     assert (caller.account, caller.key_id, caller.may_publish) == ("acme", key.id, True)
     assert [scope for scope in Scope if caller.may(scope)] == [Scope.PUBLISH]
 
@@ -120,56 +116,56 @@ async def test_a_key_made_elsewhere_is_found_by_whoever_waits_for_a_look(ring):
 async def test_a_key_revoked_elsewhere_is_gone_within_five_seconds(ring):
     key = a_key()
     await ring.store.create_key(key)
-    ring.keyring.use()
-    await ring.ends(ring.keyring.refresh())
+    ring.key_cache.use()
+    await ring.ends(ring.key_cache.refresh())
     await ring.store.revoke_key(key.id, now=NOW)
     before = ring.forgotten
-    await ring.passes(5, until=lambda: ring.keyring.find(key.digest) is None)
-    assert ring.keyring.find(key.digest) is None
-    assert ring.keyring.is_revoked(key.digest)
+    await ring.passes(5, until=lambda: ring.key_cache.find(key.digest) is None)
+    assert ring.key_cache.find(key.digest) is None
+    assert ring.key_cache.is_revoked(key.digest)
     assert ring.forgotten > before
 
 
 async def test_a_key_is_known_at_once_to_the_process_that_made_it(ring):
     key = a_key()
-    ring.keyring.learn(key)
-    assert ring.keyring.find(key.digest).key_id == key.id
-    ring.keyring.learn(revoked(key))
-    assert ring.keyring.find(key.digest) is None
+    ring.key_cache.learn(key)
+    assert ring.key_cache.find(key.digest).key_id == key.id
+    ring.key_cache.learn(revoked(key))
+    assert ring.key_cache.find(key.digest) is None
 
 
 async def test_an_old_reading_does_not_bring_a_revoked_key_back(ring):
     key = a_key()
-    ring.keyring.learn(key)
-    ring.keyring.learn(revoked(key))
-    ring.keyring.learn(key)
-    assert ring.keyring.find(key.digest) is None
-    assert ring.keyring.is_revoked(key.digest)
+    ring.key_cache.learn(key)
+    ring.key_cache.learn(revoked(key))
+    ring.key_cache.learn(key)
+    assert ring.key_cache.find(key.digest) is None
+    assert ring.key_cache.is_revoked(key.digest)
 
 
 async def test_a_copy_that_cannot_be_compared_is_distrusted_before_five_seconds_are_over(ring):
-    ring.keyring.use()
-    await ring.ends(ring.keyring.refresh())
+    ring.key_cache.use()
+    await ring.ends(ring.key_cache.refresh())
     ring.flaky.is_up = False
     lost_at, before = ring.clock.monotonic(), ring.forgotten
     await ring.passes(6, until=lambda: ring.forgotten > before)
     assert TRUSTED_S - 1 < ring.clock.monotonic() - lost_at < 5
-    assert not ring.keyring.is_trusted()
+    assert not ring.key_cache.is_trusted()
     with pytest.raises(StoreUnavailable):
-        await ring.ends(ring.keyring.refresh())
+        await ring.ends(ring.key_cache.refresh())
     ring.flaky.is_up = True
-    await ring.ends(ring.keyring.refresh())
-    assert ring.keyring.is_trusted()
+    await ring.ends(ring.key_cache.refresh())
+    assert ring.key_cache.is_trusted()
 
 
 async def test_however_many_wait_there_are_ten_looks_a_second_at_most(ring):
-    ring.keyring.use()
-    await ring.ends(ring.keyring.refresh())
+    ring.key_cache.use()
+    await ring.ends(ring.key_cache.refresh())
     before = ring.flaky.looks
 
     async def ask():
         while True:
-            await ring.keyring.refresh()
+            await ring.key_cache.refresh()
 
     asking = [asyncio.create_task(ask()) for _ in range(50)]
     await ring.passes(3)
@@ -180,23 +176,23 @@ async def test_however_many_wait_there_are_ten_looks_a_second_at_most(ring):
 
 
 async def test_who_comes_during_a_look_waits_for_the_next_one(ring):
-    ring.keyring.use()
-    await ring.ends(ring.keyring.refresh())
-    ring.flaky.gate = asyncio.Event()
+    ring.key_cache.use()
+    await ring.ends(ring.key_cache.refresh())
+    ring.flaky.flow = asyncio.Event()
     looks = ring.flaky.looks
     await ring.passes(3, until=lambda: ring.flaky.looks > looks)
     key = a_key()
     await ring.store.create_key(key)
-    waiting = asyncio.create_task(ring.keyring.refresh())
-    ring.flaky.gate.set()
+    waiting = asyncio.create_task(ring.key_cache.refresh())
+    ring.flaky.flow.set()
     await ring.ends(waiting)
-    assert ring.keyring.find(key.digest) is not None
+    assert ring.key_cache.find(key.digest) is not None
 
 
 async def test_more_callers_than_may_wait_are_not_kept_waiting(ring):
-    waiting = [asyncio.create_task(ring.keyring.refresh()) for _ in range(MOST_WAITING)]
+    waiting = [asyncio.create_task(ring.key_cache.refresh()) for _ in range(MOST_WAITING)]
     await asyncio.sleep(0)
-    await asyncio.wait_for(ring.keyring.refresh(), 30)
+    await asyncio.wait_for(ring.key_cache.refresh(), 30)
     assert not any(task.done() for task in waiting)
     for task in waiting:
         task.cancel()
@@ -205,11 +201,11 @@ async def test_more_callers_than_may_wait_are_not_kept_waiting(ring):
 
 async def test_who_waits_when_it_stops_is_told(sqlite_path):
     clock = ManualClock()
-    keyring = Keyring(SqliteStore(str(sqlite_path), clock=clock), clock)  # not open: the first look fails
-    keyring.use()
-    running = asyncio.create_task(keyring.run())
+    key_cache = KeyCache(SqliteStore(str(sqlite_path), clock=clock), clock)  # not open: the first look fails
+    key_cache.use()
+    running = asyncio.create_task(key_cache.run())
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(keyring.refresh())
+    waiting = asyncio.create_task(key_cache.refresh())
     await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(StoreUnavailable, match="stopping"):

@@ -5,11 +5,7 @@ from hashlib import sha256
 import pytest
 
 from factories import NOW, ids
-from hookline.admin.keys import (
-    KeyInput,
-    new_key,
-    shown,
-)
+from hookline.admin.keys import KeyInput, new_key, shown
 from hookline.errors import Invalid
 from hookline.model import Key, Scope
 

@@ -26,11 +26,7 @@ from hookline.errors import (
     Unreadable,
     WrongState,
 )
-from hookline.pipeline.intake.drafts import (
-    Done,
-    Draft,
-    Result,
-)
+from hookline.pipeline.intake.drafts import Done, Draft, Result
 
 pytestmark = pytest.mark.anyio
 

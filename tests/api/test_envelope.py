@@ -11,11 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.api.publishing.envelope import (
-    read_batch,
-    read_object,
-    read_publication,
-)
+from hookline.api.publishing.envelope import read_batch, read_object, read_publication
 from hookline.errors import HooklineError, Invalid, Unreadable
 from hookline.pipeline.intake.drafts import Draft
 

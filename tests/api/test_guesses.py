@@ -6,10 +6,7 @@ import secrets
 import httpx
 import pytest
 
-from hookline.api.auth_throttle import (
-    REMEMBERED,
-    Guesses,
-)
+from hookline.api.auth_throttle import REMEMBERED, Guesses
 from hookline.rules.guesses import BY_ADDRESS
 from tests.api.conftest import KEY
 

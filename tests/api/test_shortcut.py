@@ -13,10 +13,7 @@ from hookline.api.app import Api
 from hookline.api.server import ApiServer
 from hookline.errors import StoreUnavailable
 from hookline.model import State
-from hookline.pipeline.intake.drafts import (
-    Done,
-    Draft,
-)
+from hookline.pipeline.intake.drafts import Done, Draft
 
 pytestmark = pytest.mark.anyio
 

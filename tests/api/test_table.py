@@ -10,16 +10,9 @@ from starlette.responses import Response
 
 from hookline import Hookline, Settings
 from hookline.admin.key_cache import caller
-from hookline.api.call import (
-    CALLER,
-    Call,
-    Scope,
-)
+from hookline.api.call import CALLER, Call, CallScope
 from hookline.api.request.body_fields import converted
-from hookline.api.request.endpoint_fields import (
-    ChangedEndpoint,
-    NewEndpoint,
-)
+from hookline.api.request.endpoint_fields import ChangedEndpoint, NewEndpoint
 from hookline.api.request.parameters import kinds_of
 from hookline.api.router import routes
 from hookline.api.routes import table
@@ -27,10 +20,7 @@ from hookline.api.tenancy import Reach
 from hookline.errors import Invalid
 from hookline.model import Scope as KeyScope
 from hookline.store.visits import visitor
-from hookline.validate.endpoint_fields import (
-    EndpointInput,
-    EndpointPatch,
-)
+from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch
 
 
 @pytest.fixture
@@ -83,7 +73,7 @@ def test_a_fixed_path_comes_before_one_that_would_take_it_for_an_id(calls):
 def test_every_parameter_has_a_kind_and_only_probes_are_open(calls):
     for call in calls:
         assert set(kinds_of(call.query)) == set(call.query.__struct_fields__)
-        assert (call.scope is Scope.OPEN) == (call.path in ("/healthz", "/readyz"))
+        assert (call.scope is CallScope.OPEN) == (call.path in ("/healthz", "/readyz"))
         assert (call.answer is None) == (call.status == 204 or call.media is not None)
 
 

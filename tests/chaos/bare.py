@@ -10,12 +10,7 @@ import time
 import uvloop
 
 from hookline.clock import SystemClock
-from hookline.pipeline.sending import (
-    Answer,
-    HttpSender,
-    Request,
-    parse,
-)
+from hookline.pipeline.sending import HttpSender, Request, SendResult, parse
 from hookline.pipeline.sending.net import SystemNet
 
 AT_ONCE = 100
@@ -25,12 +20,12 @@ LINES = b"content-type: application/json\r\nwebhook-id: evt_bare\r\nwebhook-atte
 
 async def main() -> None:
     port, requests = map(int, sys.argv[1:])
-    sender = HttpSender(SystemNet(), SystemClock(), gate=lambda: True, vet=lambda address: True)
+    sender = HttpSender(SystemNet(), SystemClock(), flow=lambda: True, vet=lambda address: True)
     target = parse(f"http://127.0.0.1:{port}/bare")
     finished = asyncio.Event()
     to_send = to_come = requests
 
-    def done(answer: Answer) -> None:
+    def done(answer: SendResult) -> None:
         nonlocal to_come
         to_come -= 1
         if to_come == 0:

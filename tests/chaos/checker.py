@@ -115,7 +115,7 @@ def check(
     for id, row in stored.items():
         events_of[row.digest].add(id)
     blame = _attribute(receipts, stored, faults)
-    bounds = [_in_flight(receipts, stored, fault) if fault.excuses else 0 for fault in faults]
+    destinations = [_in_flight(receipts, stored, fault) if fault.excuses else 0 for fault in faults]
     report = {
         "published": len(intents),
         "acked": len(acks),
@@ -123,7 +123,7 @@ def check(
         "delivered": sum(row.state == "delivered" for row in stored.values()),
         "lost": len(lost),
         "duplicated": sum(blame.duplicates) + blame.unexplained,
-        "duplicate_bound": sum(bounds),
+        "duplicate_bound": sum(destinations),
         "worst_fault": max(blame.duplicates, default=0),
         "worst_unanswered": max(blame.unanswered, default=0),
         "worst_unsettled": max(map(sub, blame.duplicates, blame.unanswered), default=0),
@@ -149,7 +149,9 @@ def check(
     violations = [
         f"{name} {report[name]}" for name in (*zeroes, "pending", "dead", "errors_5xx") if report[name]
     ]
-    for fault, count, waiting, bound in zip(faults, blame.duplicates, blame.unanswered, bounds, strict=True):
+    for fault, count, waiting, bound in zip(
+        faults, blame.duplicates, blame.unanswered, destinations, strict=True
+    ):
         if count > bound:
             violations.append(f"{fault.kind} sent {count} twice, allowed {bound}")
         if limits.in_flight is not None and waiting > limits.in_flight and fault.is_exact:

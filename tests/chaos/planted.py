@@ -15,10 +15,7 @@ from pathlib import Path
 from hookline import failpoints
 from hookline.cli import main
 from hookline.pipeline.sending.client import HttpSender
-from hookline.pipeline.sending.contract import (
-    Answer,
-    Request,
-)
+from hookline.pipeline.sending.contract import Request, SendResult
 from tests.chaos import instruments
 from tests.chaos.registry import bugs
 
@@ -32,7 +29,7 @@ def _arm(*_: object) -> None:
 def _be_poisoned_by(text: bytes) -> None:
     send = HttpSender.send
 
-    def or_die(self: HttpSender, request: Request, done: Callable[[Answer], None]) -> None:
+    def or_die(self: HttpSender, request: Request, done: Callable[[SendResult], None]) -> None:
         if text in request.body:
             os.kill(os.getpid(), signal.SIGKILL)
         send(self, request, done)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hookline.admin.dead_letters import REASONS
 from hookline.cli import choices
 from hookline.model import CircuitState, Ordering, Scope, Signature, Signing, State
+from hookline.validate.dead_letter_filter import REASONS
 from server_process import run
 
 NOBODY = {"HOOKLINE_URL": "http://127.0.0.1:1"}  # a request would end with 3

@@ -24,11 +24,8 @@ from hookline.cli.checks.machine import check_open_files
 from hookline.cli.checks.settings import check_networks
 from hookline.ids import read
 from hookline.model import WorkerId
-from hookline.store.contract import Worker
-from hookline.store.contract.examination import (
-    Examined,
-    Waiting,
-)
+from hookline.store.contract import WorkerRow
+from hookline.store.contract.examination import Examination, Waiting
 from hookline.store.postgres.session import MOST_SESSIONS
 from hookline.store.postgres.store import PostgresStore
 from planting import plant
@@ -38,7 +35,7 @@ from terminal import Terminal
 KEY = "hlk_the_key_of_these_tests"
 NOBODY = "http://127.0.0.1:1"  # refuses: no program is given this port by chance
 NOW = 1_800_000_000.0
-HEALTHY = Examined(
+HEALTHY = Examination(
     server="PostgreSQL 15.4", now=NOW, settings={"fsync": "on"}, unsafe=None, schema=None, missing_rights=()
 )
 
@@ -148,12 +145,12 @@ def test_a_healthy_database_is_found_healthy():
     ],
 )
 def test_what_is_wrong_with_a_database_is_named(changes, wall, expected):
-    facts = Examined(**{each: getattr(HEALTHY, each) for each in HEALTHY.__struct_fields__} | changes)
+    facts = Examination(**{each: getattr(HEALTHY, each) for each in HEALTHY.__struct_fields__} | changes)
     assert [each for each in judge(facts, wall=wall) if each.level is not Level.OK] == [expected]
 
 
 def test_a_file_that_nothing_was_written_to_for_long_says_nothing_about_the_clock():
-    file = Examined(server="SQLite 3.40.0", now=NOW - 86_400, settings={}, unsafe=None, schema=None)
+    file = Examination(server="SQLite 3.40.0", now=NOW - 86_400, settings={}, unsafe=None, schema=None)
     assert {each.check: each.level for each in judge(file, wall=NOW)}["clock"] is Level.OK
 
 
@@ -345,7 +342,7 @@ def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
     ],
 )
 def test_who_lives_and_delivers_is_told_by_kind_and_heartbeat(kind, silent, since, level):
-    worker = Worker(
+    worker = WorkerRow(
         id=WorkerId(bytes(16)),
         kind=kind,
         host="here",

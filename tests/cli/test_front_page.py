@@ -7,11 +7,7 @@ import sys
 import click
 import pytest
 
-from hookline.cli.overview import (
-    COMMANDS,
-    SECTIONS,
-    front_page,
-)
+from hookline.cli.overview import COMMANDS, SECTIONS, front_page
 from hookline.cli.root import root
 from server_process import COMMAND, environment, run
 

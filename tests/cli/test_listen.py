@@ -11,12 +11,7 @@ import httpx
 import pytest
 
 from answering import eventually, receiving
-from hookline.crypto.signing import (
-    Mac,
-    key_of,
-    sign_classic,
-    sign_standard,
-)
+from hookline.crypto.signing import Mac, key_of, sign_classic, sign_standard
 from hookline.model import Signing
 from listener_process import ListenerProcess
 from server_process import CEILING_S, COMMAND, ServerProcess, environment, run

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook
 
-from hookline.crypto.signing import (
-    new_secret,
-    public_key_of,
-)
+from hookline.crypto.signing import new_secret, public_key_of
 from hookline.model import Signature
 from hookline.receiver import verify
 from server_process import CEILING_S, COMMAND, environment, run

@@ -8,7 +8,7 @@ import pytest
 from hookline.client import ApiError, NotFound, Published, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client import call as calls
 from hookline.client.answers import Delivery, Endpoint
-from hookline.client.exchange import Answer, Exchange, Wait
+from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.publishing import NewEvent, publish
 
 LOOK = calls.get("/v1/endpoints/ep_1", Endpoint)
@@ -32,12 +32,12 @@ class Roll(Random):
 
 
 def an_exchange(call, *, retry_for=30.0, roll=1.0):
-    return Exchange(call, retry_for=retry_for, now=0.0, rng=Roll(roll))
+    return ClientExchange(call, retry_for=retry_for, now=0.0, rng=Roll(roll))
 
 
 def a_problem(status, code, *, headers=None, **fields):
     problem = {"type": "urn:x", "title": "No", "status": status, "code": code, "detail": "It will not do."}
-    return Answer(
+    return HttpAnswer(
         status,
         {"content-type": "application/problem+json", **(headers or {})},
         msgspec.json.encode({**problem, "request_id": "req_1", **fields}),
@@ -58,9 +58,9 @@ def test_a_call_that_may_be_repeated_is_sent_again_after_a_503_and_a_lost_connec
     assert answered(exchange, UNAVAILABLE) == Wait(0.1)
     assert exchange.failed(LOST, now=0.1) == Wait(0.2)
     assert exchange.failed(NEVER_SENT, now=0.2) == Wait(0.4)
-    assert answered(exchange, Answer(502, {"content-type": "text/html"}, b"<h1>Bad gateway</h1>")) == Wait(
-        0.8
-    )
+    assert answered(
+        exchange, HttpAnswer(502, {"content-type": "text/html"}, b"<h1>Bad gateway</h1>")
+    ) == Wait(0.8)
 
 
 def test_a_call_that_may_not_be_repeated_is_sent_again_only_when_it_cannot_have_been_carried_out():
@@ -69,7 +69,7 @@ def test_a_call_that_may_not_be_repeated_is_sent_again_only_when_it_cannot_have_
     with pytest.raises(Unavailable):
         answered(an_exchange(CREATE), UNAVAILABLE)
     with pytest.raises(UnexpectedAnswer):
-        answered(an_exchange(CREATE), Answer(502, {}, b""))
+        answered(an_exchange(CREATE), HttpAnswer(502, {}, b""))
     with pytest.raises(Unreachable) as raised:
         an_exchange(CREATE).failed(LOST, now=0.0)
     assert raised.value is LOST
@@ -148,7 +148,7 @@ PUBLISHED = {"id": "evt_1", "type": "a", "account": "default", "created_at": "20
 def test_a_duplicate_of_a_key_that_was_made_for_the_call_is_its_own_earlier_try(key, is_duplicate):
     call = publish(NewEvent(type="a", payload={}, idempotency_key=key))
     body = msgspec.json.encode({**PUBLISHED, "deliveries": 1, "duplicate": True})
-    published = answered(an_exchange(call), Answer(202, {}, body))
+    published = answered(an_exchange(call), HttpAnswer(202, {}, body))
     assert isinstance(published, Published)
     assert published.duplicate is is_duplicate
 
@@ -167,13 +167,13 @@ def test_a_refusal_carries_all_fields_of_the_problem():
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(200, {"content-type": "text/html"}, b"<h1>Welcome</h1>"),
-        Answer(200, {"content-type": "application/json"}, b'{"hello": "world"}'),
-        Answer(200, {}, b""),
-        Answer(302, {"location": "https://elsewhere.example/"}, b""),
-        Answer(404, {"content-type": "application/json"}, b'{"error": "no such page"}'),
-        Answer(404, {"content-type": "application/problem+json"}, b"not JSON"),
-        Answer(404, {"content-type": "application/problem+json"}, b"[]"),
+        HttpAnswer(200, {"content-type": "text/html"}, b"<h1>Welcome</h1>"),
+        HttpAnswer(200, {"content-type": "application/json"}, b'{"hello": "world"}'),
+        HttpAnswer(200, {}, b""),
+        HttpAnswer(302, {"location": "https://elsewhere.example/"}, b""),
+        HttpAnswer(404, {"content-type": "application/json"}, b'{"error": "no such page"}'),
+        HttpAnswer(404, {"content-type": "application/problem+json"}, b"not JSON"),
+        HttpAnswer(404, {"content-type": "application/problem+json"}, b"[]"),
     ],
 )
 def test_what_is_not_hookline_is_told_apart(answer):
@@ -187,6 +187,6 @@ def test_fields_that_the_server_has_gained_or_lacks_do_no_harm():
     body = msgspec.json.encode({**fields, "event_type": "b", "mood": {"is": "good"}})
     delivery = answered(
         an_exchange(calls.get("/v1/deliveries/dlv_1", Delivery)),
-        Answer(200, {}, body),
+        HttpAnswer(200, {}, body),
     )
     assert delivery == Delivery(**fields, event_type="b")

@@ -5,7 +5,7 @@ import pytest
 
 from factories import NOW, an_endpoint, ids
 from hookline.model import CircuitPolicy, Ordering, RateLimit, Signing
-from hookline.store.contract import Catalogue
+from hookline.store.contract import EndpointSnapshot
 from scenes import an_endpoint_in
 
 pytestmark = pytest.mark.anyio
@@ -54,14 +54,14 @@ async def test_a_circuit_that_never_trips_is_kept_apart_from_the_usual_one(store
 async def test_creating_again_changes_nothing(store):
     endpoint = await an_endpoint_in(store)
     await store.create_endpoint(msgspec.structs.replace(endpoint, url="https://other.example"), now=NOW)
-    assert await store.catalogue() == Catalogue(1, (endpoint,))
+    assert await store.catalogue() == EndpointSnapshot(1, (endpoint,))
 
 
 async def test_an_endpoint_is_replaced(store):
     endpoint = await an_endpoint_in(store)
     full = msgspec.structs.replace(a_full_endpoint(), id=endpoint.id)
     assert await store.update_endpoint(full, was=endpoint.updated_at, now=NOW)
-    assert await store.catalogue() == Catalogue(2, (full,))
+    assert await store.catalogue() == EndpointSnapshot(2, (full,))
 
 
 async def test_a_deleted_endpoint_is_gone(store):
@@ -69,7 +69,7 @@ async def test_a_deleted_endpoint_is_gone(store):
     assert await store.delete_endpoint(endpoint.id, now=NOW)
     assert not await store.delete_endpoint(endpoint.id, now=NOW)
     assert not await store.update_endpoint(endpoint, was=endpoint.updated_at, now=NOW)
-    assert await store.catalogue() == Catalogue(3, (other,))
+    assert await store.catalogue() == EndpointSnapshot(3, (other,))
     assert await store.endpoints_by_id([endpoint.id]) == []
 
 
@@ -82,7 +82,7 @@ async def test_those_that_exist_are_found_by_id(store):
 
 
 async def test_an_empty_catalogue_is_number_zero(store):
-    assert await store.catalogue() == Catalogue(0, ())
+    assert await store.catalogue() == EndpointSnapshot(0, ())
 
 
 async def test_a_list_comes_newest_first_page_by_page(store):

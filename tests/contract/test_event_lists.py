@@ -8,10 +8,7 @@ import pytest
 from factories import NOW, a_publication, a_settlement, an_attempt
 from hookline.ids import Ids, delivery_of
 from hookline.model import State
-from hookline.store.contract.events import (
-    SHOWN_PAYLOAD_BYTES,
-    EventFilter,
-)
+from hookline.store.contract.events import SHOWN_PAYLOAD_BYTES, EventFilter
 from hookline.testing.clock import ManualClock
 from scenes import accepted, an_owned_lane, died, settled
 

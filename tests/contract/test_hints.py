@@ -10,10 +10,7 @@ import pytest
 from deaf_proxy import deaf
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.store.contract import Store
-from hookline.store.contract.notifications import (
-    MOST_LANES,
-    Hint,
-)
+from hookline.store.contract.notifications import MOST_LANES, Notification
 from hookline.store.postgres.hints import CHANNEL, TELL, read, written
 from hookline.store.postgres.store import PostgresStore
 
@@ -28,17 +25,17 @@ def lanes(count: int) -> tuple[bytes, ...]:
 
 
 HINTS = [
-    Hint(ORIGIN),
-    Hint(ORIGIN, lanes(1)),
-    Hint(ORIGIN, lanes(MOST_LANES), is_change=True),
-    Hint(ORIGIN, is_every_lane=True),
-    Hint(ORIGIN, is_change=True),
+    Notification(ORIGIN),
+    Notification(ORIGIN, lanes(1)),
+    Notification(ORIGIN, lanes(MOST_LANES), is_change=True),
+    Notification(ORIGIN, is_every_lane=True),
+    Notification(ORIGIN, is_change=True),
 ]
 
 
 @asynccontextmanager
-async def listening(store: Store) -> AsyncIterator["asyncio.Queue[Hint]"]:
-    heard: asyncio.Queue[Hint] = asyncio.Queue()
+async def listening(store: Store) -> AsyncIterator["asyncio.Queue[Notification]"]:
+    heard: asyncio.Queue[Notification] = asyncio.Queue()
     ready = asyncio.Event()
     task = asyncio.create_task(store.listen(heard.put_nowait, on_ready=ready.set))
     try:
@@ -62,7 +59,7 @@ async def pair(postgres_url: str) -> AsyncIterator[tuple[PostgresStore, Postgres
 
 async def test_a_hint_can_be_told_and_listened_for_on_every_store(store):
     """Where one process serves a database there is nobody to hear it, and listening ends."""
-    await store.tell(Hint(ORIGIN, lanes(2)))
+    await store.tell(Notification(ORIGIN, lanes(2)))
     if store.exclusive:
         await store.listen(lambda hint: pytest.fail(f"heard {hint}"))
         return
@@ -123,4 +120,4 @@ def test_a_hint_fits_into_a_notification_and_is_read_back(hint):
 
 def test_a_hint_of_too_many_lanes_is_refused():
     with pytest.raises(ValueError, match="350 lanes at most"):
-        written(Hint(ORIGIN, lanes(MOST_LANES + 1)))
+        written(Notification(ORIGIN, lanes(MOST_LANES + 1)))

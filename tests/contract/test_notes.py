@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from factories import NOW, a_note, a_settlement, ids
-from hookline.model import CLOSED, FOREVER, LONG_AGO, Circuit, CircuitState, Slice
-from hookline.store.contract import Lane, Verdict
+from hookline.model import CLOSED, FOREVER, LONG_AGO, Circuit, CircuitSlice, CircuitState
+from hookline.store.contract import LaneRow, Verdict
 from scenes import a_lane_in, a_worker_in, an_owned_lane, let_go, owned_by, published
 
 pytestmark = pytest.mark.anyio
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 OPEN = Circuit(
     state=CircuitState.OPEN,
     failures=40_000,
-    slices=(Slice(28_333_333, 17, 9), Slice(28_333_334, 1, 0)),
+    slices=(CircuitSlice(28_333_333, 17, 9), CircuitSlice(28_333_334, 1, 0)),
     cooldown=0.3,
     opened_at=NOW + 0.000001,
     probe_at=NOW + 300.123456,
@@ -77,7 +77,7 @@ async def test_an_owner_finds_it_again_and_readers_see_it(store, write):
 
 async def test_a_lane_nobody_wrote_about_is_closed_and_not_held(store):
     lane = await a_lane_in(store)
-    assert await store.lanes([lane, ids.endpoint()]) == [Lane(lane, None, LONG_AGO, None, CLOSED)]
+    assert await store.lanes([lane, ids.endpoint()]) == [LaneRow(lane, None, LONG_AGO, None, CLOSED)]
     assert await store.lanes([]) == []
 
 
@@ -182,4 +182,4 @@ async def test_a_dead_owners_notes_are_kept(store):
     await store.note(worker, [a_note(lane, hold_until=NOW + 3)], now=NOW)
     await store.bury(worker, beat=0, now=NOW)
     await store.free(worker, now=NOW)
-    assert await lane_of(store, lane) == Lane(lane.endpoint_id, None, NOW + 3, None, CLOSED)
+    assert await lane_of(store, lane) == LaneRow(lane.endpoint_id, None, NOW + 3, None, CLOSED)

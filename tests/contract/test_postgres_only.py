@@ -18,16 +18,7 @@ from hookline.store.postgres.links import Links
 from hookline.store.postgres.store import DESK_SESSIONS, PostgresStore
 from hookline.store.visits import visiting
 from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer, require_installations
-from scenes import (
-    a_lane_in,
-    a_worker_in,
-    accepted,
-    an_owned_lane,
-    loaded_ids,
-    owned_by,
-    published,
-    wakes_at,
-)
+from scenes import a_lane_in, a_worker_in, accepted, an_owned_lane, loaded_ids, owned_by, published, wakes_at
 
 pytestmark = pytest.mark.anyio
 

@@ -10,10 +10,7 @@ from hookline.errors import NotFound
 from hookline.ids import Ids, delivery_of, event_of
 from hookline.model import State
 from hookline.store.contract.figures import Conservation
-from hookline.store.contract.retention import (
-    BEFORE_ALL,
-    Pruned,
-)
+from hookline.store.contract.retention import BEFORE_ALL, Pruned
 from hookline.testing.clock import ManualClock
 from scenes import a_lane_in, a_worker_in, accepted, died, in_state, owned_by, settled
 

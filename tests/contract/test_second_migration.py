@@ -4,7 +4,7 @@ import pytest
 
 from factories import NOW, a_job
 from hookline.model import CLOSED, LONG_AGO, CircuitPolicy, Ordering, State
-from hookline.store.contract import DeliveryFilter, Lane
+from hookline.store.contract import DeliveryFilter, LaneRow
 from hookline.store.migrations import read_migrations
 from hookline.store.postgres import sql as postgres_sql
 from hookline.store.sqlite import migrating
@@ -86,7 +86,7 @@ async def test_endpoints_behave_as_they_did(old_store):
 
 
 async def test_lanes_keep_their_owner_and_are_closed(old_store):
-    assert await old_store.lanes([ENDPOINT]) == [Lane(ENDPOINT, WORKER, LONG_AGO, None, CLOSED)]
+    assert await old_store.lanes([ENDPOINT]) == [LaneRow(ENDPOINT, WORKER, LONG_AGO, None, CLOSED)]
     [owned] = await old_store.owned(WORKER)
     assert (owned.epoch, owned.suspect, owned.applied, owned.is_reset) == (7, True, 0, False)
 

@@ -134,7 +134,7 @@ class Load(NamedTuple):
         await warming
 
     def _is_steady(self) -> bool:
-        lanes = self.hooks.worker.holdings.lanes.values()
+        lanes = self.hooks.worker.ownership.lanes.values()
         return (
             self.hooks.is_ready
             and len(lanes) == ENDPOINTS

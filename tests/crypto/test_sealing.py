@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factories import an_endpoint
-from hookline.crypto.sealing import (
-    PREFIX,
-    Sealer,
-    Secrets,
-)
+from hookline.crypto.sealing import PREFIX, Sealer, Secrets
 from hookline.errors import ConfigError, SealBroken
 
 KEY, OTHER = "k" * 32, "o" * 43

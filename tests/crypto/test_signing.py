@@ -11,14 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from hookline.crypto.signing import (
-    Mac,
-    check_secret,
-    key_of,
-    new_secret,
-    sign_classic,
-    sign_standard,
-)
+from hookline.crypto.signing import Mac, check_secret, key_of, new_secret, sign_classic, sign_standard
 from hookline.errors import Invalid
 from hookline.model import Signing
 

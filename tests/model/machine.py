@@ -32,9 +32,9 @@ from hookline.model import (
 )
 from hookline.store.contract import (
     Acceptance,
+    EventFanout,
     LaneNote,
     Load,
-    Publication,
     Release,
     Settlement,
     Suspect,
@@ -96,7 +96,7 @@ class Machine(RuleBasedStateMachine):
         self.reference = self.driver.reference
         # Two makers of ids whose clocks are an hour apart: the order of ids is not that of publishing.
         self.makers = [Ids(ManualClock(NOW + ahead), Random(seed)) for seed, ahead in enumerate((0, 3_600))]
-        self.published: list[tuple[list[Publication], int]] = []
+        self.published: list[tuple[list[EventFanout], int]] = []
         self.settled: list[tuple[Any, list[Settlement], list[LaneNote]]] = []
 
     @property
@@ -183,7 +183,7 @@ class Machine(RuleBasedStateMachine):
         behind=st.sampled_from([False, False, False, True]),
     )
     def publish(self, batch: list[tuple[Any, ...]], wakes: bool, behind: bool) -> None:
-        publications: list[Publication] = []
+        publications: list[EventFanout] = []
         keys = set()
         for maker, account, mask, later, key, size in batch:
             if key is not None and (account, key) in keys:
@@ -199,7 +199,7 @@ class Machine(RuleBasedStateMachine):
                 deliver_at=None if later is None else self.now + later,
                 created_at=self.now,
             )
-            publications.append(Publication(event, tuple(masked(endpoints, mask)), f"{size}".encode()))
+            publications.append(EventFanout(event, tuple(masked(endpoints, mask)), f"{size}".encode()))
         number = len(self.reference.changes) if not behind else self.reference.catalogue - 1
         self.published.append((publications, number))
         self.accept(publications, number, wakes=wakes)
@@ -213,7 +213,7 @@ class Machine(RuleBasedStateMachine):
         refreshed = refreshed and not gone  # nobody fans out to an endpoint that is not in the catalogue
         self.accept(publications, len(self.reference.changes) if refreshed else number, wakes=wakes)
 
-    def accept(self, batch: list[Publication], catalogue: int, *, wakes: bool) -> None:
+    def accept(self, batch: list[EventFanout], catalogue: int, *, wakes: bool) -> None:
         before = set(self.reference.deliveries)
         expected = self.reference.accept(batch, catalogue=catalogue, now=self.now)
         self.driver.say("accept", batch, catalogue=catalogue)

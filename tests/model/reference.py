@@ -32,18 +32,18 @@ from hookline.model import (
 from hookline.store.contract import (
     INLINE_PAYLOAD_BYTES,
     Acceptance,
+    EventFanout,
     Job,
     LaneNote,
     Loaded,
     Prior,
-    Publication,
     Release,
     Settlement,
     Suspect,
     Taken,
     Verdict,
     Want,
-    Worker,
+    WorkerRow,
 )
 
 
@@ -85,7 +85,7 @@ class DeliveryRow:
 
 
 @dataclass
-class WorkerRow:
+class KnownWorker:
     id: WorkerId
     beat: int
     buried_at: float | None = None
@@ -101,14 +101,14 @@ class Reference:
     attempts: dict[tuple[DeliveryId, AttemptId], tuple[Attempt, bool]] = field(default_factory=dict)
     lanes: dict[EndpointId, LaneRow] = field(default_factory=dict)
     endpoints: dict[EndpointId, Endpoint] = field(default_factory=dict)
-    workers: dict[WorkerId, WorkerRow] = field(default_factory=dict)
+    workers: dict[WorkerId, KnownWorker] = field(default_factory=dict)
     jobs: dict[JobId, tuple[Job, DeliveryId | None]] = field(default_factory=dict)  # with its cursor
     changes: list[tuple[EndpointId, str]] = field(default_factory=list)  # number 1 first
     catalogue: int = 0  # the number of the last change of an endpoint
 
     # accepting
 
-    def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
+    def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         priors = {}
         for publication in batch:
             event = publication.event
@@ -124,7 +124,7 @@ class Reference:
             self._write(publication, now=now)
         return Acceptance(stale=False, priors=priors)
 
-    def _write(self, publication: Publication, *, now: float) -> None:
+    def _write(self, publication: EventFanout, *, now: float) -> None:
         event = publication.event
         self.events[event.id] = event
         if event.idempotency_key is not None:
@@ -334,8 +334,8 @@ class Reference:
 
     # workers
 
-    def register(self, worker: Worker) -> None:
-        self.workers.setdefault(worker.id, WorkerRow(worker.id, worker.beat))
+    def register(self, worker: WorkerRow) -> None:
+        self.workers.setdefault(worker.id, KnownWorker(worker.id, worker.beat))
 
     def beat(self, worker: WorkerId) -> bool:
         if self.lives(worker):

@@ -6,12 +6,8 @@ from typing import Any
 import pytest
 
 from hookline import Hookline
-from hookline.admin.resealing import seal_all
-from hookline.admin.rotation import RotationInput
-from hookline.crypto.sealing import (
-    PREFIX,
-    Sealer,
-)
+from hookline.admin.secrets import RotationInput, seal_all
+from hookline.crypto.sealing import PREFIX, Sealer
 from hookline.errors import Invalid
 from hookline.ids import read, show
 from hookline.model import Attempt, EndpointId, ErrorKind, State

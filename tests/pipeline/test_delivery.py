@@ -206,7 +206,7 @@ async def test_an_endpoint_that_cannot_be_sent_to_fails_its_own_delivery_and_no_
     hooks = await world.start()
     broken = await hooks.create_endpoint(url=receiver.url("/broken"), events=["*"])
     await hooks.create_endpoint(url=receiver.url("/fine"), events=["*"])
-    hooks._catalogue.outlet(EndpointId(read("endpoint", broken.id)))._sign = None  # type: ignore[union-attr,assignment]
+    hooks._catalogue.prepared(EndpointId(read("endpoint", broken.id)))._sign = None  # type: ignore[union-attr,assignment]
     event = await hooks.publish("order.paid", {})
     await world.until_state(hooks, event.id, State.DELIVERED, ordinal=1)
 

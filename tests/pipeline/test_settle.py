@@ -65,7 +65,7 @@ async def test_one_that_the_store_cannot_take_is_found_in_a_few_statements(
     assert hooks.worker.settler.set_aside == 1
     # The batch with its notes and without, then one half of each halving.
     assert len(refused) <= 2 + math.ceil(math.log2(max(refused)))
-    assert hooks.worker.holdings.buffers.counts == [0, 0, 0, 0]
+    assert hooks.worker.ownership.buffers.counts == [0, 0, 0, 0]
 
 
 async def test_evidence_that_the_store_refuses_is_left_out_and_the_delivery_ends_as_it_did(
@@ -105,7 +105,7 @@ async def test_one_that_is_refused_whatever_it_says_waits_and_is_written_when_th
     relent(hooks.store, "deliveries")
     await world.until_state(hooks, events[int(ODD)], State.DELIVERED)
     assert len(receiver.requests) == MANY + 1
-    assert hooks.worker.holdings.buffers.counts == [0, 0, 0, 0]
+    assert hooks.worker.ownership.buffers.counts == [0, 0, 0, 0]
 
 
 async def test_a_drain_ends_with_one_that_is_refused(world: World, receiver: Receiver):
@@ -141,13 +141,13 @@ async def test_a_note_that_the_store_refuses_stops_no_settlement_of_anybody(worl
         await world.until(are_delivered(hooks, 10))
 
         async def is_open() -> bool:
-            lanes = hooks.worker.holdings.lanes.values()
-            return any(lane.gate.circuit.state is not CircuitState.CLOSED for lane in lanes)
+            lanes = hooks.worker.ownership.lanes.values()
+            return any(lane.flow.circuit.state is not CircuitState.CLOSED for lane in lanes)
 
         await world.until(is_open)
-        await world.until(lambda: not any(lane.unsettled for lane in hooks.worker.holdings.lanes.values()))
+        await world.until(lambda: not any(lane.unsettled for lane in hooks.worker.ownership.lanes.values()))
     assert lines(logged, "lane.note_refused") == 1
-    assert hooks.worker.holdings.set_aside == 1
+    assert hooks.worker.ownership.set_aside == 1
     assert hooks.worker.settler.set_aside == 0
     assert await world.stop(hooks)
 
@@ -162,7 +162,7 @@ async def test_a_lane_that_cannot_be_released_keeps_no_other_and_no_drain(world:
     await world.until(are_delivered(hooks, 6))
     refuse(hooks.store, "lanes", "tokens IS NOT NULL")
     assert await world.stop(hooks)
-    assert hooks.worker.holdings.set_aside == 1
+    assert hooks.worker.ownership.set_aside == 1
 
 
 async def test_a_store_that_refuses_everything_is_waited_for_and_nothing_is_set_aside(

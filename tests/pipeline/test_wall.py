@@ -15,11 +15,8 @@ from hookline.crypto.sealing import Secrets
 from hookline.errors import HooklineError
 from hookline.ids import delivery_of
 from hookline.model import Endpoint, Queue, Signing
-from hookline.pipeline.catalogue.prepared_endpoint import Outlet
-from hookline.pipeline.sending import (
-    Answer,
-    HttpSender,
-)
+from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint
+from hookline.pipeline.sending import HttpSender, SendResult
 from hookline.pipeline.sending.dial import default_context
 from hookline.pipeline.sending.net import SystemNet
 from hookline.store.contract import Loaded
@@ -108,15 +105,15 @@ class OneWire(SystemNet):
 async def written_for(endpoint: Endpoint, delivery: Loaded, body: bytes) -> bytes:
     """What gets to the socket; nothing when the request is refused."""
     try:
-        outlet = Outlet(endpoint, Secrets(endpoint.secret))
-        request = outlet.request(delivery, body, number=1, wall=1_700_000_000.0)
+        prepared = PreparedEndpoint(endpoint, Secrets(endpoint.secret))
+        request = prepared.request(delivery, body, number=1, wall=1_700_000_000.0)
     except (HooklineError, UnicodeError):
         return b""
     net = OneWire()
     sender = HttpSender(
-        net, SystemClock(), gate=lambda: True, vet=lambda address, port: True, context=CONTEXT
+        net, SystemClock(), flow=lambda: True, vet=lambda address, port: True, context=CONTEXT
     )
-    answers: list[Answer] = []
+    answers: list[SendResult] = []
     sender.send(request, answers.append)
     async with asyncio.timeout(30):
         while not answers and not any(wire.written for wire in net.wires):  # noqa: ASYNC110 - a wire tells nobody

@@ -5,12 +5,7 @@ import base64
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from hookline.crypto.signing import (
-    Mac,
-    key_of,
-    sign_classic,
-    sign_standard,
-)
+from hookline.crypto.signing import Mac, key_of, sign_classic, sign_standard
 from hookline.model import Signing
 
 NOW = 1_800_000_000

@@ -114,7 +114,7 @@ async def test_an_event_has_its_effect_once_although_it_is_replayed(
     event = await hooks.publish("order.paid", {"id": 42})
     delivery, _ = await after_attempts(hooks, event.id, 1)
     assert (delivery.state, example.paid) == (State.DELIVERED, [42])
-    await hooks.desk.replay_event(EventId(read("event", event.id)))
+    await hooks.deliveries.replay_event(EventId(read("event", event.id)))
     delivery, attempts = await after_attempts(hooks, event.id, 2)
     assert (delivery.state, [attempt.status for attempt in attempts]) == (State.DELIVERED, [200, 200])
     assert example.paid == [42]

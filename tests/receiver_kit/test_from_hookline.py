@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hookline import Hookline, Settings
-from hookline.admin.rotation import RotationInput
+from hookline.admin.secrets import RotationInput
 from hookline.errors import Invalid
 from hookline.ids import read
 from hookline.model import EndpointId

@@ -5,13 +5,7 @@ import asyncio
 import pytest
 
 from hookline.errors import StoreUnavailable
-from hookline.reports.counts import (
-    GOOD_FOR,
-    GOOD_FOR_TIMES,
-    MOST_ACCOUNTS,
-    Counted,
-    Figures,
-)
+from hookline.reports.counts import GOOD_FOR, GOOD_FOR_TIMES, MOST_ACCOUNTS, Counted, Figures
 from hookline.store.contract.figures import Conservation
 from hookline.testing.clock import ManualClock
 

@@ -6,19 +6,9 @@ import pytest
 
 from factories import NOW, an_endpoint, ids
 from hookline.ids import delivery_of
-from hookline.model import (
-    CLOSED,
-    LONG_AGO,
-    Circuit,
-    CircuitState,
-    Delivery,
-    Ordering,
-    Queue,
-    State,
-    WorkerId,
-)
+from hookline.model import CLOSED, LONG_AGO, Circuit, CircuitState, Delivery, Ordering, Queue, State, WorkerId
 from hookline.reports.waiting import waiting_for
-from hookline.store.contract import Lane
+from hookline.store.contract import LaneRow
 
 EVENT = ids.event()
 ENDPOINT = an_endpoint()
@@ -46,9 +36,9 @@ def a_delivery(**fields: Any) -> Delivery:
     return Delivery(**(defaults | fields))
 
 
-def a_lane(**fields: Any) -> Lane:
+def a_lane(**fields: Any) -> LaneRow:
     defaults = {"owner": SOMEBODY, "hold_until": LONG_AGO, "head": None, "circuit": CLOSED}
-    return Lane(endpoint_id=ENDPOINT.id, **(defaults | fields))
+    return LaneRow(endpoint_id=ENDPOINT.id, **(defaults | fields))
 
 
 @pytest.mark.parametrize(

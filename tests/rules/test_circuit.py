@@ -5,14 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.model import CLOSED, Circuit, CircuitPolicy, CircuitState, Outcome
-from hookline.rules.circuit import (
-    after_answer,
-    after_probe,
-    after_successes,
-    begin_probe,
-    reset,
-    threshold,
-)
+from hookline.rules.circuit import after_answer, after_probe, after_successes, begin_probe, reset, threshold
 
 POLICY = CircuitPolicy()
 NOW = 1_000_000.0

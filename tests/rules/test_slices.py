@@ -2,11 +2,11 @@
 
 import pytest
 
-from hookline.rules.slices import SLICE, Slice, of_payload, of_schema
+from hookline.rules.slices import SLICE, LoopBudget, of_payload, of_schema
 
 
 def test_a_slice_is_spent_when_its_units_are_taken_and_knows_the_longest_turn():
-    slice = Slice()
+    slice = LoopBudget()
     slice.take(SLICE - 1)
     assert not slice.is_spent
     slice.take(500)

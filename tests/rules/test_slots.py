@@ -2,7 +2,7 @@ import pytest
 
 from hookline.model import Outcome
 from hookline.rules.slots import (
-    Health,
+    LaneHealth,
     depth,
     health_after,
     is_retrys_turn,
@@ -23,11 +23,11 @@ def test_untried_and_slow_lanes_get_half_the_slots_and_failing_ones_a_quarter(sl
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (Outcome.ACCEPTED, Health.PROVEN),
-        (Outcome.REJECTED, Health.PROVEN),
-        (Outcome.GONE, Health.PROVEN),
-        (Outcome.TRANSIENT, Health.FAILING),
-        (Outcome.THROTTLED, Health.FAILING),
+        (Outcome.ACCEPTED, LaneHealth.PROVEN),
+        (Outcome.REJECTED, LaneHealth.PROVEN),
+        (Outcome.GONE, LaneHealth.PROVEN),
+        (Outcome.TRANSIENT, LaneHealth.FAILING),
+        (Outcome.THROTTLED, LaneHealth.FAILING),
     ],
 )
 def test_a_lane_that_answers_is_proven(outcome, expected):
@@ -52,12 +52,12 @@ def test_every_fifth_send_is_a_retrys():
 @pytest.mark.parametrize(
     ("durations", "expected"),
     [
-        ([9.0], Health.SLOW),
-        ([9.0, 9.0], Health.SLOW),
-        ([0.1, 9.0], Health.PROVEN),
-        ([0.1, 9.0, 9.0], Health.PROVEN),
-        ([0.1, 9.0, 9.0, 9.0], Health.SLOW),
-        ([9.0, 9.0, 9.0, 0.1], Health.PROVEN),
+        ([9.0], LaneHealth.SLOW),
+        ([9.0, 9.0], LaneHealth.SLOW),
+        ([0.1, 9.0], LaneHealth.PROVEN),
+        ([0.1, 9.0, 9.0], LaneHealth.PROVEN),
+        ([0.1, 9.0, 9.0, 9.0], LaneHealth.SLOW),
+        ([9.0, 9.0, 9.0, 0.1], LaneHealth.PROVEN),
     ],
 )
 def test_a_lane_whose_last_answers_took_long_is_slow_although_it_accepts(durations, expected):

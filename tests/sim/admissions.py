@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from hookline.pipeline.lanes.lane import Lane
-from hookline.rules.slots import Health, shares
+from hookline.rules.slots import LaneHealth, shares
 from hookline.store.contract import Loaded
 from tests.sim.clock import EPOCH, TICK
 
@@ -80,7 +80,7 @@ class Admissions:
     def landed(self, process: "Process", lane: Lane) -> None:
         """A process is about to give a slot back."""
         self._answered_at[lane.endpoint_id] = self._world.loop.time()
-        if lane.health in (Health.SLOW, Health.FAILING):
+        if lane.health in (LaneHealth.SLOW, LaneHealth.FAILING):
             self._unproven.add(lane.endpoint_id)
         self._count(process)
 

@@ -9,10 +9,7 @@ its name in docs/simulation.md.
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Published,
-)
+from hookline.pipeline.intake.drafts import Draft, Published
 from hookline.pipeline.lanes.lane import Lane
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.admissions import Admissions

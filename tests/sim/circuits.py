@@ -31,13 +31,13 @@ class Seen:
     """What an owner should know of its lane's circuit."""
 
     def __init__(self, lane: Lane, *, at: int) -> None:
-        circuit = lane.gate.circuit
-        self.applied = lane.gate.applied  # the last change that it heard of: by one it may be closed by hand
+        circuit = lane.flow.circuit
+        self.applied = lane.flow.applied  # the last change that it heard of: by one it may be closed by hand
         self.is_closed = circuit.state is CircuitState.CLOSED
         self.failures = circuit.failures
         self.cooldown = circuit.cooldown
         self.counted = [Counted(part.index, part.attempts, part.failures, True) for part in circuit.slices]
-        self.counted.append(Counted(at, lane.gate._successes, 0, False))  # not yet brought in
+        self.counted.append(Counted(at, lane.flow._successes, 0, False))  # not yet brought in
 
 
 class Circuits:
@@ -57,7 +57,7 @@ class Circuits:
         policy = json.loads(endpoint["circuit"])
         at = int(process.clock.now() // (policy["window_s"] / SLICES))
         outcome = settlement.attempt.outcome
-        if seen is None or seen.applied != lane.gate.applied:
+        if seen is None or seen.applied != lane.flow.applied:
             # The first one of this owner, or of a circuit that was closed by hand since: it is believed this once.
             self._seen[lane] = Seen(lane, at=at)
             return
@@ -65,14 +65,14 @@ class Circuits:
             self._probed(lane, seen, outcome, policy)
         elif seen.is_closed:
             self._counted(lane, seen, outcome, policy, at=at)
-        elif lane.gate.circuit.state is CircuitState.CLOSED:
+        elif lane.flow.circuit.state is CircuitState.CLOSED:
             self._fail("an answer that was not the probe's closed a circuit")
 
     def _fail(self, detail: str) -> None:
         self._world.fail("I13 circuit", detail)
 
     def _probed(self, lane: Lane, seen: Seen, outcome: Outcome, policy: dict[str, float]) -> None:
-        circuit = lane.gate.circuit
+        circuit = lane.flow.circuit
         if outcome not in (Outcome.TRANSIENT, Outcome.THROTTLED):
             if circuit.state is not CircuitState.CLOSED or circuit.failures or circuit.slices:
                 self._fail(f"{circuit.state} after a probe that was {outcome}")
@@ -91,7 +91,7 @@ class Circuits:
         seen.cooldown = cooldown
 
     def _opened(self, lane: Lane, cooldown: float) -> None:
-        circuit = lane.gate.circuit
+        circuit = lane.flow.circuit
         stays = (circuit.probe_at or 0.0) - (circuit.opened_at or 0.0)
         if circuit.cooldown != cooldown or abs(stays - cooldown) > TICK:
             self._fail(f"open for {stays:.3f} s, it should be {cooldown:g}")
@@ -99,7 +99,7 @@ class Circuits:
     def _counted(
         self, lane: Lane, seen: Seen, outcome: Outcome, policy: dict[str, float], *, at: int
     ) -> None:
-        circuit = lane.gate.circuit
+        circuit = lane.flow.circuit
         must = may = False
         if outcome is Outcome.ACCEPTED:
             seen.failures = 0
@@ -125,7 +125,7 @@ class Circuits:
 
 def _most_in_a_row(policy: dict[str, float], lane: Lane) -> float:
     """Failures in a row that trip: half as many where more than one answer in twenty took over five seconds."""
-    durations = lane.gate.durations
+    durations = lane.flow.durations
     slow = sum(duration > 5.0 for duration in durations)
     is_slow = len(durations) >= 20 and 20 * slow > len(durations)
     return policy["consecutive_failures"] / 2 if is_slow else policy["consecutive_failures"]

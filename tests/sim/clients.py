@@ -11,10 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from hookline.errors import HooklineError, IdempotencyConflict
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Published,
-)
+from hookline.pipeline.intake.drafts import Draft, Published
 from tests.sim.process import Died
 
 if TYPE_CHECKING:

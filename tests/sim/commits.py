@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.ids import event_of, show
 from hookline.model import State
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Published,
-)
+from hookline.pipeline.intake.drafts import Draft, Published
 from hookline.rules.fanout import matches
 from hookline.rules.lifecycle import MOVES
 from hookline.rules.liveness import patience

@@ -12,13 +12,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hookline import Hookline
-from hookline.admin.dead_letters import Chosen
-from hookline.admin.rotation import RotationInput
+from hookline.admin.secrets import RotationInput
 from hookline.errors import HooklineError
 from hookline.model import DeliveryId, EndpointId, EventId
 from hookline.pipeline.maintenance.pruning import walk
 from hookline.rules.retention import CutOffs
 from hookline.store.contract import DeliveryFilter, JobKind
+from hookline.validate.dead_letter_filter import Chosen
 from hookline.validate.endpoint_fields import EndpointPatch
 from tests.sim.process import Died
 from tests.sim.receivers import PERSONALITIES
@@ -94,7 +94,7 @@ class Operators:
                     return
                 for id in shut:
                     await self._once(
-                        lambda hooks, id=id: hooks.desk.update_endpoint(  # type: ignore[misc]
+                        lambda hooks, id=id: hooks.endpoints.update(  # type: ignore[misc]
                             id, EndpointPatch(enabled=True, paused=False, rate_limit=None)
                         )
                     )
@@ -151,7 +151,7 @@ class Operators:
         fields |= self.always
         if self.mood is not None:
             self._world.receivers.moods[place] = self.mood
-        return lambda hooks: hooks.desk.create_endpoint(fields)
+        return lambda hooks: hooks.endpoints.create(fields)
 
     def _change_mood(self) -> None:
         moods = self._world.receivers.moods
@@ -183,7 +183,7 @@ class Operators:
         patch: dict[str, Any]
         match rng.randrange(10):
             case 0:
-                return lambda hooks: hooks.desk.delete_endpoint(id)
+                return lambda hooks: hooks.endpoints.delete(id)
             case 1:
                 return self._create()
             case 2:
@@ -199,31 +199,31 @@ class Operators:
             case 7:
                 patch = {"ordering": rng.choice(("strict", "parallel"))}
             case 8:
-                return lambda hooks: hooks.desk.reset_circuit(id)
+                return lambda hooks: hooks.endpoints.reset_circuit(id)
             case _:
                 asked = RotationInput(overlap_s=rng.choice((0, 5)), secret=new_secret(rng))
                 return lambda hooks: hooks.rotation.rotate(id, asked)
-        return lambda hooks: hooks.desk.update_endpoint(id, EndpointPatch(**patch))
+        return lambda hooks: hooks.endpoints.update(id, EndpointPatch(**patch))
 
     def _handle(self, id: DeliveryId, state: str) -> Work:
         rng = self._rng
         event = EventId((int.from_bytes(id) >> 20 << 20).to_bytes(16))
         if state == "pending":
             if rng.random() < 0.5:
-                return lambda hooks: hooks.desk.retry(id)
-            return lambda hooks: hooks.desk.cancel(id)
+                return lambda hooks: hooks.deliveries.retry(id)
+            return lambda hooks: hooks.deliveries.cancel(id)
         if state == "dead":
             match rng.randrange(4):
                 case 0:
-                    return lambda hooks: hooks.desk.discard(id)
+                    return lambda hooks: hooks.dead_letters.discard(id)
                 case 1:
-                    return lambda hooks: hooks.desk.replay_dead(id)
+                    return lambda hooks: hooks.dead_letters.replay(id)
                 case 2:
                     kind = rng.choice((JobKind.REPLAY, JobKind.DISCARD))
                     account = rng.choice(self.accounts)
                     chosen = Chosen(filter=DeliveryFilter(account=account), ids=())
-                    return lambda hooks: hooks.desk.start_job(kind, chosen)
-        return lambda hooks: hooks.desk.replay_event(event)
+                    return lambda hooks: hooks.dead_letters.start_job(kind, chosen)
+        return lambda hooks: hooks.deliveries.replay_event(event)
 
     def _prune(self) -> Work:
         now = self._world.database.now()

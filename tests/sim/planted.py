@@ -23,18 +23,18 @@ from hookline.clock import SystemClock
 from hookline.model import LONG_AGO, Circuit, Outcome
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.lanes.errands import Errands
-from hookline.pipeline.lanes.flow_control import Gate
+from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.loader import Loader
-from hookline.pipeline.lanes.ownership import Holdings
-from hookline.pipeline.membership.heartbeat import Heart
+from hookline.pipeline.lanes.ownership import Ownership
+from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.settle import Settler
 from hookline.pipeline.worker import Worker
 from hookline.rules.circuit import begin_probe
-from hookline.rules.liveness import By, Dead, Seen, Watch
+from hookline.rules.liveness import By, DeadWorker, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
-from hookline.store.contract import Acceptance, Loaded, Publication, Release, Settlement, Verdict
+from hookline.store.contract import Acceptance, EventFanout, Loaded, Release, Settlement, Verdict
 from hookline.store.sqlite import accepting, owning, retention, sql, workers
 from hookline.store.sqlite.bulk import write_rows
 from hookline.store.sqlite.rows import attempt_row
@@ -120,8 +120,8 @@ def _m3(garden: Garden) -> None:
 @bug("M4 a circuit's probe is sent before it is written down")
 def _m4(garden: Garden) -> None:
     async def hasty(self: Errands, lane: Lane) -> None:
-        lane.gate.begin_probe()
-        lane.gate.grant_probe()
+        lane.flow.begin_probe()
+        lane.flow.grant_probe()
         self._offer(lane)
 
     garden.put(Errands, "prepare_probe", hasty)
@@ -148,7 +148,7 @@ def _m6(garden: Garden) -> None:
 @bug("M7 acknowledged before the commit")
 def _m7(garden: Garden) -> None:
     async def early(self: Any, entries: list[Any], now: float, seen: int) -> Acceptance:
-        batch = [Publication(entry.event, entry.endpoints, b"") for entry in entries]
+        batch = [EventFanout(entry.event, entry.endpoints, b"") for entry in entries]
 
         async def late() -> None:
             await asyncio.sleep(0.3)
@@ -233,20 +233,20 @@ def _m14(garden: Garden) -> None:
 
 @bug("M15 the probe of a dead worker is waited for")
 def _m15(garden: Garden) -> None:
-    def endless(self: Gate) -> None:
+    def endless(self: FlowControl) -> None:
         until = self._now() + 1e6
         self.circuit = begin_probe(self.circuit, until=until)
         self.hold_until = until
         self._change()
 
-    garden.put(Gate, "begin_probe", endless)
+    garden.put(FlowControl, "begin_probe", endless)
 
 
 @bug("M16 no recheck after a release")
 def _m16(garden: Garden) -> None:
-    right = garden.put(Holdings, "release", None)
+    right = garden.put(Ownership, "release", None)
 
-    async def trusting(self: Holdings, lanes: Any, *, woken: bool = False) -> None:
+    async def trusting(self: Ownership, lanes: Any, *, woken: bool = False) -> None:
         store = self._store
 
         class Deaf:
@@ -262,7 +262,7 @@ def _m16(garden: Garden) -> None:
         finally:
             self._store = store
 
-    Holdings.release = trusting
+    Ownership.release = trusting
 
 
 @bug("M17 woken before the commit, not after it")
@@ -336,7 +336,7 @@ def _m20(garden: Garden) -> None:
 @bug("M21 handed over on a stale pulse")
 def _m21(garden: Garden) -> None:
     """The gate before the first byte believes it too: without that, nothing that was handed over would be sent."""
-    garden.put(Heart, "is_fresh", lambda self: self._good > LONG_AGO)
+    garden.put(Heartbeat, "is_fresh", lambda self: self._good > LONG_AGO)
 
 
 @bug("M22 no sweep after a death")
@@ -349,24 +349,28 @@ def _m22(garden: Garden) -> None:
 
 @bug("M23 buried by a timestamp")
 def _m23(garden: Garden) -> None:
-    right = garden.put(Heart, "look", None)
+    right = garden.put(Heartbeat, "look", None)
 
-    async def look(self: Heart) -> None:
+    async def look(self: Heartbeat) -> None:
         await right(self)
         now = self._clock.wall()
-        dead = [Dead(peer.id, peer.beat, By.LEASE) for peer in self.peers if now - peer.seen_at > self._lease]
+        dead = [
+            DeadWorker(peer.id, peer.beat, By.LEASE)
+            for peer in self.peers
+            if now - peer.seen_at > self._lease
+        ]
         if dead:
             await self.on_dead(dead)
 
-    Heart.look = look
+    Heartbeat.look = look
 
 
 @bug("M24 no reconcile")
 def _m24(garden: Garden) -> None:
-    async def nothing(self: Holdings) -> None:
+    async def nothing(self: Ownership) -> None:
         self._is_in_doubt = False
 
-    garden.put(Holdings, "reconcile", nothing)
+    garden.put(Ownership, "reconcile", nothing)
 
 
 @bug("M25 handed over to a strict lane")
@@ -398,7 +402,7 @@ def _m27(garden: Garden) -> None:
     def settled(self: Worker, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
         right(self, lane, settlement, verdict)
         if lane.lost and verdict is Verdict.LATE:
-            self._careful.settled(settlement.attempt.delivery_id)
+            self._crash_recovery.settled(settlement.attempt.delivery_id)
 
     Worker._settled = settled
 
@@ -447,14 +451,14 @@ def _m32(garden: Garden) -> None:
 
 @bug("M33 an operator who closes a circuit ends the rest that the receiver asked for")
 def _m33(garden: Garden) -> None:
-    right = garden.put(Gate, "reset", None)
+    right = garden.put(FlowControl, "reset", None)
 
-    def reset(self: Gate, applied: int) -> None:
+    def reset(self: FlowControl, applied: int) -> None:
         right(self, applied)
         self.hold_until = LONG_AGO
         self._settle_down()
 
-    Gate.reset = reset
+    FlowControl.reset = reset
 
 
 @bug("M30 a lane that is kept is offered by nobody")

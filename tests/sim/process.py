@@ -16,7 +16,7 @@ from hookline.errors import HooklineError
 from hookline.pipeline.catalogue.host_limits import Host
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.sending import client
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -81,7 +81,7 @@ class Process:
         deliverer = self.hooks.worker._deliverer
         conclude = deliverer._on_landed
 
-        def landed(lane: Lane, health: Health, host: Host | None, settlement: Settlement) -> None:
+        def landed(lane: Lane, health: LaneHealth, host: Host | None, settlement: Settlement) -> None:
             self._world.checks.landed(self, lane, settlement)
             conclude(lane, health, host, settlement)
 
@@ -104,7 +104,7 @@ class Process:
 
     @property
     def worker_id(self) -> bytes:
-        return self.hooks._heart.id
+        return self.hooks._heartbeat.id
 
     @property
     def is_up(self) -> bool:

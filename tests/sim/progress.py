@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from hookline.ids import event_of, show
-from hookline.rules.slots import Health, depth
+from hookline.rules.slots import LaneHealth, depth
 from hookline.store.contract import INLINE_PAYLOAD_BYTES
 from tests.sim.store import at_once
 
@@ -102,10 +102,10 @@ class Progress:
     def _memory(self, process: "Process") -> None:
         """I20: no more in memory than slots and caps allow, and what is counted is there."""
         worker = process.hooks.worker
-        lanes = list(worker.holdings.lanes.values())
-        for health in Health:
+        lanes = list(worker.ownership.lanes.values())
+        for health in LaneHealth:
             held = sum(len(lane.known) for lane in lanes if lane.health is health)
-            counted = worker.holdings.buffers.counts[health]
+            counted = worker.ownership.buffers.counts[health]
             if held != counted:
                 self._fail(
                     "I20 bounded memory", f"{process.name} holds {held} {health.name}, counts {counted}"
@@ -113,7 +113,7 @@ class Progress:
         held = sum(len(lane.known) for lane in lanes)
         # What each class may hold, in each of the two queues; and there is always room for a head.
         heads = sum(lane.is_strict for lane in lanes)
-        if held > 2 * sum(worker.holdings.buffers._limits) + heads:
+        if held > 2 * sum(worker.ownership.buffers._limits) + heads:
             self._fail("I20 bounded memory", f"{process.name} holds {held} deliveries")
         for lane in lanes:
             # Its depth in each of the two queues: they are asked for at the same time. In strict order what waits is little.

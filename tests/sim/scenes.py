@@ -182,7 +182,7 @@ async def _close_circuits(world: "World") -> None:
 
 
 def _closing(id: EndpointId) -> Callable[[Hookline], Coroutine[Any, Any, None]]:
-    return lambda hooks: hooks.desk.reset_circuit(id)
+    return lambda hooks: hooks.endpoints.reset_circuit(id)
 
 
 def _refused_notes(world: "World") -> None:

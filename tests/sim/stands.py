@@ -46,7 +46,7 @@ class Stands:
             return
         worker = process.hooks.worker
         dispatcher = worker.dispatcher
-        for lane in worker.holdings.lanes.values():
+        for lane in worker.ownership.lanes.values():
             if lane.releasing:
                 self.fullest = max(self.fullest, len(lane.known) / lane.kept)
         if (
@@ -55,9 +55,9 @@ class Stands:
             or not worker._may_send()
         ):
             return
-        at, pulse = self._world.loop.time(), process.hooks._heart._good
+        at, pulse = self._world.loop.time(), process.hooks._heartbeat._good
         seen = self._seen[process] = {}
-        for lane in worker.holdings.lanes.values():
+        for lane in worker.ownership.lanes.values():
             if not could_send(lane) or not dispatcher._has_share(lane.health):
                 continue
             stand = before.get(lane)
@@ -84,7 +84,7 @@ def could_send(lane: Lane) -> bool:
         return False  # it waits for its host, or for memory
     if lane.is_strict and (lane.in_flight or lane.unsettled or not lane._is_heads_turn()):
         return False
-    if lane.gate.is_probing and lane.in_flight:
+    if lane.flow.is_probing and lane.in_flight:
         return False
-    gate = copy.copy(lane.gate)  # looking at it must not change it
-    return gate.opens_at() <= gate.now()
+    flow = copy.copy(lane.flow)  # looking at it must not change it
+    return flow.opens_at() <= flow.now()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
-from hookline.store.contract.notifications import Hint
+from hookline.store.contract.notifications import Notification
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -59,7 +59,7 @@ class Database:
         self.verbs = 0
         self.sessions = Sessions(world)
         self._away_until = float("-inf")
-        self.listeners: dict[Process, Callable[[Hint], None]] = {}
+        self.listeners: dict[Process, Callable[[Notification], None]] = {}
 
     def now(self) -> float:
         """The store's time."""
@@ -142,7 +142,7 @@ class Database:
         self._away_until = self._world.loop.time() + away
         self.sessions.end_all(up_at=self._away_until)
 
-    def spread(self, hint: Hint) -> None:
+    def spread(self, hint: Notification) -> None:
         """Bring a hint to those who listen."""
         faults, loop = self._world.faults, self._world.loop
         for process, hear in self.listeners.items():
@@ -168,13 +168,13 @@ class Link:
     async def close(self) -> None:
         """Nothing is kept here."""
 
-    async def tell(self, hint: Hint) -> None:
+    async def tell(self, hint: Notification) -> None:
         """A hint goes to everybody who listens; some get lost, some come twice."""
         await asyncio.sleep(0.001)
         self._database.spread(hint)
 
     async def listen(
-        self, hear: Callable[[Hint], None], *, on_ready: Callable[[], None] = lambda: None
+        self, hear: Callable[[Notification], None], *, on_ready: Callable[[], None] = lambda: None
     ) -> None:
         """Until cancelled."""
         self._database.listeners[self._process] = hear

@@ -9,12 +9,7 @@ import threading
 
 import pytest
 
-from hookline.crypto.signing import (
-    Mac,
-    key_of,
-    new_secret,
-    sign_standard,
-)
+from hookline.crypto.signing import Mac, key_of, new_secret, sign_standard
 from hookline.model import Signing
 from hookline.testing import Answer, WebhookReceiver
 from server_process import CEILING_S, environment

@@ -7,13 +7,7 @@ import pytest
 
 from hookline.errors import Invalid
 from hookline.model import CircuitPolicy, Endpoint, EndpointId, Ordering, RateLimit, Signing
-from hookline.validate.endpoint_fields import (
-    EndpointInput,
-    EndpointPatch,
-    new_endpoint,
-    patched,
-    read_fields,
-)
+from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
 
 ID = EndpointId(bytes(16))
 SECRET = "whsec_" + "A" * 32

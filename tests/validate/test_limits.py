@@ -6,10 +6,7 @@ import pytest
 
 from hookline.errors import Invalid
 from hookline.model import CircuitPolicy, RateLimit
-from hookline.validate.limits import (
-    circuit,
-    rate_limit,
-)
+from hookline.validate.limits import circuit, rate_limit
 
 RATE = "{per_second (0.001 to 10,000), burst (1 to 10,000)} or null"
 

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import TooLarge, Unreadable
-from hookline.validate.payload import (
-    check,
-    check_depth,
-)
+from hookline.validate.payload import check, check_depth
 
 LIMIT = 1 << 20
 

@@ -9,15 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline.errors import Invalid
-from hookline.validate.payload_filter import (
-    FUNCTIONS,
-    MAX_LENGTH,
-    SOON,
-    STEPS,
-    Budget,
-    Filter,
-    checked,
-)
+from hookline.validate.payload_filter import FUNCTIONS, MAX_LENGTH, SOON, STEPS, Budget, Filter, checked
 
 ORDER = {
     "status": "paid",

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from hookline.errors import Invalid
 from hookline.rules.retry import DEFAULT_POLICY, EQUAL, FULL, NONE, PRESETS, Jitter, Policy, policy_of
-from hookline.validate.retry_policy import (
-    LONGEST_WAIT_S,
-    retry,
-    retry_statuses,
-)
+from hookline.validate.retry_policy import LONGEST_WAIT_S, retry, retry_statuses
 
 SHAPES = "{preset}, {schedule, jitter} or {base, factor, cap, attempts, jitter}"
 WAIT = "is a number of seconds from 0 to 2,592,000."

@@ -17,11 +17,7 @@ from hookline.errors import Invalid, NotFound
 from hookline.model import Account, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.store.contract import Store
-from hookline.validate.names import (
-    check_account,
-    check_known,
-    is_text,
-)
+from hookline.validate.names import check_account, check_known, is_text
 
 MAX_EMAIL = 254
 _EMAIL = re.compile(r"[^\s@\x00-\x20\x7f<>(),;:\"\\\[\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")

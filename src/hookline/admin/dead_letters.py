@@ -1,119 +1,104 @@
-"""Which dead letters are meant?
+"""Replays and discards dead letters, one by one and in bulk.
 
-A list's filter or a job's: the same names, read here from what a program says. A job over everything has to
-say so: an empty filter is refused, because it is more often a mistake than a wish.
+In bulk it is a job: it is created here and carried out by a worker, a few at a time.
 """
 
-import hashlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
-from hookline import ids, rfc3339
-from hookline.errors import Invalid, NotFound
-from hookline.model import DeliveryId, EndpointId, Reason, State
-from hookline.store.contract import DeliveryFilter
-from hookline.validate.names import (
-    check_account,
-    check_known,
-    check_type,
-    did_you_mean,
-)
-
-REASONS = (Reason.EXHAUSTED, Reason.REJECTED, Reason.GONE, Reason.CRASH_LIMIT)
-FIELDS = ("account", "endpoint_id", "event_type", "reason", "since", "until")
-MOST_IDS = 1_000
-
-DEAD = DeliveryFilter(state=State.DEAD)
+from hookline.admin.changes import Changes
+from hookline.clock import Clock
+from hookline.errors import Invalid, NotFound, WrongState
+from hookline.ids import Ids, event_of, show
+from hookline.model import Delivery, DeliveryId, State
+from hookline.store.contract import Job, JobKind, JobState, Store
+from hookline.validate.dead_letter_filter import Chosen
 
 
-class Chosen(msgspec.Struct, frozen=True):
-    """The dead letters of a job: those that match, or those with these ids."""
+class DeadLetterAdmin:
+    """What an operator does about dead letters."""
 
-    filter: DeliveryFilter
-    ids: tuple[DeliveryId, ...] = ()
+    def __init__(
+        self, store: Store, changes: Changes, clock: Clock, ids: Ids, *, on_job: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._changes = changes
+        self._clock = clock
+        self._ids = ids
+        self._on_job = on_job  # somebody has a job to carry out
 
-    def within(self, account: str) -> "Chosen":
-        """Those of them that are this account's; ids are looked at one by one."""
-        return Chosen(msgspec.structs.replace(self.filter, account=account), self.ids)
-
-    def digest(self) -> bytes:
-        """Equal for equal choices."""
-        return hashlib.sha256(msgspec.msgpack.encode(self)).digest()
-
-
-def chosen(value: Any, *, at: str = "/filter") -> Chosen:
-    """The choice that a job's `filter` makes."""
-    allowed = f"{', '.join(FIELDS)}, or ids alone"
-    if not isinstance(value, Mapping):
-        raise Invalid(f"filter is an object of {allowed}.", pointer=at)
-    if "replayed" in value:
-        raise Invalid(
-            f"What was replayed is pending again, and no dead letter until it dies. filter holds {allowed}.",
-            pointer=f"{at}/replayed",
-            code="unknown_field",
+    async def replay(self, id: DeliveryId) -> None:
+        """Replay a dead letter, from the beginning of its schedule."""
+        delivery = await self._delivery(id)
+        if not await self._store.endpoints_by_id([delivery.endpoint_id]):
+            raise WrongState("replayed", f"{delivery.state.value} and has lost its endpoint")
+        # By event, because that verb names the states: a delivery that is no dead letter any more is left alone.
+        redriven = await self._store.redrive_event(
+            event_of(id), endpoint=delivery.endpoint_id, states=[State.DEAD], now=self._clock.now()
         )
-    check_known(value, (*FIELDS, "ids"), at=at)
-    said = {name: each for name, each in value.items() if each is not None}
-    if not said:
-        raise Invalid(
-            f"filter names at least one of {allowed}; all of them are those until now: "
-            '{"until": "<the time>"}.',
-            pointer=at,
+        if not redriven:
+            raise WrongState("replayed as a dead letter", (await self._delivery(id)).state.value)
+        await self._changes.tell(delivery.endpoint_id)
+
+    async def discard(self, id: DeliveryId) -> None:
+        """Give up a dead letter."""
+        await self._store.discard(id, now=self._clock.now())
+        await self._changes.tell()
+
+    async def start_job(
+        self,
+        kind: JobKind,
+        chosen: Chosen,
+        *,
+        account: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Replay or discard all dead letters that are chosen; the job goes on when this returns.
+
+        With an account it is that account's job, and of the ids does only those that are its own.
+        """
+        job = msgspec.structs.replace(
+            self._job(kind, chosen),
+            account=account,
+            idempotency_key=idempotency_key,
+            digest=chosen.digest(),
         )
-    if "ids" in said:
-        if len(said) > 1:
-            raise Invalid("ids stands alone in a filter: each names one dead letter.", pointer=f"{at}/ids")
-        return Chosen(DEAD, _ids(said["ids"], at=f"{at}/ids"))
-    return Chosen(
-        DeliveryFilter(
-            state=State.DEAD,
-            account=None
-            if "account" not in said
-            else check_account(said["account"], pointer=f"{at}/account"),
-            endpoint_id=None
-            if "endpoint_id" not in said
-            else EndpointId(_id("endpoint", said["endpoint_id"], at=f"{at}/endpoint_id")),
-            event_type=None
-            if "event_type" not in said
-            else check_type(said["event_type"], pointer=f"{at}/event_type"),
-            reason=None if "reason" not in said else reason(said["reason"], pointer=f"{at}/reason"),
-            died_since=None if "since" not in said else _moment(said["since"], at=f"{at}/since"),
-            died_until=None if "until" not in said else _moment(said["until"], at=f"{at}/until"),
+        created = await self._store.create_job(job, now=job.created_at)
+        if created.digest != job.digest:
+            raise Invalid(
+                f"The idempotency key {idempotency_key!r} was used before for a {kind} of others.",
+                code="idempotency_conflict",
+            )
+        self._on_job()
+        return created
+
+    async def try_job(self, kind: JobKind, chosen: Chosen, *, account: str | None = None) -> Job:
+        """What a job would do now; nothing is done."""
+        if chosen.ids:
+            found = [await self._store.delivery(id) for id in chosen.ids]
+            matched = sum(
+                each is not None and each.state is State.DEAD and account in (None, each.account)
+                for each in found
+            )
+        else:
+            matched = await self._store.count_dead(chosen.filter.by(self._clock.asked))
+        now = self._clock.now()
+        return msgspec.structs.replace(
+            self._job(kind, chosen), state=JobState.DONE, matched=matched, created_at=now, finished_at=now
         )
-    )
 
+    def _job(self, kind: JobKind, chosen: Chosen) -> Job:
+        return Job(
+            id=self._ids.job(),
+            kind=kind,
+            filter=chosen.filter.by(self._clock.asked),
+            ids=chosen.ids,
+            created_at=self._clock.now(),
+        )
 
-def reason(value: Any, *, pointer: str, code: str = "invalid_field") -> Reason:
-    """Why a delivery is dead."""
-    if isinstance(value, str) and value in REASONS:
-        return Reason(value)
-    near = did_you_mean(value, REASONS) if isinstance(value, str) else ""
-    raise Invalid(f"reason is one of {', '.join(REASONS)}.{near}", pointer=pointer, code=code)
-
-
-def _ids(value: Any, *, at: str) -> tuple[DeliveryId, ...]:
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_IDS:
-        raise Invalid(f"ids is a list of 1 to {MOST_IDS:,} ids of deliveries.", pointer=at)
-    read = (DeliveryId(_id("delivery", each, at=f"{at}/{place}")) for place, each in enumerate(value))
-    return tuple(sorted(set(read)))
-
-
-def _id(noun: str, value: Any, *, at: str) -> bytes:
-    try:
-        if isinstance(value, str):
-            return ids.read(noun, value)
-    except NotFound:
-        pass
-    article = "an" if noun == "endpoint" else "a"
-    raise Invalid(f"This is not the id of {article} {noun}, such as {ids.show(noun, bytes(16))}.", pointer=at)
-
-
-def _moment(value: Any, *, at: str) -> float:
-    try:
-        if isinstance(value, str):
-            return rfc3339.read(value)
-    except ValueError:
-        pass
-    raise Invalid("This is not an RFC 3339 time with a zone, such as 2026-01-31T12:00:00Z.", pointer=at)
+    async def _delivery(self, id: DeliveryId) -> Delivery:
+        found = await self._store.delivery(id)
+        if found is None:
+            raise NotFound("delivery", show("delivery", id))
+        return found

@@ -14,7 +14,7 @@ from hookline.rules.destination import canonical
 from hookline.rules.own_address import Place, is_own
 
 
-class Bounds:
+class Destinations:
     """What the settings allow, and what this process listens on."""
 
     def __init__(self, settings: Settings, *, is_here: Callable[[str], bool]) -> None:

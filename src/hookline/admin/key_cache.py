@@ -52,7 +52,7 @@ OPERATOR = caller(frozenset({Scope.ADMIN}))
 NOBODY = caller(frozenset())
 
 
-class Keyring:
+class KeyCache:
     """All keys that are good, by digest."""
 
     def __init__(self, store: KeyStore, clock: Clock) -> None:

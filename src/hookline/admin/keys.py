@@ -18,12 +18,7 @@ from hookline.errors import Invalid, NotFound
 from hookline.ids import Ids, show
 from hookline.model import Key, KeyId, Scope
 from hookline.store.contract.keys import KeyStore
-from hookline.validate.names import (
-    check_account,
-    check_known,
-    did_you_mean,
-    is_text,
-)
+from hookline.validate.names import check_account, check_known, did_you_mean, is_text
 
 PREFIX = "hlk_"
 MAX_NAME = 200
@@ -86,7 +81,7 @@ def shown(key: Key, text: str | None = None) -> KeyReport:
     )
 
 
-class KeyDesk:
+class KeyAdmin:
     """Makes and revokes keys."""
 
     def __init__(

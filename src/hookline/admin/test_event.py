@@ -13,7 +13,7 @@ from hookline.ids import Ids
 from hookline.model import Endpoint, EndpointId, Event
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.lanes.handover import Handover
-from hookline.store.contract import Publication, Store
+from hookline.store.contract import EventFanout, Store
 
 EVENT_TYPE = "hookline.test"
 _TRIES = 10  # against endpoints that change all the time
@@ -29,7 +29,7 @@ class TestReport(msgspec.Struct, kw_only=True):
     event_type: str
 
 
-class Trial:
+class EndpointTest:
     """Sends test events."""
 
     def __init__(
@@ -46,18 +46,18 @@ class Trial:
         event: Event | None = None
         for _ in range(_TRIES):
             seen = self._catalogue.n
-            outlet = self._catalogue.outlet(id)
-            if outlet is None:
+            prepared = self._catalogue.prepared(id)
+            if prepared is None:
                 await self._catalogue.catch_up()  # one that another process created a moment ago
-                outlet = self._catalogue.outlet(id)
+                prepared = self._catalogue.prepared(id)
                 seen = self._catalogue.n
-            if outlet is None:
+            if prepared is None:
                 raise NotFound("endpoint", ids.show("endpoint", id))
-            endpoint = outlet.endpoint
+            endpoint = prepared.endpoint
             if not endpoint.enabled or endpoint.paused:
                 raise NotSending("paused" if endpoint.enabled else "disabled")
             event = event or self._event(endpoint)
-            publication = Publication(event, (id,))
+            publication = EventFanout(event, (id,))
             if not (await self._store.accept([publication], catalogue=seen, now=event.created_at)).stale:
                 self._handover.announce(id)
                 return TestReport(

@@ -13,32 +13,13 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.routing import Router
 
-from hookline.admin.key_cache import (
-    NOBODY,
-    Caller,
-)
+from hookline.admin.key_cache import NOBODY, Caller
 from hookline.api.answer import JSON, Send, answer, refuse
-from hookline.api.auth import (
-    Admission,
-    require,
-)
-from hookline.api.call import (
-    CALLER,
-    Scope,
-)
+from hookline.api.auth import Authenticator, require
+from hookline.api.call import CALLER, CallScope
 from hookline.api.problem import NOTHING_HERE, Refused
-from hookline.api.publishing.publish import (
-    Asked,
-    Head,
-    Headers,
-    Way,
-    ways,
-)
-from hookline.api.request.body import (
-    Disconnected,
-    Receive,
-    read_body,
-)
+from hookline.api.publishing.publish import Head, Headers, PublishRequest, Way, ways
+from hookline.api.request.body import Disconnected, Receive, read_body
 from hookline.api.request.query import Query
 from hookline.api.router import routes
 from hookline.api.routes import table
@@ -55,13 +36,13 @@ class Api:
     """The ASGI application of one `Hookline`, which must be running."""
 
     def __init__(self, hookline: Hookline) -> None:
-        self._admission = Admission(hookline.settings, hookline.keyring, now=hookline.clock.monotonic)
+        self._admission = Authenticator(hookline.settings, hookline.key_cache, now=hookline.clock.monotonic)
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
         self.heads: dict[bytes, Head] = {}  # of publishes that took the shortcut, by their bytes
         self._hookline = hookline
         calls = table(hookline)
-        self._open = frozenset(call.path for call in calls if call.scope is Scope.OPEN)
+        self._open = frozenset(call.path for call in calls if call.scope is CallScope.OPEN)
         self._router = Router(routes(calls, Reach(hookline.store)), redirect_slashes=False)
         self._ids = map(f"req_{secrets.token_hex(8)}{{:08x}}".format, itertools.count(1))
 
@@ -94,7 +75,7 @@ class Api:
         """An id that no other request has."""
         return next(self._ids)
 
-    def publish_at_once(self, way: Way, headers: Headers, body: bytes, done: Done) -> Asked | None:
+    def publish_at_once(self, way: Way, headers: Headers, body: bytes, done: Done) -> PublishRequest | None:
         """What a publish that arrived whole asks for, handed in; None or an error: it must go the ordinary way."""
         caller = self._admission.check(headers)
         if caller is None or not caller.may_publish:

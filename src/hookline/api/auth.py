@@ -9,11 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-from hookline.admin.key_cache import (
-    OPERATOR,
-    Caller,
-    Keyring,
-)
+from hookline.admin.key_cache import OPERATOR, Caller, KeyCache
 from hookline.admin.keys import digest_of
 from hookline.api.auth_throttle import Guesses
 from hookline.api.problem import Refused
@@ -28,20 +24,20 @@ _LOCAL = re.compile(rb"(?:localhost|127\.[0-9.]+|\[::1\])(?::[0-9]+)?", re.IGNOR
 Headers = Iterable[tuple[bytes, bytes]]
 
 
-class Admission:
+class Authenticator:
     """Knows callers by the headers of their requests."""
 
-    def __init__(self, settings: Settings, keyring: Keyring, *, now: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, key_cache: KeyCache, *, now: Callable[[], float]) -> None:
         self._dev = settings.dev
         self._own = None if settings.api_key is None else digest_of(settings.api_key.encode())
-        self._keyring = keyring
+        self._key_cache = key_cache
         self._guesses = Guesses(now)
         # By the header's bytes, so that a key is hashed once and not with every request. Looking one up compares
         # bytes only where their (keyed) hashes agree, so the time it takes tells nothing about what is in here.
         self._recent: dict[bytes | None, Caller] = {}
         self._forget()
-        keyring.on_change = self._forget
-        keyring.use()
+        key_cache.on_change = self._forget
+        key_cache.use()
 
     def check(self, headers: Headers) -> Caller | None:
         """The caller, if it was here before; None: `identify` has to find out."""
@@ -65,13 +61,13 @@ class Admission:
         caller = self._find(digest)
         if caller is None:
             # While nobody can tell which keys are good, none of them is a guess.
-            if self._keyring.is_trusted() and (wait := self._guesses.count(address, key)):
+            if self._key_cache.is_trusted() and (wait := self._guesses.count(address, key)):
                 raise _too_many(wait)
             # Another process may just have made it.
-            await self._keyring.refresh()
+            await self._key_cache.refresh()
             caller = self._find(digest)
         if caller is None:
-            if not self._keyring.is_trusted():
+            if not self._key_cache.is_trusted():
                 raise StoreUnavailable("Nobody can tell whether the key is good.")
             raise unauthenticated()
         if len(self._recent) >= RECENT:
@@ -80,11 +76,11 @@ class Admission:
         return caller
 
     def _find(self, digest: bytes) -> Caller | None:
-        if self._keyring.is_revoked(digest):
+        if self._key_cache.is_revoked(digest):
             raise unauthenticated()
-        if self._keyring.is_trusted():
+        if self._key_cache.is_trusted():
             # First: a stored key is good for what it was made for, also where the settings name it.
-            found = self._keyring.find(digest)
+            found = self._key_cache.find(digest)
             if found is not None:
                 return found
         return OPERATOR if digest == self._own else None

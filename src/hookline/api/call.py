@@ -29,10 +29,7 @@ from starlette.requests import Request
 
 from hookline import ids
 from hookline.admin.key_cache import Caller
-from hookline.api.request.parameters import (
-    Cursor,
-    Limit,
-)
+from hookline.api.request.parameters import Cursor, Limit
 from hookline.errors import Invalid
 from hookline.model import DeliveryId, EndpointId, EventId
 from hookline.validate.names import check_idempotency_key
@@ -45,7 +42,7 @@ Body = TypeVar("Body")
 Shown = TypeVar("Shown")
 
 
-class Scope(StrEnum):
+class CallScope(StrEnum):
     """What a key must be good for; OPEN is answered to anybody."""
 
     OPEN = "open"
@@ -72,7 +69,7 @@ class Page(msgspec.Struct, Generic[Shown], frozen=True):
     next_cursor: Annotated[str | None, msgspec.Meta(description="null at the end of the list")]
 
 
-class Asked(msgspec.Struct, Generic[Query, Body], frozen=True):
+class CallRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
     """What a call asks for, checked."""
 
     request: Request
@@ -130,7 +127,7 @@ class Answered(msgspec.Struct, frozen=True):
     headers: dict[str, str]
 
 
-Handler = Callable[[Asked[Any, Any]], Awaitable[Any]]
+Handler = Callable[[CallRequest[Any, Any]], Awaitable[Any]]
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +136,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]  # HEAD is answered as GET
     path: str  # such as /v1/endpoints/{endpoint_id}/pause
     summary: str
-    scope: Scope
+    scope: CallScope
     handler: Handler | None  # None: answered in front of the router (publishing, the hot path)
     query: type[msgspec.Struct] = Nothing
     body: type[msgspec.Struct] | None = None

@@ -10,13 +10,7 @@ from typing import Any, get_origin
 import msgspec
 
 from hookline.api import webhooks
-from hookline.api.call import (
-    Call,
-    Page,
-    Paged,
-    Scope,
-    names_account,
-)
+from hookline.api.call import Call, CallScope, Page, Paged, names_account
 from hookline.api.problem import STATUSES, TITLES, Problem
 from hookline.api.request import parameters
 from hookline.ids import PREFIXES
@@ -93,7 +87,7 @@ def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
         "summary": call.summary,
         "responses": _responses(call, schema_of),
     }
-    if call.scope is Scope.OPEN:
+    if call.scope is CallScope.OPEN:
         described["security"] = []
     else:
         described["description"] = f"Needs a key with the scope `{call.scope}`."
@@ -162,7 +156,7 @@ def _responses(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
 def problems_of(call: Call) -> list[str]:
     """Every code that the call can answer with."""
     codes = [*ANY_CALL]
-    if call.scope is not Scope.OPEN:
+    if call.scope is not CallScope.OPEN:
         codes += WITH_KEY
     if "{" in call.path:
         codes.append("not_found")

@@ -13,25 +13,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hookline.admin.key_cache import Caller
-from hookline.api.call import (
-    CALLER,
-    Answered,
-    Asked,
-    Call,
-    Page,
-    Paged,
-)
+from hookline.api.call import CALLER, Answered, Call, CallRequest, Page, Paged
 from hookline.api.cursor import Cursors
 from hookline.api.problem import Refused
-from hookline.api.request import (
-    body_fields,
-    parameters,
-)
-from hookline.api.tenancy import (
-    Reach,
-    filled,
-    narrowed,
-)
+from hookline.api.request import body_fields, parameters
+from hookline.api.tenancy import Reach, filled, narrowed
 from hookline.store.visits import visiting
 
 _Row = TypeVar("_Row")
@@ -78,7 +64,7 @@ async def _answer(call: Call, request: Request, reach: Reach) -> Response:
         fields = filled(fields, call.body, caller.account, is_patch=call.method == "PATCH")
     body = None if call.body is None else body_fields.converted(fields, call.body)
     assert call.handler is not None  # noqa: S101 - `choose` saw to it
-    given = await call.handler(Asked(request, query, filters, body, fields))
+    given = await call.handler(CallRequest(request, query, filters, body, fields))
     if isinstance(given, Response):
         return given
     headers: dict[str, str] = {}
@@ -106,7 +92,7 @@ class Pages:
     def __init__(self, cursors: Cursors) -> None:
         self._cursors = cursors
 
-    def after(self, asked: Asked[Any, Any]) -> bytes | None:
+    def after(self, asked: CallRequest[Any, Any]) -> bytes | None:
         """The id that the last page ended with."""
         query: Paged = asked.query
         if query.cursor is None:
@@ -115,7 +101,7 @@ class Pages:
 
     def page(
         self,
-        asked: Asked[Any, Any],
+        asked: CallRequest[Any, Any],
         found: Sequence[_Row],
         *,
         id: Callable[[_Row], bytes],

@@ -27,7 +27,7 @@ def table(hookline: Hookline) -> list[Call]:
     """All calls, by what they are about."""
     shown = Reports(
         hookline.store,
-        hookline.worker.standing,
+        hookline.worker.status,
         shown=hookline.clock.shown,
         default_retry=hookline.settings.retry,
     )

@@ -16,11 +16,7 @@ import msgspec
 from hookline import ids, model
 from hookline.admin.key_cache import Caller
 from hookline.api.auth import require
-from hookline.api.call import (
-    Call,
-    Scope,
-    names_account,
-)
+from hookline.api.call import Call, CallScope, names_account
 from hookline.api.problem import Refused
 from hookline.errors import AccountMismatch, NotFound
 from hookline.model import DeliveryId, EndpointId, EventId, JobId
@@ -45,9 +41,9 @@ class Reach:
 
     async def check(self, call: Call, path: Mapping[str, str], caller: Caller) -> None:
         """Raise unless the caller may make this call with what its path names."""
-        if call.scope is not Scope.OPEN:
+        if call.scope is not CallScope.OPEN:
             require(caller, model.Scope(call.scope.value))
-        if caller.account is None or call.scope is Scope.OPEN:
+        if caller.account is None or call.scope is CallScope.OPEN:
             return
         nouns = [noun for noun in _ID.findall(call.path) if noun in self._owners]
         if not _is_for_accounts(call, nouns):

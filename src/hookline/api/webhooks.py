@@ -8,12 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.reports.views import (
-    AlertReport,
-    DeliveryReport,
-    EndpointReport,
-    Moment,
-)
+from hookline.reports.views import AlertReport, DeliveryReport, EndpointReport, Moment
 
 OWN_ACCOUNT = "hookline"
 

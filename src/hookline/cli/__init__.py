@@ -3,10 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from hookline.cli.overview import (
-    NAME,
-    front_page,
-)
+from hookline.cli.overview import NAME, front_page
 from hookline.cli.streams import OutputFailed, give_up_printing, open_streams
 from hookline.version import VERSION
 

@@ -11,11 +11,7 @@ from typing import Any
 
 import click
 
-from hookline.cli.overview import (
-    COMMANDS,
-    NAME,
-    front_page,
-)
+from hookline.cli.overview import COMMANDS, NAME, front_page
 from hookline.version import VERSION
 
 

@@ -16,18 +16,18 @@ _Item = TypeVar("_Item")
 MASK = "***"
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
     """Anything the server shows."""
 
 
-class Page(Answer, Generic[_Item], frozen=True, kw_only=True):
+class Page(ApiObject, Generic[_Item], frozen=True, kw_only=True):
     """A part of a list, newest first."""
 
     data: list[_Item]
     next_cursor: str | None = None  # None: this is the last one
 
 
-class Published(Answer, frozen=True, kw_only=True):
+class Published(ApiObject, frozen=True, kw_only=True):
     """An event that is durable now."""
 
     id: str  # the receivers' idempotency key
@@ -38,7 +38,7 @@ class Published(Answer, frozen=True, kw_only=True):
     duplicate: bool = False  # the idempotency key was used before: this is the first one's event
 
 
-class Event(Answer, frozen=True, kw_only=True):
+class Event(ApiObject, frozen=True, kw_only=True):
     """An event, and how many of its deliveries are in each state."""
 
     id: str
@@ -66,14 +66,14 @@ class Event(Answer, frozen=True, kw_only=True):
         return msgspec.json.decode(self.body)
 
 
-class Replayed(Answer, frozen=True, kw_only=True):
+class Replayed(ApiObject, frozen=True, kw_only=True):
     """The deliveries of an event that are pending again."""
 
     replayed: int
     deliveries: list[str]
 
 
-class Circuit(Answer, frozen=True, kw_only=True):
+class Circuit(ApiObject, frozen=True, kw_only=True):
     """An endpoint's health gate."""
 
     state: str
@@ -86,7 +86,7 @@ class Circuit(Answer, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class Endpoint(Answer, frozen=True, kw_only=True):
+class Endpoint(ApiObject, frozen=True, kw_only=True):
     """An endpoint; `secret` is only in the answer to its creation."""
 
     id: str
@@ -121,7 +121,7 @@ class Endpoint(Answer, frozen=True, kw_only=True):
         return without_secrets(self, "secret")
 
 
-class OldSecret(Answer, frozen=True, kw_only=True):
+class OldSecret(ApiObject, frozen=True, kw_only=True):
     """The secret before, while it still signs."""
 
     secret: str
@@ -133,7 +133,7 @@ class OldSecret(Answer, frozen=True, kw_only=True):
         return without_secrets(self, "secret")
 
 
-class Secret(Answer, frozen=True, kw_only=True):
+class Secret(ApiObject, frozen=True, kw_only=True):
     """What an endpoint's requests are signed with."""
 
     secret: str
@@ -145,14 +145,14 @@ class Secret(Answer, frozen=True, kw_only=True):
         return without_secrets(self, "secret")
 
 
-class Failure(Answer, frozen=True, kw_only=True):
+class Failure(ApiObject, frozen=True, kw_only=True):
     """What kept an attempt from being accepted."""
 
     kind: str
     detail: str | None = None
 
 
-class Death(Answer, frozen=True, kw_only=True):
+class Death(ApiObject, frozen=True, kw_only=True):
     """How a delivery died before it was replayed."""
 
     reason: str
@@ -160,7 +160,7 @@ class Death(Answer, frozen=True, kw_only=True):
     attempts: int = 0
 
 
-class Delivery(Answer, frozen=True, kw_only=True):
+class Delivery(ApiObject, frozen=True, kw_only=True):
     """A delivery and what it is waiting for; one in state `dead` is a dead letter."""
 
     id: str
@@ -185,7 +185,7 @@ class Delivery(Answer, frozen=True, kw_only=True):
     last_death: Death | None = None
 
 
-class Phases(Answer, frozen=True, kw_only=True):
+class Phases(ApiObject, frozen=True, kw_only=True):
     """Milliseconds of each phase; None is a phase that did not happen."""
 
     dns: float | None = None
@@ -194,14 +194,14 @@ class Phases(Answer, frozen=True, kw_only=True):
     first_byte: float | None = None
 
 
-class Sent(Answer, frozen=True, kw_only=True):
+class Sent(ApiObject, frozen=True, kw_only=True):
     """What was sent; headers only of an attempt that was not accepted, secrets masked."""
 
     url: str | None = None
     headers: dict[str, str] | None = None
 
 
-class Attempt(Answer, frozen=True, kw_only=True):
+class Attempt(ApiObject, frozen=True, kw_only=True):
     """One request made for a delivery, and its answer."""
 
     id: str
@@ -220,7 +220,7 @@ class Attempt(Answer, frozen=True, kw_only=True):
     late: bool = False
 
 
-class Trial(Answer, frozen=True, kw_only=True):
+class Trial(ApiObject, frozen=True, kw_only=True):
     """The delivery of a test event."""
 
     id: str  # of the delivery
@@ -230,7 +230,7 @@ class Trial(Answer, frozen=True, kw_only=True):
     event_type: str | None = None
 
 
-class Job(Answer, frozen=True, kw_only=True):
+class Job(ApiObject, frozen=True, kw_only=True):
     """A bulk replay or discard; one that was only tried out has no id."""
 
     state: str
@@ -245,7 +245,7 @@ class Job(Answer, frozen=True, kw_only=True):
     reason: str | None = None  # why it has failed
 
 
-def without_secrets(answer: Answer, *hidden: str) -> str:
+def without_secrets(answer: ApiObject, *hidden: str) -> str:
     """What `repr` may show of an answer."""
     shown = (
         f"{name}={MASK if name in hidden and value is not None else repr(value)}"

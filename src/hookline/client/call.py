@@ -24,7 +24,7 @@ _decoders: dict[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[T]):
+class ClientCall(Generic[T]):
     """One request to the API and how its answer is read."""
 
     method: str
@@ -35,14 +35,14 @@ class Call(Generic[T]):
     may_repeat: bool  # done twice it is as if done once
 
 
-def get(path: str, answer: type[T], **query: Any) -> Call[T]:
+def get(path: str, answer: type[T], **query: Any) -> ClientCall[T]:
     """Look at something; parameters that are None are not given."""
     given = {name: _parameter(name, value) for name, value in said(**query).items()}
     target = f"{path}?{urlencode(given)}" if given else path
-    return Call(method="GET", target=target, read=reader(answer), may_repeat=True)
+    return ClientCall(method="GET", target=target, read=reader(answer), may_repeat=True)
 
 
-def page(path: str, item: type[T], **query: Any) -> Call[Page[T]]:
+def page(path: str, item: type[T], **query: Any) -> ClientCall[Page[T]]:
     """Look at one page of a list."""
     return get(path, Page[item], **query)  # type: ignore[valid-type]
 
@@ -54,9 +54,9 @@ def post(
     *,
     may_repeat: bool = False,
     key: str | None = None,
-) -> Call[T]:
+) -> ClientCall[T]:
     """Ask for something to be done; an idempotency key makes it safe to ask again."""
-    return Call(
+    return ClientCall(
         method="POST",
         target=path,
         read=reader(answer),
@@ -66,29 +66,31 @@ def post(
     )
 
 
-def job(path: str, answer: type[T], filter: Mapping[str, Any], *, dry_run: bool, key: str | None) -> Call[T]:
+def job(
+    path: str, answer: type[T], filter: Mapping[str, Any], *, dry_run: bool, key: str | None
+) -> ClientCall[T]:
     """Have something done to many. Without a key it gets one, so that it can be asked for again."""
     fields = {"filter": filter, "dry_run": dry_run}
     return post(path, answer, fields, key=key if key is not None else new_key())
 
 
-def patch(path: str, answer: type[T], fields: Mapping[str, Any]) -> Call[T]:
+def patch(path: str, answer: type[T], fields: Mapping[str, Any]) -> ClientCall[T]:
     """Change some fields. A merge patch: applied twice it is as if applied once."""
-    return Call(
+    return ClientCall(
         method="PATCH", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
     )
 
 
-def put(path: str, answer: type[T], fields: Mapping[str, Any]) -> Call[T]:
+def put(path: str, answer: type[T], fields: Mapping[str, Any]) -> ClientCall[T]:
     """Set something as a whole."""
-    return Call(
+    return ClientCall(
         method="PUT", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
     )
 
 
-def delete(path: str) -> Call[None]:
+def delete(path: str) -> ClientCall[None]:
     """Delete something."""
-    return Call(method="DELETE", target=path, read=_nothing, may_repeat=True)
+    return ClientCall(method="DELETE", target=path, read=_nothing, may_repeat=True)
 
 
 def step(id: str) -> str:

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from hookline.client.call import Call
+from hookline.client.call import ClientCall
 from hookline.client.errors import ApiError, ClientError, Problem, UnexpectedAnswer, Unreachable
 from hookline.rules.retry_after import asked_wait
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 _problem = msgspec.json.Decoder(Problem)
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came back."""
 
     status: int
@@ -44,17 +44,17 @@ class Wait(NamedTuple):
     seconds: float
 
 
-class Exchange(Generic[T]):
+class ClientExchange(Generic[T]):
     """One call, from its first try to its end."""
 
-    def __init__(self, call: Call[T], *, retry_for: float, now: float, rng: Random) -> None:
+    def __init__(self, call: ClientCall[T], *, retry_for: float, now: float, rng: Random) -> None:
         self._call = call
         self._until = now + retry_for
         self._rng = rng
         self._tries = 0
         self._may_be_done = False  # by a try whose answer was lost
 
-    def answered(self, answer: Answer, *, now: float, wall: float) -> T | Wait:
+    def answered(self, answer: HttpAnswer, *, now: float, wall: float) -> T | Wait:
         """What the call gives, or when to send it again; raises what refused it."""
         self._tries += 1
         if 200 <= answer.status < 300:
@@ -85,14 +85,14 @@ class Exchange(Generic[T]):
             raise error
         return Wait(seconds)
 
-    def _read(self, answer: Answer) -> T:
+    def _read(self, answer: HttpAnswer) -> T:
         try:
             return self._call.read(answer.body)
         except msgspec.DecodeError as error:
             raise UnexpectedAnswer(answer.status, str(error)) from None
 
 
-def _refusal(answer: Answer) -> ApiError | UnexpectedAnswer:
+def _refusal(answer: HttpAnswer) -> ApiError | UnexpectedAnswer:
     media = answer.headers.get("content-type", "")
     if media.partition(";")[0].strip().lower() == PROBLEM:
         try:

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from hookline.client.answers import Answer, without_secrets
+from hookline.client.answers import ApiObject, without_secrets
 
 
-class Stats(Answer, frozen=True, kw_only=True):
+class Stats(ApiObject, frozen=True, kw_only=True):
     """How an endpoint has been answering; figures of no samples are None."""
 
     samples: int
@@ -24,7 +24,7 @@ class Stats(Answer, frozen=True, kw_only=True):
     series: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
-class Pattern(Answer, frozen=True, kw_only=True):
+class Pattern(ApiObject, frozen=True, kw_only=True):
     """What an endpoint's dead letters have in common."""
 
     endpoint_id: str
@@ -39,14 +39,14 @@ class Pattern(Answer, frozen=True, kw_only=True):
     advice: str = ""
 
 
-class Analysis(Answer, frozen=True, kw_only=True):
+class Analysis(ApiObject, frozen=True, kw_only=True):
     """Why deliveries died in a window."""
 
     window: str
     data: list[Pattern]
 
 
-class Conservation(Answer, frozen=True, kw_only=True):
+class Conservation(ApiObject, frozen=True, kw_only=True):
     """Where all deliveries are that were ever accepted: `accepted` is the sum of the others."""
 
     accepted: int
@@ -59,7 +59,7 @@ class Conservation(Answer, frozen=True, kw_only=True):
     account: str | None = None
 
 
-class Health(Answer, frozen=True, kw_only=True):
+class Health(ApiObject, frozen=True, kw_only=True):
     """How the whole installation is doing; counts may be 5 seconds old (`as_of`)."""
 
     pending: int
@@ -78,7 +78,7 @@ class Health(Answer, frozen=True, kw_only=True):
     as_of: datetime | None = None
 
 
-class Alert(Answer, frozen=True, kw_only=True):
+class Alert(ApiObject, frozen=True, kw_only=True):
     """Something an operator should look at."""
 
     id: str
@@ -93,7 +93,7 @@ class Alert(Answer, frozen=True, kw_only=True):
     message: str = ""
 
 
-class Worker(Answer, frozen=True, kw_only=True):
+class Worker(ApiObject, frozen=True, kw_only=True):
     """A process that publishes or delivers, as of its last heartbeat."""
 
     id: str
@@ -109,7 +109,7 @@ class Worker(Answer, frozen=True, kw_only=True):
     delivered_per_s: float | None = None
 
 
-class EventType(Answer, frozen=True, kw_only=True):
+class EventType(ApiObject, frozen=True, kw_only=True):
     """What was said about a type of events."""
 
     name: str
@@ -119,7 +119,7 @@ class EventType(Answer, frozen=True, kw_only=True):
     updated_at: datetime | None = None
 
 
-class Notify(Answer, frozen=True, kw_only=True):
+class Notify(ApiObject, frozen=True, kw_only=True):
     """Where an account is told about trouble."""
 
     email: str | None = None
@@ -130,7 +130,7 @@ class Notify(Answer, frozen=True, kw_only=True):
         return without_secrets(self, "webhook", "slack")  # whoever knows them can write there
 
 
-class Account(Answer, frozen=True, kw_only=True):
+class Account(ApiObject, frozen=True, kw_only=True):
     """An account and what was said about it."""
 
     id: str
@@ -139,7 +139,7 @@ class Account(Answer, frozen=True, kw_only=True):
     updated_at: datetime | None = None
 
 
-class Key(Answer, frozen=True, kw_only=True):
+class Key(ApiObject, frozen=True, kw_only=True):
     """An API key; `key` itself is only in the answer to its creation."""
 
     id: str

@@ -12,14 +12,10 @@ from typing import Any
 import msgspec
 
 from hookline.client.answers import Published
-from hookline.client.call import Call, moment, new_key, reader, said
+from hookline.client.call import ClientCall, moment, new_key, reader, said
 from hookline.client.errors import ApiError, Problem
 from hookline.errors import Invalid
-from hookline.validate.payload import (
-    check_text,
-    not_json,
-    too_deep,
-)
+from hookline.validate.payload import check_text, not_json, too_deep
 
 _value = msgspec.json.Decoder(msgspec.Raw)
 
@@ -46,10 +42,10 @@ class _Results(msgspec.Struct):
 _result = msgspec.json.Decoder(_Result)
 
 
-def publish(event: NewEvent) -> Call[Published]:
+def publish(event: NewEvent) -> ClientCall[Published]:
     """Publish one event. Without a key of its own it gets one, so that it can be sent again."""
     own = event.idempotency_key
-    return Call(
+    return ClientCall(
         method="POST",
         target="/v1/events",
         read=partial(_published, is_key_ours=own is None),
@@ -59,13 +55,13 @@ def publish(event: NewEvent) -> Call[Published]:
     )
 
 
-def publish_batch(events: Iterable[NewEvent]) -> Call[list[Published | ApiError]]:
+def publish_batch(events: Iterable[NewEvent]) -> ClientCall[list[Published | ApiError]]:
     """Publish many events, each with a key."""
     keyed = [
         (event, event.idempotency_key if event.idempotency_key is not None else new_key()) for event in events
     ]
     body = b",".join([_envelope(event, key) for event, key in keyed])
-    return Call(
+    return ClientCall(
         method="POST",
         target="/v1/events/batch",
         read=partial(_read_batch, are_keys_ours=[event.idempotency_key is None for event, _ in keyed]),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.client.call import Call
+from hookline.client.call import ClientCall
 from hookline.config import load
 from hookline.errors import ConfigError
 from hookline.version import VERSION
@@ -31,7 +31,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Server({self.url!r})"
 
-    def headers(self, call: Call[Any]) -> Mapping[str, str]:
+    def headers(self, call: ClientCall[Any]) -> Mapping[str, str]:
         """What a call is sent with."""
         headers = {"user-agent": USER_AGENT, "accept": "application/json", "accept-encoding": "identity"}
         if self.key is not None:

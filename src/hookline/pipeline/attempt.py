@@ -1,7 +1,10 @@
-"""How is one delivery attempted?
+"""Makes one attempt to deliver.
 
 From the slot to the settlement: sign, send, classify, decide. Whatever goes wrong in here is a failed attempt
 of this delivery, never a dead worker.
+
+Mostly the API accepted them, and this process was started without its setting. Each attempt would fail in the same way
+until they run out, and nobody but a reader of single attempts would know.
 """
 
 import asyncio
@@ -17,21 +20,17 @@ from hookline.clock import Clock
 from hookline.errors import EndpointUnusable, HooklineError, Invalid
 from hookline.failpoints import failpoint
 from hookline.ids import Ids
-from hookline.model import Attempt, ErrorKind, Outcome, State
+from hookline.model import Attempt, EndpointId, ErrorKind, Outcome, State
 from hookline.pipeline.catalogue.host_limits import Host
-from hookline.pipeline.catalogue.prepared_endpoint import Outlet
+from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.lanes.payload_memory import Memory
-from hookline.pipeline.sending.blocked import Blocked
-from hookline.pipeline.sending.contract import (
-    Answer,
-    Sender,
-)
+from hookline.pipeline.lanes.payload_memory import PayloadMemory
+from hookline.pipeline.sending.contract import Sender, SendResult
 from hookline.rules.outcome import classify, is_accepted
 from hookline.rules.redirect import next_url
 from hookline.rules.retry_after import asked_wait
 from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Settlement, Store
 
 _HEADERS_KEPT_BYTES = 2_048
@@ -53,18 +52,18 @@ class Flight:
         "is_probe",
         "lane",
         "number",
-        "outlet",
         "owner",
+        "prepared",
         "started_at",
         "wall",
     )
 
     def __init__(
-        self, owner: "Deliverer", lane: Lane, outlet: Outlet, delivery: Loaded, *, is_probe: bool
+        self, owner: "Deliverer", lane: Lane, prepared: PreparedEndpoint, delivery: Loaded, *, is_probe: bool
     ) -> None:
         self.owner = owner
         self.lane = lane
-        self.outlet = outlet
+        self.prepared = prepared
         self.delivery = delivery
         self.health = lane.health
         self.number = delivery.attempts + 1
@@ -77,12 +76,12 @@ class Flight:
         self.started_at = 0.0
         self.wall = 0.0
 
-    def done(self, answer: Answer) -> None:
+    def done(self, answer: SendResult) -> None:
         self.owner.land(self, answer)
 
     def visit(self, host: Host | None) -> bool:
         """Be counted at the host that a redirect points to; False: it has as many under way as it may."""
-        if host is None or host is self.outlet.host:
+        if host is None or host is self.prepared.host:
             return True
         if host.in_flight >= host.cap:
             return False
@@ -104,14 +103,14 @@ class Deliverer:
         self,
         store: Store,
         sender: Sender,
-        memory: Memory,
+        memory: PayloadMemory,
         clock: Clock,
         ids: Ids,
         rng: Random,
         *,
         canonical: Callable[[str], str],
-        on_landed: Callable[[Lane, Health, Host | None, Settlement], None],
-        on_unsent: Callable[[Lane, Health, Host | None, Loaded], None],
+        on_landed: Callable[[Lane, LaneHealth, Host | None, Settlement], None],
+        on_unsent: Callable[[Lane, LaneHealth, Host | None, Loaded], None],
     ) -> None:
         self._store = store
         self._sender = sender
@@ -122,14 +121,14 @@ class Deliverer:
         self._canonical = canonical  # checks a URL that a redirect points to; raises Invalid
         self._on_landed = on_landed
         self._on_unsent = on_unsent
-        self._blocked = Blocked(clock)
+        self._blocked = BlockedEndpoints(clock)
         self._fetches: dict[asyncio.Task[None], None] = {}
         self.under_way: set[bytes] = set()
 
     def send(self, lane: Lane, delivery: Loaded, is_probe: bool) -> None:
         """Begin an attempt; its end is told to `on_landed`, or `on_unsent` if no byte left."""
-        assert lane.outlet is not None  # noqa: S101 - Lane.can_send() saw to it
-        flight = Flight(self, lane, lane.outlet, delivery, is_probe=is_probe)
+        assert lane.prepared is not None  # noqa: S101 - Lane.can_send() saw to it
+        flight = Flight(self, lane, lane.prepared, delivery, is_probe=is_probe)
         self.under_way.add(delivery.id)
         if delivery.payload is None:
             task = asyncio.get_running_loop().create_task(self._fetch_and_send(flight))
@@ -163,7 +162,7 @@ class Deliverer:
         body = flight.body
         try:
             assert body is not None  # noqa: S101 - fetched, or there from the start
-            request = flight.outlet.request(flight.delivery, body, number=flight.number, wall=flight.wall)
+            request = flight.prepared.request(flight.delivery, body, number=flight.number, wall=flight.wall)
         except MemoryError:
             self._put_back(flight)
             return
@@ -178,15 +177,15 @@ class Deliverer:
 
     def _fail(self, flight: Flight, detail: str) -> None:
         """No request could be made; in the loop's next step: whoever sends must not recurse."""
-        answer = Answer(duration=0.0, error=ErrorKind.INTERNAL, detail=detail)
+        answer = SendResult(duration=0.0, error=ErrorKind.INTERNAL, detail=detail)
         asyncio.get_running_loop().call_soon(partial(self.land, flight, answer, was_made=False))
 
-    def _follow(self, flight: Flight, answer: Answer) -> bool:
+    def _follow(self, flight: Flight, answer: SendResult) -> bool:
         """Send the request on where a redirect points to, if the endpoint allows it; says whether it was seen to.
 
         A host gets no more by redirects than by its own endpoints: where it is full, the delivery is put back.
         """
-        endpoint = flight.outlet.endpoint
+        endpoint = flight.prepared.endpoint
         if flight.hops >= endpoint.max_redirects:
             return False
         current = flight.final_url or endpoint.url
@@ -200,7 +199,7 @@ class Deliverer:
             return False
         flight.hops += 1
         flight.final_url = url
-        request = flight.outlet.redirected(
+        request = flight.prepared.redirected(
             flight.delivery,
             flight.body or b"",
             url=url,
@@ -208,13 +207,13 @@ class Deliverer:
             wall=flight.wall,
             timeout=left,
         )
-        if flight.visit(flight.outlet.host_of(request.target.host)):
+        if flight.visit(flight.prepared.host_of(request.target.host)):
             self._sender.send(request, flight.done)
         else:
             self._put_back(flight)
         return True
 
-    def land(self, flight: Flight, answer: Answer, *, was_made: bool = True) -> None:
+    def land(self, flight: Flight, answer: SendResult, *, was_made: bool = True) -> None:
         """An attempt ended, or a request for it could not even be made."""
         failpoint("answer.after")
         delivery, lane = flight.delivery, flight.lane
@@ -230,7 +229,9 @@ class Deliverer:
         except Exception as error:
             flight.leave()
             log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
-            failed = Answer(duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__)
+            failed = SendResult(
+                duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__
+            )
             settlement = self._settlement(flight, failed, with_evidence=False)
         self.under_way.discard(delivery.id)
         attempt = settlement.attempt
@@ -243,11 +244,11 @@ class Deliverer:
             )
         except Exception:  # what the lane makes of it must not keep the delivery from being settled
             log.exception("lane.failed", delivery=ids.show("delivery", delivery.id))
-        self._on_landed(lane, flight.health, flight.outlet.host, settlement)
+        self._on_landed(lane, flight.health, flight.prepared.host, settlement)
         if delivery.payload is None:
             self._let_go(flight)
 
-    def _asked(self, answer: Answer) -> float | None:
+    def _asked(self, answer: SendResult) -> float | None:
         if answer.status is None or answer.status < 300:
             return None
         value = _header(answer, b"retry-after")
@@ -255,7 +256,7 @@ class Deliverer:
 
     def _put_back(self, flight: Flight) -> None:
         self.under_way.discard(flight.delivery.id)
-        self._on_unsent(flight.lane, flight.health, flight.outlet.host, flight.delivery)
+        self._on_unsent(flight.lane, flight.health, flight.prepared.host, flight.delivery)
         if flight.delivery.payload is None:
             self._let_go(flight)
 
@@ -264,7 +265,7 @@ class Deliverer:
         flight.body = None
         self._memory.give_back(flight.lane, flight.health, flight.delivery.payload_bytes)
 
-    def _settlement(self, flight: Flight, answer: Answer, *, with_evidence: bool = True) -> Settlement:
+    def _settlement(self, flight: Flight, answer: SendResult, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery
         if answer.error is None and is_accepted(answer.status) and not flight.hops:
             # The way of nearly every attempt: there is nothing to decide.
@@ -286,7 +287,7 @@ class Deliverer:
             )
         asked = self._asked(answer)
         outcome, kind = classify(
-            answer.status, answer.error, asks_to_wait=asked is not None, retried=flight.outlet.retried
+            answer.status, answer.error, asks_to_wait=asked is not None, retried=flight.prepared.retried
         )
         attempt = Attempt(
             id=self._ids.attempt(),
@@ -311,7 +312,7 @@ class Deliverer:
         decision = decide(
             outcome,
             attempt=flight.number,
-            policy=flight.outlet.policy,
+            policy=flight.prepared.policy,
             now=self._clock.now(),
             roll=self._rng.random(),
             asked=asked,
@@ -331,10 +332,10 @@ class Deliverer:
                     State.DEAD,
                     delivery.due_at,
                     reason,
-                    gone=flight.outlet.endpoint.updated_at if outcome is Outcome.GONE else None,
+                    gone=flight.prepared.endpoint.updated_at if outcome is Outcome.GONE else None,
                 )
 
-    def _with_evidence(self, attempt: Attempt, flight: Flight, answer: Answer) -> Attempt:
+    def _with_evidence(self, attempt: Attempt, flight: Flight, answer: SendResult) -> Attempt:
         """What is also kept of an attempt that was not accepted, for the person who asks why."""
         received: dict[str, str] = {}
         size = 0
@@ -345,16 +346,46 @@ class Deliverer:
             received[name.decode("latin-1").lower()] = value.decode("latin-1")
         return msgspec.structs.replace(
             attempt,
-            request_url=flight.outlet.endpoint.url,
-            request_headers=flight.outlet.shown_headers(
+            request_url=flight.prepared.endpoint.url,
+            request_headers=flight.prepared.shown_headers(
                 flight.delivery, flight.body or b"", number=flight.number, wall=flight.wall
             ),
             response_headers=received if answer.status is not None else None,
         )
 
 
-def _header(answer: Answer, wanted: bytes) -> str | None:
+def _header(answer: SendResult, wanted: bytes) -> str | None:
     for name, value in answer.headers:
         if name.lower() == wanted:
             return value.decode("latin-1")
     return None
+
+
+SAY_AGAIN = 3_600.0  # seconds between two lines about one endpoint
+REMEMBERED = 10_000  # endpoints; names that point inside are their owners' choice, and so is how many
+
+
+class BlockedEndpoints:
+    """Says it in the log, once in a while for each endpoint."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._said: dict[EndpointId, float] = {}
+
+    def note(self, endpoint: EndpointId, detail: str | None) -> None:
+        """An attempt was not made because of its address."""
+        at = self._clock.monotonic()
+        said = self._said.get(endpoint)
+        if said is not None and at - said < SAY_AGAIN:
+            return
+        self._said.pop(endpoint, None)
+        if len(self._said) >= REMEMBERED:
+            del self._said[next(iter(self._said))]  # of whom it was said longest ago
+        self._said[endpoint] = at
+        log.warning(
+            "endpoint.blocked",
+            endpoint_id=ids.show("endpoint", endpoint),
+            error=detail,
+            note="its attempts fail until they run out: set HOOKLINE_ALLOW_NETWORKS here too, as it is where "
+            "the endpoint was accepted, or disable the endpoint",
+        )

@@ -19,10 +19,7 @@ from hookline.errors import HooklineError, RowRefused
 from hookline.model import NO_TIMINGS, State, WorkerId
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.note_turns import NoteTurns
-from hookline.pipeline.refused_rows import (
-    is_row_at_fault,
-    write_apart,
-)
+from hookline.pipeline.refused_rows import is_row_at_fault, write_apart
 from hookline.store.contract import Settlement, Store, Verdict
 
 _BATCH = 2_000  # rows; with 500 a backlog waits for commits more than for receivers
@@ -190,7 +187,7 @@ class Settler:
             # Made afresh for each try: what was written down of a lane meanwhile must not be taken back.
             changed = await self._changed(batch) if with_notes else []
             notes = [lane.note() for lane in changed]
-            versions = [(lane.gate, lane.gate.version) for lane in changed]
+            versions = [(lane.flow, lane.flow.version) for lane in changed]
             try:
                 with self._note_turns.writing(changed):
                     verdicts = await self._store.settle(
@@ -206,15 +203,15 @@ class Settler:
                 tries += 1
         if tries:
             log.info("settle.resumed", rows=len(batch), tries=tries)
-        for gate, version in versions:
-            gate.wrote(version)
+        for flow, version in versions:
+            flow.wrote(version)
         return verdicts
 
     async def _changed(self, batch: Sequence[Entry]) -> list[Lane]:
         """The lanes of which something is to be written down, when nobody else is writing of them."""
         while True:
             changed = list(
-                {lane.endpoint_id: lane for lane, _ in batch if lane.gate.is_dirty and not lane.lost}.values()
+                {lane.endpoint_id: lane for lane, _ in batch if lane.flow.is_dirty and not lane.lost}.values()
             )
             if self._note_turns.are_free(changed):
                 return changed

@@ -4,11 +4,7 @@ from base64 import b64decode
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hookline.crypto.signing import (
-    PRIVATE_PREFIX,
-    PUBLIC_PREFIX,
-    key_of,
-)
+from hookline.crypto.signing import PRIVATE_PREFIX, PUBLIC_PREFIX, key_of
 from hookline.errors import Invalid
 from hookline.model import Signing
 from hookline.receiver.refusal import Refusal, VerificationError
@@ -18,7 +14,7 @@ PUBLIC_KEY_BYTES = 32
 Secrets = str | Iterable[str]
 
 
-class Key(NamedTuple):
+class VerificationKey(NamedTuple):
     """A secret, ready for use."""
 
     number: int  # its place among the secrets that were given, from 0
@@ -26,13 +22,13 @@ class Key(NamedTuple):
     value: bytes
 
 
-def keys_for(secrets: Secrets, style: Signing) -> tuple[list[Key], list[str]]:
+def keys_for(secrets: Secrets, style: Signing) -> tuple[list[VerificationKey], list[str]]:
     """The keys that suit the style, and for each secret that does not, why (never what it is)."""
-    keys: list[Key] = []
+    keys: list[VerificationKey] = []
     faults: list[str] = []
     for number, secret in enumerate(_each(secrets)):
         found = _key(number, secret, style)
-        if isinstance(found, Key):
+        if isinstance(found, VerificationKey):
             keys.append(found)
         else:
             faults.append(found)
@@ -49,7 +45,7 @@ def _each(secrets: object) -> Iterable[object]:
     return secrets
 
 
-def _key(number: int, secret: object, style: Signing) -> Key | str:
+def _key(number: int, secret: object, style: Signing) -> VerificationKey | str:
     if not isinstance(secret, str):
         return "A secret is text."
     # A public key is known to everybody: taken as the text of a shared secret, anybody could sign with it.
@@ -60,16 +56,16 @@ def _key(number: int, secret: object, style: Signing) -> Key | str:
     if secret.startswith(PRIVATE_PREFIX):
         return f"This is a private key ({PRIVATE_PREFIX}…): a receiver needs the public one, {PUBLIC_PREFIX}…"
     try:
-        return Key(number, False, key_of(secret, style))
+        return VerificationKey(number, False, key_of(secret, style))
     except Invalid as refused:
         return refused.detail
 
 
-def _public(number: int, secret: str) -> Key | str:
+def _public(number: int, secret: str) -> VerificationKey | str:
     try:
         value = b64decode(secret[len(PUBLIC_PREFIX) :], validate=True)
     except ValueError:
         value = b""
     if len(value) != PUBLIC_KEY_BYTES:
         return f"A public key is {PUBLIC_PREFIX!r} followed by {PUBLIC_KEY_BYTES} bytes in padded base64."
-    return Key(number, True, value)
+    return VerificationKey(number, True, value)

@@ -13,7 +13,7 @@ import msgspec
 from hookline.model import Signing
 from hookline.receiver import ed25519
 from hookline.receiver.fields import Fields, Headers, malformed
-from hookline.receiver.keys import Key, Secrets, keys_for
+from hookline.receiver.keys import Secrets, VerificationKey, keys_for
 from hookline.receiver.refusal import Refusal, VerificationError
 
 TOLERANCE = 300.0  # seconds; what Standard Webhooks recommends
@@ -99,7 +99,7 @@ def _standard(secrets: Secrets, fields: Fields, body: bytes) -> tuple[Verified, 
     return verified, int(timestamp)
 
 
-def _standard_proof(key: Key, given: list[str], message: bytes) -> bool:
+def _standard_proof(key: VerificationKey, given: list[str], message: bytes) -> bool:
     if key.is_public:
         prefix = "v1a,"
         signatures = [each[len(prefix) :] for each in given if each.startswith(prefix)]
@@ -135,7 +135,7 @@ def _is_among(expected: bytes, given: list[str]) -> bool:
     return any([hmac.compare_digest(expected, each.encode("ascii")) for each in given])
 
 
-def _proving(proofs: list[bool], keys: list[Key], faults: list[str]) -> int:
+def _proving(proofs: list[bool], keys: list[VerificationKey], faults: list[str]) -> int:
     """The number of the first secret that proves the request."""
     if True in proofs:
         return keys[proofs.index(True)].number

@@ -12,11 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from hookline.clock import Clock
-from hookline.store.contract.figures import (
-    Bloat,
-    Conservation,
-    FiguresStore,
-)
+from hookline.store.contract.figures import Bloat, Conservation, FiguresStore
 
 GOOD_FOR = 5.0  # seconds
 GOOD_FOR_TIMES = 50.0  # as long as it took

@@ -43,21 +43,17 @@ from hookline.reports.views import EndpointReport as EndpointReport
 from hookline.reports.waiting import waiting_for
 from hookline.rules.liveness import condition
 from hookline.rules.retry import DEFAULT_PRESET, PRESETS, policy_of
-from hookline.store.contract import Job, JobKind, Lane, Store, Worker
+from hookline.store.contract import Job, JobKind, LaneRow, Store, WorkerRow
 from hookline.store.contract.events import ListedEvent
 from hookline.validate.headers import MASK
-from hookline.validate.stored_endpoint import (
-    EndpointJudge,
-    retry_of,
-    shown_as,
-)
+from hookline.validate.stored_endpoint import EndpointJudge, retry_of, shown_as
 
 Shown = Callable[[float], float]  # the moment to show for a time of the store's (`Clock.shown`)
 
 _NO_FAULTS: Mapping[str, str] = {}
 
 
-class Owner(Protocol):
+class OwnerStatus(Protocol):
     """What the worker of this process knows about the lanes it owns."""
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
@@ -79,7 +75,7 @@ class Reports:
     def __init__(
         self,
         store: Store,
-        owner: Owner,
+        owner: OwnerStatus,
         *,
         shown: Shown,
         default_retry: str = DEFAULT_PRESET,
@@ -147,10 +143,10 @@ class Reports:
             )
         return shown
 
-    async def _lanes(self, ids: Sequence[EndpointId]) -> dict[EndpointId, Lane]:
+    async def _lanes(self, ids: Sequence[EndpointId]) -> dict[EndpointId, LaneRow]:
         return {each.endpoint_id: each for each in await self._store.lanes(ids)} if ids else {}
 
-    def _circuits(self, lanes: dict[EndpointId, Lane]) -> dict[EndpointId, Circuit]:
+    def _circuits(self, lanes: dict[EndpointId, LaneRow]) -> dict[EndpointId, Circuit]:
         return {id: self._owner.circuit_of(id) or lane.circuit for id, lane in lanes.items()}
 
 
@@ -297,7 +293,7 @@ def job_report(job: Job, *, shown: Shown, dry_run: bool = False) -> JobReport:
     )
 
 
-def worker_report(worker: Worker, *, shown: Shown, now: float, heartbeat: float) -> WorkerReport:
+def worker_report(worker: WorkerRow, *, shown: Shown, now: float, heartbeat: float) -> WorkerReport:
     """A worker that should be heard of every `heartbeat` seconds."""
     load = worker.load
     return WorkerReport(

@@ -5,7 +5,7 @@ tells, which may be a heartbeat old.
 """
 
 from hookline.model import FOREVER, Circuit, CircuitState, Delivery, Endpoint, Ordering, State
-from hookline.store.contract import Lane
+from hookline.store.contract import LaneRow
 
 WORDS = ("due", "circuit", "receiver", "rate", "slot", "order", "paused", "disabled")
 
@@ -14,7 +14,7 @@ def waiting_for(
     delivery: Delivery,
     *,
     endpoint: Endpoint | None,
-    lane: Lane | None,
+    lane: LaneRow | None,
     circuit: Circuit,
     owner_says: str | None,
     now: float,

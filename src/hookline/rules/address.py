@@ -6,14 +6,7 @@ IPv4-compatible spellings of 127.0.0.1 global, and multicast too.
 """
 
 from collections.abc import Sequence
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -7,7 +7,7 @@ outcomes: a refusal or a request to slow down says that the endpoint is there.
 
 import msgspec
 
-from hookline.model import Circuit, CircuitPolicy, CircuitState, Outcome, Slice
+from hookline.model import Circuit, CircuitPolicy, CircuitSlice, CircuitState, Outcome
 
 SLICES = 10  # the window is counted in this many slices
 
@@ -107,13 +107,18 @@ def _trips(circuit: Circuit, policy: CircuitPolicy, *, is_slow: bool) -> str | N
 
 
 def _counted(
-    slices: tuple[Slice, ...], policy: CircuitPolicy, now: float, *, attempts: int = 1, failures: int = 0
-) -> tuple[Slice, ...]:
+    slices: tuple[CircuitSlice, ...],
+    policy: CircuitPolicy,
+    now: float,
+    *,
+    attempts: int = 1,
+    failures: int = 0,
+) -> tuple[CircuitSlice, ...]:
     index = int(now // (policy.window_s / SLICES))
     kept = [part for part in slices if index - SLICES < part.index <= index]
     if kept and kept[-1].index == index:
         last = kept.pop()
-        kept.append(Slice(index, last.attempts + attempts, last.failures + failures))
+        kept.append(CircuitSlice(index, last.attempts + attempts, last.failures + failures))
     else:
-        kept.append(Slice(index, attempts, failures))
+        kept.append(CircuitSlice(index, attempts, failures))
     return tuple(kept)

@@ -39,7 +39,7 @@ class By(StrEnum):
     OTHERS = "others"  # who did not come to the end of burying it
 
 
-class Dead(NamedTuple):
+class DeadWorker(NamedTuple):
     """A worker to be buried, with the beat it was last seen at."""
 
     id: WorkerId
@@ -87,7 +87,7 @@ def look(
     ended: float,
     lease: float,
     session: int | None = None,
-) -> tuple[Watch, list[Dead]]:
+) -> tuple[Watch, list[DeadWorker]]:
     """The watch after this look, and who is dead.
 
     `session` is the number of the observer's session that it looked on; None: it has none of its own.
@@ -97,7 +97,7 @@ def look(
     enough = patience(lease)
     on_one_session = session is not None and session == watch.session and pause <= enough / 2
     stillness: dict[WorkerId, _Stillness] = {}
-    dead: list[Dead] = []
+    dead: list[DeadWorker] = []
     verdict_at = float("inf")
     for id, beat, is_gone in workers:
         before = watch.stillness.get(id)
@@ -109,9 +109,9 @@ def look(
             gone_since = min(before.gone_since, ended) if on_one_session else ended
         stillness[id] = _Stillness(beat, since, gone_since)
         if ended - since >= lease:
-            dead.append(Dead(id, beat, By.LEASE))
+            dead.append(DeadWorker(id, beat, By.LEASE))
         elif began - gone_since >= enough:
-            dead.append(Dead(id, beat, By.SESSION))
+            dead.append(DeadWorker(id, beat, By.SESSION))
         else:
             verdict_at = min(verdict_at, gone_since + enough)
     return Watch(ended, session, stillness, verdict_at), dead

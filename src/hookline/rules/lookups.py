@@ -13,7 +13,7 @@ NOT_FOUND_S = 5.0  # likewise a lookup that did not come back within its budget
 GIVEN_UP_S = 30.0  # after which a lookup that has not come back is not waited for any more
 
 
-class Standing(IntEnum):
+class LookupResult(IntEnum):
     """What is known of a name."""
 
     FOUND = 0
@@ -21,4 +21,4 @@ class Standing(IntEnum):
     FAILING = 2  # the last lookup found nothing, or took too long
 
 
-AT_ONCE = {Standing.FOUND: 64, Standing.UNTRIED: 128, Standing.FAILING: 32}
+AT_ONCE = {LookupResult.FOUND: 64, LookupResult.UNTRIED: 128, LookupResult.FAILING: 32}

@@ -7,13 +7,13 @@ quarter. A payload larger than a share still goes, alone of its class: a setting
 
 from collections.abc import Sequence
 
-from hookline.rules.slots import Health, share_of_unproven, shares
+from hookline.rules.slots import LaneHealth, share_of_unproven, shares
 
 BUDGET_BYTES = 64 << 20
 _LANES_SHARE = 4  # a lane may hold a quarter
 
 
-def fits(size: int, health: Health, *, held: Sequence[int], of_lane: int, budget: int) -> bool:
+def fits(size: int, health: LaneHealth, *, held: Sequence[int], of_lane: int, budget: int) -> bool:
     """May a lane of this health bring in `size` bytes more? `held` are the bytes of each class, `of_lane` its own."""
     of_class = held[health]
     if not of_class:
@@ -21,9 +21,9 @@ def fits(size: int, health: Health, *, held: Sequence[int], of_lane: int, budget
     if of_lane and of_lane + size > budget // _LANES_SHARE:
         return False
     total = sum(held) + size
-    if health is Health.PROVEN:
+    if health is LaneHealth.PROVEN:
         return total <= budget
-    of_unproven = total - held[Health.PROVEN]
+    of_unproven = total - held[LaneHealth.PROVEN]
     return (
         total <= budget
         and of_class + size <= shares(budget)[health]

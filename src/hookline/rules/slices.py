@@ -13,7 +13,7 @@ _SCHEMA_A_UNIT = 1_000  # bytes times weight
 _SCHEMA_AT_ONCE = 1_000  # units; what takes more is done beside the loop
 
 
-class Slice:
+class LoopBudget:
     """The units that may still be taken in this turn of the loop."""
 
     __slots__ = ("left", "longest", "size")

@@ -17,7 +17,7 @@ _DEEP = 64
 SLOW_IN_A_ROW = 3  # one slow answer of a fast endpoint means nothing
 
 
-class Health(IntEnum):
+class LaneHealth(IntEnum):
     """How a lane's last attempts went."""
 
     PROVEN = 0
@@ -41,14 +41,16 @@ def is_failure(outcome: Outcome) -> bool:
     return outcome is Outcome.TRANSIENT or outcome is Outcome.THROTTLED
 
 
-def health_after(outcome: Outcome, durations: Sequence[float]) -> Health:
+def health_after(outcome: Outcome, durations: Sequence[float]) -> LaneHealth:
     """A lane's health after an attempt with this outcome; `durations` are of the last ones, newest last."""
     if is_failure(outcome):
-        return Health.FAILING
+        return LaneHealth.FAILING
     if durations[-1] <= SLOW:
-        return Health.PROVEN
+        return LaneHealth.PROVEN
     looked_at = min(SLOW_IN_A_ROW, len(durations))
-    return Health.SLOW if all(durations[-n] > SLOW for n in range(1, looked_at + 1)) else Health.PROVEN
+    return (
+        LaneHealth.SLOW if all(durations[-n] > SLOW for n in range(1, looked_at + 1)) else LaneHealth.PROVEN
+    )
 
 
 def window_after(window: int, outcome: Outcome, *, cap: int) -> int:

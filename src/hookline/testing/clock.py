@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from itertools import count
 from typing import Any, TypeVar
 
-from hookline.clock import Line
+from hookline.clock import Timeline
 
 STEP_S = 0.25  # well below a heartbeat: workers see time pass, not jump
 REAL_MOMENT_S = 0.001  # what a step takes: sockets and databases live in real time
@@ -55,7 +55,7 @@ class ManualClock:
     def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
         """The test's time is the store's: what the database thinks does not matter."""
 
-    line: Line | None = None
+    line: Timeline | None = None
 
     def due(self, moment: float) -> float:
         return moment

@@ -21,10 +21,7 @@ from hookline.clock import Clock
 from hookline.config import Settings
 from hookline.ids import read
 from hookline.model import Delivery, EventId, State
-from hookline.reports.queries import (
-    EndpointReport,
-    event_report,
-)
+from hookline.reports.queries import EndpointReport, event_report
 from hookline.store.contract import DeliveryFilter
 from hookline.testing.clock import STEP_S, ManualClock
 from hookline.testing.receiver import WITHIN_S, WebhookReceiver

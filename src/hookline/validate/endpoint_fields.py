@@ -25,18 +25,8 @@ from hookline.model import (
 from hookline.rules.address import Network
 from hookline.rules.destination import canonical
 from hookline.rules.rotation import is_overlapping
-from hookline.validate import (
-    headers,
-    limits,
-    metadata,
-    retry_policy,
-)
-from hookline.validate.names import (
-    check_account,
-    check_known,
-    check_pattern,
-    is_text,
-)
+from hookline.validate import headers, limits, metadata, retry_policy
+from hookline.validate.names import check_account, check_known, check_pattern, is_text
 from hookline.validate.numbers import whole
 
 MAX_PATTERNS = 100

@@ -12,10 +12,7 @@ import msgspec
 
 from hookline.errors import Invalid
 from hookline.validate.names import pointer_step
-from hookline.validate.schema_weight import (
-    Flaw,
-    weight,
-)
+from hookline.validate.schema_weight import Flaw, weight
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MAX_BYTES = 65_536  # of a schema, as JSON

@@ -12,15 +12,8 @@ import msgspec
 
 from hookline.errors import Invalid
 from hookline.model import CircuitPolicy, Ordering, RateLimit
-from hookline.validate.names import (
-    check_known,
-    did_you_mean,
-)
-from hookline.validate.numbers import (
-    DAY_S,
-    number,
-    whole,
-)
+from hookline.validate.names import check_known, did_you_mean
+from hookline.validate.numbers import DAY_S, number, whole
 
 SLOWEST, FASTEST = 0.001, 10_000
 MOST_BURST = 10_000

@@ -9,10 +9,7 @@ from typing import Any
 import msgspec
 
 from hookline.errors import Invalid
-from hookline.validate.names import (
-    is_text,
-    pointer_step,
-)
+from hookline.validate.names import is_text, pointer_step
 from hookline.validate.payload import DEPTH_LIMIT
 
 MAX_BYTES = 16_384  # as JSON

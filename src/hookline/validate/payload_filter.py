@@ -94,12 +94,12 @@ class Filter:
             budget.left = before
             return None
 
-    def trial(self, payload: Any, budget: Budget) -> "Trial":
+    def trial(self, payload: Any, budget: Budget) -> "FilterRun":
         """The same, a part at a time."""
-        return Trial(self, payload, budget)
+        return FilterRun(self, payload, budget)
 
 
-class Trial:
+class FilterRun:
     """A filter that is tried a part at a time.
 
     On a thread, since there is no other way to stop in the middle of an expression; but one that works only while the

@@ -11,15 +11,8 @@ from typing import Any
 
 from hookline.errors import Invalid
 from hookline.rules.retry import JITTERS, PRESETS
-from hookline.validate.names import (
-    check_known,
-    did_you_mean,
-)
-from hookline.validate.numbers import (
-    DAY_S,
-    number,
-    whole,
-)
+from hookline.validate.names import check_known, did_you_mean
+from hookline.validate.numbers import DAY_S, number, whole
 
 MOST_ATTEMPTS = 50
 LONGEST_WAIT_S = 30 * DAY_S

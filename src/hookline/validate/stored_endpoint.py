@@ -14,24 +14,10 @@ from hookline.crypto.sealing import Sealer
 from hookline.errors import Invalid, SealBroken
 from hookline.model import DEFAULT_RETRY_STATUSES, CircuitPolicy, Endpoint
 from hookline.rules.destination import canonical
-from hookline.validate import (
-    headers,
-    limits,
-    metadata,
-    retry_policy,
-)
-from hookline.validate.endpoint_fields import (
-    MAX_PATTERNS,
-    read_description,
-)
-from hookline.validate.names import (
-    check_account,
-    check_pattern,
-)
-from hookline.validate.numbers import (
-    number,
-    whole,
-)
+from hookline.validate import headers, limits, metadata, retry_policy
+from hookline.validate.endpoint_fields import MAX_PATTERNS, read_description
+from hookline.validate.names import check_account, check_pattern
+from hookline.validate.numbers import number, whole
 
 _USUAL_CIRCUIT = CircuitPolicy()
 _MOST_TOLD = 300  # characters

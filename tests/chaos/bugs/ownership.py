@@ -43,9 +43,9 @@ def probe_unwritten() -> None:
     """A probe is sent without having been written down: the next owner does not know of it."""
 
     async def at_once(self: Any, lane: Any) -> None:
-        lane.gate.begin_probe()
-        lane.gate.written = lane.gate.version
-        lane.gate.grant_probe()
+        lane.flow.begin_probe()
+        lane.flow.written = lane.flow.version
+        lane.flow.grant_probe()
         self._offer(lane)
 
     errands.Errands.prepare_probe = at_once

@@ -13,7 +13,7 @@ import hookline.cli.server.serve
 import hookline.cli.server.worker
 from hookline.pipeline.intake import accept
 from hookline.pipeline.sending.client import HttpSender
-from hookline.pipeline.sending.contract import Answer
+from hookline.pipeline.sending.contract import SendResult
 from hookline.store.contract import Acceptance
 
 AHEAD_S = 0.3  # how far a promise runs ahead of its deed
@@ -23,9 +23,9 @@ def settle_before_send() -> None:
     """A delivery counts as delivered before its request has left."""
     send = HttpSender.send
 
-    def early(self: HttpSender, request: Any, done: Callable[[Answer], None]) -> None:
+    def early(self: HttpSender, request: Any, done: Callable[[SendResult], None]) -> None:
         loop = asyncio.get_running_loop()
-        loop.call_soon(done, Answer(0.001, status=200))
+        loop.call_soon(done, SendResult(0.001, status=200))
         loop.call_later(AHEAD_S, send, self, request, lambda _: None)
 
     HttpSender.send = early

@@ -3,11 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hookline.pipeline.lanes import (
-    buffers,
-    lane,
-    loader,
-)
+from hookline.pipeline.lanes import buffers, lane, loader
 from hookline.store.contract import Want
 from hookline.store.postgres import store as postgres_store
 from hookline.store.postgres.store import PostgresStore

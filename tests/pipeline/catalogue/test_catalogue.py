@@ -49,7 +49,7 @@ async def test_what_was_read_before_a_later_change_does_not_replace_it(store, mo
     await catalogue.catch_up()
     may_go_on.set()
     await slower
-    assert catalogue.outlet(endpoint.id).endpoint == new
+    assert catalogue.prepared(endpoint.id).endpoint == new
     assert catalogue.n == 3
 
 
@@ -86,9 +86,9 @@ async def test_a_process_that_was_away_until_changes_were_deleted_reads_everythi
         pass
     await catalogue.catch_up()
     assert catalogue.n == (await store.catalogue()).n
-    assert catalogue.outlet(gone.id) is None
-    assert catalogue.outlet(changed.id).endpoint.url == "https://elsewhere.example/"
-    assert catalogue.outlet(new.id) is not None
+    assert catalogue.prepared(gone.id) is None
+    assert catalogue.prepared(changed.id).endpoint.url == "https://elsewhere.example/"
+    assert catalogue.prepared(new.id) is not None
     assert sorted(told) == sorted([gone.id, changed.id, new.id])
 
 
@@ -101,7 +101,7 @@ async def test_a_second_opening_knows_nothing_of_what_is_gone(store):
     await store.delete_endpoint(gone.id, now=NOW)
     await catalogue.open()
     assert catalogue.find("default", "order.paid") == (kept.id,)
-    assert (catalogue.outlet(gone.id), catalogue.count("default"), catalogue.content.matters) == (
+    assert (catalogue.prepared(gone.id), catalogue.count("default"), catalogue.content.matters) == (
         None,
         1,
         False,

@@ -6,10 +6,7 @@ from hookline.admin.event_types import EventTypeInput
 from hookline.errors import HooklineError, SchemaMismatch
 from hookline.ids import read
 from hookline.model import EndpointId, EventId
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Published,
-)
+from hookline.pipeline.intake.drafts import Draft, Published
 from tests.receiver import Receiver
 from tests.world import World
 

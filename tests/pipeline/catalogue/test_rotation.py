@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from hookline.admin.rotation import RotationInput
+from hookline.admin.secrets import RotationInput
 from hookline.errors import Invalid, NotFound, OverlapUnderWay
 from hookline.ids import read
 from hookline.model import EndpointId

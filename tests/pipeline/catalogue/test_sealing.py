@@ -6,7 +6,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from hookline import Hookline, Settings
-from hookline.admin.rotation import RotationInput
+from hookline.admin.secrets import RotationInput
 from hookline.crypto.sealing import PREFIX
 from hookline.errors import ConfigError, SealBroken
 from hookline.ids import read

@@ -18,20 +18,20 @@ LONG_TURN = 1e9  # seconds: whatever answers, the loop took longer
 
 async def a_lane(world: World, hooks: Hookline, receiver: Receiver, type: str = "order.paid") -> Lane:
     """That has delivered before, and whose next answers are held."""
-    before = set(hooks.worker.holdings.lanes)
+    before = set(hooks.worker.ownership.lanes)
     await hooks.create_endpoint(url=receiver.url(f"/{type}"), events=[type], max_in_flight=5)
     first = await world.pass_until(hooks.publish(type, {"n": 0}))
     await world.until_state(hooks, first.id, State.DELIVERED)
-    (id,) = set(hooks.worker.holdings.lanes) - before
-    lane = hooks.worker.holdings.lanes[id]
+    (id,) = set(hooks.worker.ownership.lanes) - before
+    lane = hooks.worker.ownership.lanes[id]
     await world.until(lambda: not lane.behind and lane.is_idle)
     return lane
 
 
 def hold_answers(receiver: Receiver, type: str = "order.paid") -> asyncio.Event:
-    gate = asyncio.Event()
-    receiver.answers[f"/{type}"] = [Answer(hold=gate)]
-    return gate
+    flow = asyncio.Event()
+    receiver.answers[f"/{type}"] = [Answer(hold=flow)]
+    return flow
 
 
 def publish(hooks: Hookline, count: int, type: str = "order.paid") -> list[asyncio.Future]:
@@ -44,7 +44,7 @@ async def test_events_for_a_lane_that_waits_for_the_loop_are_stored_as_it_gets_r
     world.step = 0.001  # nobody's patience ends
     hooks = await world.start()
     lane = await a_lane(world, hooks, receiver)
-    gate = hold_answers(receiver)
+    flow = hold_answers(receiver)
     hooks.worker.admission.turn = LONG_TURN
     published = publish(hooks, 200)
     await world.until(lambda: sum(each.done() for each in published) == lane.kept)
@@ -52,7 +52,7 @@ async def test_events_for_a_lane_that_waits_for_the_loop_are_stored_as_it_gets_r
         await world.tick()
     assert sum(each.done() for each in published) == lane.kept
     assert not lane.behind, "so that nothing has to be read back"
-    gate.set()
+    flow.set()
     await world.pass_until(asyncio.gather(*published))
     await world.until(lambda: len(receiver.requests) == 201)
 
@@ -60,10 +60,10 @@ async def test_events_for_a_lane_that_waits_for_the_loop_are_stored_as_it_gets_r
 async def test_a_lane_that_waits_for_its_receiver_holds_nobody_up(world: World, receiver: Receiver):
     hooks = await world.start()
     await a_lane(world, hooks, receiver)
-    gate = hold_answers(receiver)
+    flow = hold_answers(receiver)
     async with asyncio.timeout(60):  # the test's time stands still: nobody waits for it
         await asyncio.gather(*publish(hooks, 200))
-    gate.set()
+    flow.set()
     await world.until(lambda: len(receiver.requests) == 201)
 
 
@@ -74,26 +74,26 @@ async def test_those_that_wait_for_a_lane_are_overtaken_by_events_for_another(
     hooks = await world.start()
     lane = await a_lane(world, hooks, receiver)
     await a_lane(world, hooks, receiver, "order.sent")
-    gate = hold_answers(receiver)
+    flow = hold_answers(receiver)
     hooks.worker.admission.turn = LONG_TURN
     waiting = publish(hooks, 200)
     await world.until(lambda: sum(each.done() for each in waiting) == lane.kept)
     async with asyncio.timeout(60):
         await asyncio.gather(*publish(hooks, 10, "order.sent"))
     assert sum(each.done() for each in waiting) == lane.kept
-    gate.set()
+    flow.set()
     await world.pass_until(asyncio.gather(*waiting))
 
 
 async def test_nobody_waits_for_a_lane_longer_than_his_patience(world: World, receiver: Receiver):
     hooks = await world.start()
     lane = await a_lane(world, hooks, receiver)
-    gate = hold_answers(receiver)
+    flow = hold_answers(receiver)
     hooks.worker.admission.turn = LONG_TURN
     published = publish(hooks, 200)
     await world.pass_until(asyncio.gather(*published))
     assert lane.behind
-    gate.set()
+    flow.set()
     await world.until(lambda: len(receiver.requests) == 201)
 
 
@@ -137,11 +137,11 @@ async def test_a_process_that_leaves_waits_for_no_lane(world: World, receiver: R
     world.step = 0.001
     hooks = await world.start()
     lane = await a_lane(world, hooks, receiver)
-    gate = hold_answers(receiver)
+    flow = hold_answers(receiver)
     hooks.worker.admission.turn = LONG_TURN
     published = publish(hooks, 200)
     await world.until(lambda: sum(each.done() for each in published) == lane.kept)
     stopping = asyncio.ensure_future(world.stop(hooks))
     await world.until(lambda: all(each.done() for each in published))
-    gate.set()
+    flow.set()
     assert await world.pass_until(stopping)

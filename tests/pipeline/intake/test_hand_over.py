@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 def only_lane(hooks):
-    (lane,) = hooks.worker.holdings.lanes.values()
+    (lane,) = hooks.worker.ownership.lanes.values()
     return lane
 
 
@@ -27,12 +27,12 @@ async def test_a_lane_that_fell_behind_catches_up_although_events_keep_coming(
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     first = await hooks.publish("order.paid", {"n": 1})
     await world.until_state(hooks, first.id, State.DELIVERED)
-    load, calls, gate = hooks.store.load, [], asyncio.Event()
+    load, calls, flow = hooks.store.load, [], asyncio.Event()
 
     async def load_and_publish(wants, *, known, now):
         calls.append(len(wants))
         if len(calls) > 1:
-            await gate.wait()
+            await flow.wait()
         rows = await load(wants, known=known, now=now)
         if len(calls) == 1:
             await hooks.publish("order.paid", {"n": 2})
@@ -41,7 +41,7 @@ async def test_a_lane_that_fell_behind_catches_up_although_events_keep_coming(
     hooks.store.load = load_and_publish
     hooks.worker.handover._miss(only_lane(hooks))
     await world.until(lambda: len(receiver.requests) == 2)
-    gate.set()
+    flow.set()
     assert [request.body for request in receiver.requests] == [b'{"n":1}', b'{"n":2}']
 
 

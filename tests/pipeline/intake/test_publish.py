@@ -8,10 +8,7 @@ import pytest
 from hookline import Hookline
 from hookline.errors import IdempotencyConflict, Invalid, StoreUnavailable, TooLarge, Unreadable
 from hookline.model import State
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Published,
-)
+from hookline.pipeline.intake.drafts import Draft, Published
 from hookline.store.contract.events import EventFilter
 from tests.receiver import Receiver
 from tests.world import World

@@ -9,13 +9,10 @@ from factories import an_endpoint
 from hookline import Hookline
 from hookline.errors import Invalid, StoreUnavailable
 from hookline.model import EndpointId, EventId
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Published,
-)
+from hookline.pipeline.intake.drafts import Draft, Published
 from hookline.rules.admission import MOST_DELIVERIES, REQUEST_DELIVERIES
 from hookline.rules.slices import DELIVERIES, SLICE
-from hookline.store.contract import Publication
+from hookline.store.contract import EventFanout
 from tests.world import World
 
 pytestmark = pytest.mark.anyio
@@ -27,12 +24,12 @@ class Commits:
     """What was committed, in which order."""
 
     def __init__(self, hooks: Hookline) -> None:
-        self.batches: list[list[Publication]] = []
+        self.batches: list[list[EventFanout]] = []
         self.failing_from: int | None = None
         self._accept = hooks.store.accept
         hooks.store.accept = self._watched
 
-    async def _watched(self, batch: Sequence[Publication], *, catalogue: int, now: float):
+    async def _watched(self, batch: Sequence[EventFanout], *, catalogue: int, now: float):
         if self.failing_from is not None and len(self.batches) >= self.failing_from:
             raise StoreUnavailable("The disk is full.")
         acceptance = await self._accept(batch, catalogue=catalogue, now=now)
@@ -181,11 +178,11 @@ async def test_filters_are_judged_in_slices_and_others_overtake(world: World):
 async def test_what_was_judged_by_a_filter_that_has_changed_is_judged_again(world: World):
     hooks = await world.start()
     (id,) = await endpoints(world, hooks, 1, filter="total > `1`")
-    accept, going, gate = hooks.store.accept, asyncio.Event(), asyncio.Event()
+    accept, going, flow = hooks.store.accept, asyncio.Event(), asyncio.Event()
 
     async def held(batch, *, catalogue, now):
         going.set()
-        await gate.wait()
+        await flow.wait()
         return await accept(batch, catalogue=catalogue, now=now)
 
     hooks.store.accept = held
@@ -198,6 +195,6 @@ async def test_what_was_judged_by_a_filter_that_has_changed_is_judged_again(worl
     endpoint = (await hooks.store.endpoints_by_id([id]))[0]
     changed = an_endpoint(id=id, account=BIG, paused=True, filter="total > `0`", updated_at=world.clock.now())
     assert await hooks.store.update_endpoint(changed, was=endpoint.updated_at, now=world.clock.now())
-    gate.set()
+    flow.set()
     await world.pass_until(first)
     assert [result.deliveries for result in await world.pass_until(judged)] == [1] * 3

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.anyio
 async def be_buried(world: World, hooks: Hookline) -> None:
     """Others take the worker for dead, and it hears of it."""
     pulse = await hooks.store.pulse(seen=0)
-    (beat,) = [worker.beat for worker in pulse.workers if worker.id == hooks._heart.id]
-    assert await hooks.store.bury(hooks._heart.id, beat=beat, now=world.clock.now())
-    await hooks._heart.look()
+    (beat,) = [worker.beat for worker in pulse.workers if worker.id == hooks._heartbeat.id]
+    assert await hooks.store.bury(hooks._heartbeat.id, beat=beat, now=world.clock.now())
+    await hooks._heartbeat.look()
 
 
 def bury_at(call: str, owner: object, world: World, hooks: Hookline) -> list[EndpointId]:
@@ -25,7 +25,7 @@ def bury_at(call: str, owner: object, world: World, hooks: Hookline) -> list[End
     async def burying(*given, **named):
         result = await right(*given, **named)
         if not before:
-            before.append(hooks._heart.id)
+            before.append(hooks._heartbeat.id)
             await be_buried(world, hooks)
         return result
 
@@ -37,29 +37,29 @@ async def a_free_lane(world: World, receiver: Receiver) -> Hookline:
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     await hooks.publish("a", 1)
-    holdings = hooks.worker.holdings
-    await world.until(lambda: holdings.lanes and next(iter(holdings.lanes.values())).is_idle)
-    await holdings.release(
-        list(holdings.lanes.values()), woken=True
+    ownership = hooks.worker.ownership
+    await world.until(lambda: ownership.lanes and next(iter(ownership.lanes.values())).is_idle)
+    await ownership.release(
+        list(ownership.lanes.values()), woken=True
     )  # time stands still: nobody takes it again
-    assert not holdings.lanes
+    assert not ownership.lanes
     return hooks
 
 
 async def assert_nothing_is_held_that_is_not_owned(hooks: Hookline, before: list[EndpointId]) -> None:
     assert before
-    assert before != [hooks._heart.id]
-    owned = {taken.endpoint_id for taken in await hooks.store.owned(hooks._heart.id)}
-    assert set(hooks.worker.holdings.lanes) <= owned
+    assert before != [hooks._heartbeat.id]
+    owned = {taken.endpoint_id for taken in await hooks.store.owned(hooks._heartbeat.id)}
+    assert set(hooks.worker.ownership.lanes) <= owned
 
 
 async def test_lanes_taken_before_a_burial_are_not_held_after_it(world: World, receiver: Receiver):
     hooks = await a_free_lane(world, receiver)
     catalogue = hooks._catalogue
-    find = catalogue.outlet
+    find = catalogue.prepared
     before = bury_at("catch_up", catalogue, world, hooks)
-    catalogue.outlet = lambda id: find(id) if before else None  # younger than the last pulse
-    await hooks.worker.holdings.take()
+    catalogue.prepared = lambda id: find(id) if before else None  # younger than the last pulse
+    await hooks.worker.ownership.take()
     await assert_nothing_is_held_that_is_not_owned(hooks, before)
     await world.pass_until(hooks.publish("a", 2))
     await world.until(lambda: receiver.bodies() == [b"1", b"2"])
@@ -69,7 +69,7 @@ async def test_lanes_found_by_a_reconcile_before_a_burial_are_not_held_after_it(
     world: World, receiver: Receiver
 ):
     hooks = await a_free_lane(world, receiver)
-    await hooks.store.take(hooks._heart.id, limit=10, now=world.clock.now())  # its answer was lost
+    await hooks.store.take(hooks._heartbeat.id, limit=10, now=world.clock.now())  # its answer was lost
     before = bury_at("owned", hooks.store, world, hooks)
-    await hooks.worker.holdings.reconcile()
+    await hooks.worker.ownership.reconcile()
     await assert_nothing_is_held_that_is_not_owned(hooks, before)

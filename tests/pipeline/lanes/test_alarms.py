@@ -36,7 +36,7 @@ async def test_one_that_is_offered_a_moment_before_its_token_is_due_is_sent_or_w
     first = await hooks.publish("a", 0)
     await world.until_state(hooks, first.id, State.DELIVERED)
     dispatcher = hooks.worker.dispatcher
-    (lane,) = hooks.worker.holdings.lanes.values()
+    (lane,) = hooks.worker.ownership.lanes.values()
     forgotten = []
     for ticks in range(1, 12):
         # The first has the token that may be there, the second waits for the next one.
@@ -45,7 +45,7 @@ async def test_one_that_is_offered_a_moment_before_its_token_is_due_is_sent_or_w
         sends = lane.sends
         lane.alarm_at = FOREVER  # whoever set it has had his turn
         dispatcher._alarms.clear()
-        clock._time = lane.gate.opens_at() - ticks * TICK
+        clock._time = lane.flow.opens_at() - ticks * TICK
         clock.ticks = True
         dispatcher.offer(lane)
         clock.ticks = False
@@ -68,18 +68,18 @@ async def test_one_that_is_offered_a_moment_before_its_probe_is_due_is_probed_or
         retry={"schedule": [0, 1, 1], "jitter": "none"},
         circuit={"consecutive_failures": 1, "cooldown_s": 4, "max_cooldown_s": 4},
     )
-    lanes = hooks.worker.holdings.lanes
+    lanes = hooks.worker.ownership.lanes
     forgotten = []
     for ticks in range(1, 8):
         receiver.answers["/"] = [Answer(500), Answer(200)]
         event = await hooks.publish("a", ticks)
         await world.until(
-            lambda: any(lane.has_unsent and lane.gate.circuit.probe_at for lane in lanes.values())
+            lambda: any(lane.has_unsent and lane.flow.circuit.probe_at for lane in lanes.values())
         )
         (lane,) = lanes.values()
         lane.alarm_at = FOREVER
         hooks.worker.dispatcher._alarms.clear()
-        clock._time = lane.gate.circuit.probe_at - ticks * TICK
+        clock._time = lane.flow.circuit.probe_at - ticks * TICK
         clock.ticks = True
         hooks.worker.dispatcher.offer(lane)
         clock.ticks = False

@@ -94,7 +94,7 @@ async def test_a_cooldown_that_is_over_before_the_lane_was_let_go_ends_with_a_pr
     receiver.answers["/"] = [Answer(500)] * 5 + [Answer(200)]
     await publish(hooks, 40)
     opened = await until_circuit(world, hooks, endpoint, CircuitState.OPEN)
-    (lane,) = hooks.worker.holdings.lanes.values()
+    (lane,) = hooks.worker.ownership.lanes.values()
     # All that it keeps in memory waits for the probe, so nothing is loaded either.
     await world.until(lambda: lane.room() == 0 or lane.lost)
     world.clock.advance(opened.probe_at + 1 - world.clock.now())

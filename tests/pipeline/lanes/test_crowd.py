@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from hookline.pipeline.lanes import ownership
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from tests.receiver import Answer, Receiver
 from tests.world import World
 
@@ -27,7 +27,7 @@ async def test_a_crowd_of_hanging_endpoints_does_not_keep_a_proven_one_out(world
     fine = await hooks.create_endpoint(url=receiver.url("/fine"), events=["fine"])
     await hooks.publish("fine", {})
     await world.until(lambda: receiver.bodies("/fine"))
-    await world.until(lambda: not hooks.worker.holdings.lanes)
+    await world.until(lambda: not hooks.worker.ownership.lanes)
     for n in range(MANY):
         receiver.answers[f"/hang/{n}"] = [Answer(hold=never)]
         await hooks.create_endpoint(url=receiver.url(f"/hang/{n}"), events=["hang"], timeout_ms=60_000)
@@ -38,8 +38,8 @@ async def test_a_crowd_of_hanging_endpoints_does_not_keep_a_proven_one_out(world
     before = world.clock.now()
     await world.until(lambda: len(receiver.bodies("/fine")) == 2)
     assert world.clock.now() - before < 5, f"{fine.id} waited for those that hang"
-    healths = [lane.health for lane in hooks.worker.holdings.lanes.values()]
-    assert len([health for health in healths if health is not Health.PROVEN]) <= 4
+    healths = [lane.health for lane in hooks.worker.ownership.lanes.values()]
+    assert len([health for health in healths if health is not LaneHealth.PROVEN]) <= 4
     never.set()
 
 

@@ -52,7 +52,7 @@ async def test_a_lane_that_begins_to_fail_leaves_what_it_cannot_send_soon(world:
     hooks = await world.start()
     await proven(world, hooks, receiver)
     fail, go_on = asyncio.Event(), asyncio.Event()
-    (lane,) = hooks.worker.holdings.lanes.values()
+    (lane,) = hooks.worker.ownership.lanes.values()
     before = len(receiver.requests)
     receiver.answers["/"] = [Answer(500, hold=fail), *[Answer(200, hold=go_on)] * (CAP - 1), Answer(200)]
     await publish(hooks, MANY)

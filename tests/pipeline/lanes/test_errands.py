@@ -39,7 +39,7 @@ async def test_the_suspects_of_a_lane_are_sent_in_the_end(world: World, receiver
         await world.until_state(hooks, event.id, State.DELIVERED)
     assert sum(line["event"] == "errand.failed" for line in logged) == len(failures) == 3
     assert sum(line["event"] == "loop.failed" for line in logged) == 0
-    assert not any(lane.is_careful for lane in hooks.worker.holdings.lanes.values())
+    assert not any(lane.is_careful for lane in hooks.worker.ownership.lanes.values())
 
 
 async def test_a_strict_lane_that_looks_for_its_head_looks_again(world: World, receiver: Receiver):
@@ -51,7 +51,7 @@ async def test_a_strict_lane_that_looks_for_its_head_looks_again(world: World, r
     first = await hooks.publish("order.paid", {"n": 1})
     second = await hooks.publish("order.paid", {"n": 2})
     await world.until(lambda: receiver.requests)
-    await world.until(lambda: not any(lane.unsettled for lane in hooks.worker.holdings.lanes.values()))
+    await world.until(lambda: not any(lane.unsettled for lane in hooks.worker.ownership.lanes.values()))
     head = (await world.delivery(hooks, first.id)).id
     failures = failing(hooks.store, "delivery", 1)
     await hooks.store.retry(head, now=hooks.clock.now())

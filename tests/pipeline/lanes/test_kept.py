@@ -7,7 +7,7 @@ import pytest
 from hookline import Hookline
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.lanes.sharing import Sharing
+from hookline.pipeline.lanes.rebalance import Sharing
 from tests.receiver import Answer, Receiver
 from tests.world import STEP, World
 
@@ -32,10 +32,10 @@ class Held:
 
     @property
     def lane(self) -> Lane:
-        return next(lane for lane in self.hooks.worker.holdings.lanes.values() if lane.cap == CAP)
+        return next(lane for lane in self.hooks.worker.ownership.lanes.values() if lane.cap == CAP)
 
     def sharing(self, world: World) -> Sharing:
-        return Sharing(self.hooks.worker.holdings, world.clock, every=1.0)
+        return Sharing(self.hooks.worker.ownership, world.clock, every=1.0)
 
     async def land_all_but_one(self, world: World) -> None:
         """Its requests are answered but for one that hangs; time stands still, so that it is still to be let go."""
@@ -98,7 +98,7 @@ async def test_one_whose_release_is_in_doubt_sends_what_it_holds_once_it_is_know
     await world.pass_until(hooks.create_endpoint(url=receiver.url("/idle"), events=["b"]))
     await world.pass_until(hooks.publish("b", "not counted"))
     await world.until(lambda: len(held.answers) == CAP + 1)
-    idle = next(lane for lane in hooks.worker.holdings.lanes.values() if lane is not held.lane)
+    idle = next(lane for lane in hooks.worker.ownership.lanes.values() if lane is not held.lane)
     held.answers.pop().set()
     await world.until(lambda: idle.is_idle)
     receiver.requests.pop()
@@ -126,9 +126,9 @@ async def test_one_that_is_let_go_and_whose_look_after_it_is_refused_is_not_take
     hooks = await world.start()
     await world.pass_until(hooks.create_endpoint(url=receiver.url(), events=["a"]))
     await world.pass_until(hooks.publish("a", 1))
-    holdings = hooks.worker.holdings
-    await world.until(lambda: holdings.lanes and next(iter(holdings.lanes.values())).is_idle)
-    (lane,) = holdings.lanes.values()
+    ownership = hooks.worker.ownership
+    await world.until(lambda: ownership.lanes and next(iter(ownership.lanes.values())).is_idle)
+    (lane,) = ownership.lanes.values()
     wake = hooks.store.wake
 
     async def refused(*_: object, **__: object) -> None:
@@ -137,7 +137,7 @@ async def test_one_that_is_let_go_and_whose_look_after_it_is_refused_is_not_take
 
     hooks.store.wake = refused
     with pytest.raises(StoreRefused):
-        await world.pass_until(holdings.release([lane]))
-    assert holdings.is_in_doubt
-    await world.until(lambda: not holdings.is_in_doubt)
+        await world.pass_until(ownership.release([lane]))
+    assert ownership.is_in_doubt
+    await world.until(lambda: not ownership.is_in_doubt)
     assert lane.lost

@@ -32,7 +32,7 @@ async def test_a_backlog_larger_than_every_buffer_is_sent_whole_and_once(world: 
     await world.until(is_settled)
     assert (await hooks.store.counts())[State.DELIVERED] == 1_200
     assert len(receiver.requests) == 1_200
-    assert hooks.worker.holdings.buffers.counts == [0, 0, 0, 0]
+    assert hooks.worker.ownership.buffers.counts == [0, 0, 0, 0]
     assert hooks.worker.dispatcher.in_flight == 0
 
 
@@ -73,9 +73,9 @@ async def test_a_quiet_lane_is_released_and_found_again(world: World, receiver: 
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     first = await hooks.publish("order.paid", {})
     await world.until_state(hooks, first.id, State.DELIVERED)
-    assert hooks.worker.holdings.lanes
-    await world.until(lambda: not hooks.worker.holdings.lanes)
-    assert await hooks.store.owned(hooks._heart.id) == []
+    assert hooks.worker.ownership.lanes
+    await world.until(lambda: not hooks.worker.ownership.lanes)
+    assert await hooks.store.owned(hooks._heartbeat.id) == []
     second = await world.pass_until(hooks.publish("order.paid", {}))
     await world.until_state(hooks, second.id, State.DELIVERED)
 
@@ -87,7 +87,7 @@ async def test_a_disabled_endpoints_deliveries_wait_until_it_is_enabled(world: W
     event = await hooks.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
     await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
-    await world.until(lambda: not hooks.worker.holdings.lanes)
+    await world.until(lambda: not hooks.worker.ownership.lanes)
     before = len(receiver.requests)
     for _ in range(50):
         await world.tick(10.0)

@@ -41,7 +41,7 @@ async def test_where_nobody_else_can_have_published_it_looks_at_each_poll(world:
 async def test_beside_another_process_it_looks_often(shared_world: World, receiver: Receiver):
     hooks = await shared_world.start(poll_s=POLL)
     await shared_world.start(deliver=False)
-    await shared_world.until(lambda: bool(hooks._heart.peers))
+    await shared_world.until(lambda: bool(hooks._heartbeat.peers))
     assert await looks_in_a_second(shared_world, hooks, receiver) >= 6
 
 
@@ -64,7 +64,7 @@ async def test_lanes_that_became_quiet_one_after_the_other_are_looked_at_togethe
 
     hooks.store.load = counted  # type: ignore[method-assign]  # asked as before, and counted
     await advance(world, 2 * POLL)
-    assert len(hooks.worker.holdings.lanes) == LANES
+    assert len(hooks.worker.ownership.lanes) == LANES
     assert sum(looks) >= LANES, "each of them is looked at"
     assert len(looks) <= 3
 

@@ -6,9 +6,9 @@ import pytest
 
 from hookline.ids import read
 from hookline.model import EndpointId, State
-from hookline.pipeline.lanes.payload_memory import Memory
+from hookline.pipeline.lanes.payload_memory import PayloadMemory
 from hookline.rules.memory import BUDGET_BYTES
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from hookline.store.contract import DeliveryFilter
 from tests.receiver import Answer, Receiver
 from tests.world import World
@@ -23,7 +23,7 @@ def large(size: int) -> bytes:
     return b'"%b"' % (b"x" * (size - 2))
 
 
-def memory_of(hooks) -> Memory:
+def memory_of(hooks) -> PayloadMemory:
     return hooks.worker.dispatcher._memory
 
 
@@ -73,8 +73,8 @@ async def test_lanes_that_wait_for_memory_hold_no_slot_and_go_in_order(world: Wo
         await hooks.create_endpoint(url=receiver.url(f"/{n}"), events=[f"to.{n}"], timeout_ms=60_000)
     for n in range(5):
         await world.pass_until(hooks.publish(f"to.{n}", large(32 * KIB)))
-        await world.until(lambda: len(hooks.worker.holdings.lanes) == n + 1)  # noqa: B023
-    line = memory_of(hooks)._lines[Health.UNTRIED].line
+        await world.until(lambda: len(hooks.worker.ownership.lanes) == n + 1)  # noqa: B023
+    line = memory_of(hooks)._lines[LaneHealth.UNTRIED].line
     await world.until(lambda: len(line) == 4 and receiver.open_requests == 1)
     assert hooks.worker.dispatcher.in_flight == 1
     assert len(hooks.worker._deliverer._fetches) == 0
@@ -108,7 +108,7 @@ async def test_what_waits_for_memory_is_not_lost_when_the_endpoint_changes(world
     await world.pass_until(hooks.publish("to.0", large(32 * KIB)))
     await world.until(lambda: receiver.open_requests == 1)
     event = await world.pass_until(hooks.publish("to.1", large(32 * KIB)))
-    await world.until(lambda: memory_of(hooks)._lines[Health.UNTRIED].line)
+    await world.until(lambda: memory_of(hooks)._lines[LaneHealth.UNTRIED].line)
     await world.pass_until(hooks.update_endpoint(waits.id, url=receiver.url("/moved")))
     hold.set()
     await world.until_state(hooks, event.id, State.DELIVERED)

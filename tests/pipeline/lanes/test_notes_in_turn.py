@@ -28,8 +28,8 @@ class Gatekeeper:
 
 
 async def only_lane(world: World, hooks):
-    await world.until(lambda: hooks.worker.holdings.lanes)
-    (lane,) = hooks.worker.holdings.lanes.values()
+    await world.until(lambda: hooks.worker.ownership.lanes)
+    (lane,) = hooks.worker.ownership.lanes.values()
     return lane
 
 
@@ -39,14 +39,14 @@ async def test_a_second_note_of_a_lane_waits_for_the_first(world: World, receive
     event = await hooks.publish("order.paid", "takes the lane")
     await world.until_state(hooks, event.id, State.DELIVERED)
     lane = await only_lane(world, hooks)
-    write_notes = hooks.worker.holdings.write_notes
+    write_notes = hooks.worker.ownership.write_notes
     hooks.store.note = notes = Gatekeeper(hooks.store.note)
-    lane.gate.wait_out(world.clock.now() + 1)
-    lane.gate._change()
+    lane.flow.wait_out(world.clock.now() + 1)
+    lane.flow._change()
     older = asyncio.create_task(write_notes([lane]))
     while not notes.waiting:  # noqa: ASYNC110 - it comes with the next steps of the loop
         await asyncio.sleep(0)
-    lane.gate.begin_probe()
+    lane.flow.begin_probe()
     newer = asyncio.create_task(write_notes([lane]))
     for _ in range(10):
         await asyncio.sleep(0)
@@ -56,7 +56,7 @@ async def test_a_second_note_of_a_lane_waits_for_the_first(world: World, receive
     notes.waiting[1].set()
     assert await older == [lane.endpoint_id]
     assert await newer == [lane.endpoint_id]
-    (stored,) = await hooks.store.owned(hooks.worker._heart.id)
+    (stored,) = await hooks.store.owned(hooks.worker._heartbeat.id)
     assert stored.circuit.state is CircuitState.HALF_OPEN
 
 
@@ -71,8 +71,8 @@ async def test_a_settle_waits_for_the_note_of_its_lane(world: World, receiver: R
     await hooks.publish("order.paid", "trips the circuit")
     await world.until(lambda: receiver.open_requests)
     hooks.store.note = notes = Gatekeeper(hooks.store.note)
-    lane.gate._change()
-    noting = asyncio.create_task(hooks.worker.holdings.write_notes([lane]))
+    lane.flow._change()
+    noting = asyncio.create_task(hooks.worker.ownership.write_notes([lane]))
     while not notes.waiting:  # noqa: ASYNC110 - it comes with the next steps of the loop
         await asyncio.sleep(0)
     answer.set()
@@ -83,5 +83,5 @@ async def test_a_settle_waits_for_the_note_of_its_lane(world: World, receiver: R
     notes.waiting[0].set()
     await world.until(lambda: not lane.unsettled)
     await noting
-    (stored,) = await hooks.store.owned(hooks.worker._heart.id)
+    (stored,) = await hooks.store.owned(hooks.worker._heartbeat.id)
     assert stored.circuit.state is CircuitState.OPEN

@@ -112,7 +112,7 @@ async def a_head_waiting_behind_replays(world: World, receiver: Receiver, hooks)
 
     await world.until(has_failed)
     for replayed in published[:5]:
-        await world.pass_until(hooks.desk.replay_event(replayed.id))
+        await world.pass_until(hooks.deliveries.replay_event(replayed.id))
 
 
 async def test_replays_that_are_due_before_the_head_do_not_keep_it_waiting(world: World, receiver: Receiver):
@@ -309,7 +309,7 @@ async def test_a_lane_whose_release_is_in_doubt_is_woken_all_the_same(world: Wor
     wake, failures = hooks.store.wake, []
 
     async def fails_once(lanes, *, now):
-        if not failures and not hooks.worker.holdings.lanes[lanes[0]].is_held:
+        if not failures and not hooks.worker.ownership.lanes[lanes[0]].is_held:
             failures.append(lanes)
             raise StoreUnavailable("cut off between the release and the look at the rows")
         await wake(lanes, now=now)

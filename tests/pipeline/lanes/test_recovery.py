@@ -61,7 +61,7 @@ async def test_a_drain_finishes_what_is_under_way_and_releases_every_lane(world:
     assert len(receiver.requests) == under_way, "nothing is admitted once the drain has begun"
 
     hooks = await world.start()
-    assert await hooks.store.owned(hooks._heart.id) == [] or store is not hooks.store
+    assert await hooks.store.owned(hooks._heartbeat.id) == [] or store is not hooks.store
     receiver.answers["/"] = [Answer(200)]
     for event in events:
         await world.until_state(hooks, event.id, State.DELIVERED)
@@ -103,7 +103,7 @@ async def test_two_workers_share_the_lanes_and_send_each_delivery_once(
         for ordinal in range(20):
             await world.until_state(api, event.id, State.DELIVERED, ordinal=ordinal)
     assert len({(r.path, r.body) for r in receiver.requests}) == len(receiver.requests) == 400
-    owned = [{lane.endpoint_id for lane in await w.store.owned(w._heart.id)} for w in workers]
+    owned = [{lane.endpoint_id for lane in await w.store.owned(w._heartbeat.id)} for w in workers]
     assert not owned[0] & owned[1]
 
 
@@ -115,7 +115,7 @@ async def two_of_whom_one_hangs(world: World, receiver: Receiver) -> tuple[Hookl
     event = await first.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
     second = await world.start()
-    await world.until(lambda: first._heart.peers and second._heart.peers)
+    await world.until(lambda: first._heartbeat.peers and second._heartbeat.peers)
     world.step = 0.005
     return first, second, event.id
 
@@ -124,7 +124,7 @@ async def seconds_until_taken_over(world: World, second: Hookline, event: str) -
     died_at = world.clock.now()
     delivery = await world.until_state(second, event, State.DELIVERED)
     (attempt,) = await second.store.attempts(delivery.id)
-    assert [w.id for w in (await second.store.pulse(seen=0)).workers] == [second._heart.id]
+    assert [w.id for w in (await second.store.pulse(seen=0)).workers] == [second._heartbeat.id]
     return attempt.at - died_at
 
 
@@ -142,7 +142,7 @@ async def test_the_lanes_of_a_worker_that_stands_still_are_taken_over_after_its_
 ):
     first, second, event = await two_of_whom_one_hangs(shared_world, receiver)
     with capture_logs() as lines:
-        for task in (stopped := first.worker._loops.tasks):
+        for task in (stopped := first.worker._supervisor.tasks):
             task.cancel()
         await asyncio.gather(*stopped, return_exceptions=True)
         took = await seconds_until_taken_over(shared_world, second, event)
@@ -156,7 +156,7 @@ async def test_a_worker_that_reconnects_is_not_taken_for_dead(
 ):
     """Nor are all of them after a database that started again: every session ends at once."""
     first, second, _ = await two_of_whom_one_hangs(shared_world, receiver)
-    ids = {first._heart.id, second._heart.id}
+    ids = {first._heartbeat.id, second._heartbeat.id}
     outsider = await asyncpg.connect(postgres_url)
     with capture_logs() as lines:
         for _ in range(5):
@@ -168,7 +168,7 @@ async def test_a_worker_that_reconnects_is_not_taken_for_dead(
             await shared_world.until(lambda end=end: shared_world.clock.now() >= end)
     await outsider.close()
     assert not [line for line in lines if line["event"] in ("worker.dead", "worker.buried")]
-    assert {first._heart.id, second._heart.id} == ids
+    assert {first._heartbeat.id, second._heartbeat.id} == ids
 
 
 async def test_a_worker_taken_for_dead_settles_nothing_and_goes_on_under_a_new_id(
@@ -182,7 +182,7 @@ async def test_a_worker_taken_for_dead_settles_nothing_and_goes_on_under_a_new_i
     event = await first.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
     second = await world.start()
-    buried = first._heart.id
+    buried = first._heartbeat.id
     while True:  # it may beat between the look and the burial, and then it is not buried
         (row,) = [w for w in (await second.store.pulse(seen=0)).workers if w.id == buried]
         if await second.store.bury(buried, beat=row.beat, now=world.clock.now()):
@@ -200,7 +200,7 @@ async def test_a_worker_taken_for_dead_settles_nothing_and_goes_on_under_a_new_i
         (500, True),
     ]
     assert first.worker.settler.late == 1
-    assert first._heart.id != buried
+    assert first._heartbeat.id != buried
     assert (await world.delivery(second, event.id)).state is State.DELIVERED
 
 
@@ -218,9 +218,9 @@ async def test_a_start_that_failed_is_begun_again_as_another_worker(
         patch.setattr(hooks.store, "sweep", lost)
         with pytest.raises(StoreUnavailable):
             await world.pass_until(hooks.start())
-    first = hooks._heart.id
+    first = hooks._heartbeat.id
     await world.pass_until(hooks.start())
-    second = hooks._heart.id
+    second = hooks._heartbeat.id
     assert await world.pass_until(hooks.stop())
     assert second != first, "the first may be buried by now, and others have watched its beat"
 
@@ -235,8 +235,8 @@ async def test_a_worker_that_looks_around_while_it_leaves_is_not_born_again(
 
     async def slow(worker: WorkerId) -> None:
         await retire(worker)
-        await hooks._heart.look()
+        await hooks._heartbeat.look()
 
     monkeypatch.setattr(hooks.store, "retire", slow)
     assert await world.stop(hooks) is True
-    assert [w.id for w in (await other.store.pulse(seen=0)).workers] == [other._heart.id]
+    assert [w.id for w in (await other.store.pulse(seen=0)).workers] == [other._heartbeat.id]

@@ -70,7 +70,7 @@ async def nothing(resting: Resting) -> None:
 
 
 async def retry(resting: Resting) -> None:
-    await resting.hooks.desk.retry((await resting.first()).id)
+    await resting.hooks.deliveries.retry((await resting.first()).id)
 
 
 async def another_url(resting: Resting) -> None:
@@ -81,7 +81,7 @@ async def another_url(resting: Resting) -> None:
 
 
 async def reset(resting: Resting) -> None:
-    await resting.hooks.desk.reset_circuit(resting.id)
+    await resting.hooks.endpoints.reset_circuit(resting.id)
 
 
 DEEDS = [nothing, retry, another_url, reset]
@@ -137,7 +137,7 @@ async def test_a_lane_is_not_taken_again_and_again_while_it_rests(resting: Resti
     answers = [Answer(429, {"retry-after": str(int(ASKED))}), Answer(200)]
     await resting.begin(answers, requests=1, ordering="strict")
     await resting.world.pass_until(retry(resting))
-    await resting.world.until(lambda: not resting.hooks.worker.holdings.lanes)
+    await resting.world.until(lambda: not resting.hooks.worker.ownership.lanes)
     take, taken = resting.hooks.store.take, []
 
     async def counted(*given, **named):

@@ -21,7 +21,7 @@ async def holder_of_all(world: World, receiver: Receiver) -> Hookline:
             hooks.create_endpoint(url=receiver.url(f"/{n}"), events=["*"], timeout_ms=60_000)
         )
     await publish(world, hooks, 1)
-    assert len(hooks.worker.holdings.lanes) == LANES
+    assert len(hooks.worker.ownership.lanes) == LANES
     return hooks
 
 
@@ -41,7 +41,7 @@ async def pass_time(world: World, seconds: float) -> None:
 
 
 def held(hooks: Hookline) -> int:
-    return len(hooks.worker.holdings.lanes)
+    return len(hooks.worker.ownership.lanes)
 
 
 async def test_a_worker_that_comes_later_gets_its_share_and_each_delivery_is_made_once(
@@ -68,7 +68,7 @@ async def test_a_lane_with_something_under_way_is_not_moved_and_goes_on(
     await shared_world.pass_until(first.publish("a", "hangs"))
     await shared_world.until(lambda: first.worker.dispatcher.in_flight == LANES)
     second = await shared_world.start()
-    await shared_world.until(lambda: bool(second.worker.holdings.elsewhere()))
+    await shared_world.until(lambda: bool(second.worker.ownership.elsewhere()))
     await pass_time(shared_world, 10.0)
     assert (held(first), held(second)) == (LANES, 0)
     receiver.answer = None
@@ -79,7 +79,7 @@ async def test_a_lane_with_something_under_way_is_not_moved_and_goes_on(
 async def test_what_nobody_takes_comes_back(shared_world: World, receiver: Receiver):
     first = await holder_of_all(shared_world, receiver)
     second = await shared_world.start()
-    second.worker._taking.can_take = lambda: False  # type: ignore[method-assign]  # it says that it has room, and has not
+    second.worker._taker.can_take = lambda: False  # type: ignore[method-assign]  # it says that it has room, and has not
     fewest = LANES
     for number in range(2, 60):
         await publish(shared_world, first, number)

@@ -27,7 +27,7 @@ async def saturated(world: World, receiver: Receiver) -> Hookline:
         receiver.answers[f"/{n}"] = [Answer(hold=asyncio.Event())]
     await world.pass_until(hooks.publish("a", "hangs"))
     await world.until(lambda: hooks.worker.dispatcher.in_flight == SLOTS)
-    assert len(hooks.worker.holdings.lanes) == LANES
+    assert len(hooks.worker.ownership.lanes) == LANES
     return hooks
 
 
@@ -55,5 +55,5 @@ async def test_they_stay_while_nobody_has_room(shared_world: World, receiver: Re
     for other in others:
         await shared_world.start(**other)
     await pass_time(shared_world, 8.0)
-    assert len(first.worker.holdings.lanes) == LANES
+    assert len(first.worker.ownership.lanes) == LANES
     assert len(hanging(receiver)) == SLOTS

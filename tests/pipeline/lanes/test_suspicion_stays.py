@@ -88,7 +88,7 @@ def _no_answer() -> Answer:
 
 async def _marks(hooks) -> dict[bytes, int]:
     """The marks of what is pending, by its payload."""
-    (endpoint,) = [lane.endpoint_id for lane in hooks.worker.holdings.lanes.values()]
+    (endpoint,) = [lane.endpoint_id for lane in hooks.worker.ownership.lanes.values()]
     rows = await hooks.store.load([Want(endpoint, 100, 100)], known=[], now=hooks.clock.now())
     return {row.payload: row.marks for row in rows}
 

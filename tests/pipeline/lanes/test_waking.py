@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from hookline.model import EndpointId
-from hookline.pipeline.lanes.wake import (
-    Waiting,
-    Wakes,
-)
+from hookline.pipeline.lanes.wake import Waiting, Wakes
 from hookline.testing.clock import ManualClock
 
 pytestmark = pytest.mark.anyio

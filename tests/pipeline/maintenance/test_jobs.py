@@ -11,20 +11,9 @@ from hookline.app import store_for
 from hookline.errors import RowRefused, StorageFull, StoreReadOnly, StoreRefused, StoreUnavailable
 from hookline.ids import delivery_of, read
 from hookline.model import DeliveryId, EndpointId, JobId, Outcome, Reason, State
-from hookline.pipeline.maintenance.jobs import (
-    TRIES,
-    Jobs,
-)
-from hookline.pipeline.maintenance.supervisor import Loops
-from hookline.store.contract import (
-    DeliveryFilter,
-    Job,
-    JobKind,
-    JobState,
-    JobStep,
-    Store,
-    Verdict,
-)
+from hookline.pipeline.maintenance.jobs import TRIES, Jobs
+from hookline.pipeline.maintenance.supervisor import Supervisor
+from hookline.store.contract import DeliveryFilter, Job, JobKind, JobState, JobStep, Store, Verdict
 from hookline.testing.clock import ManualClock
 from scenes import a_lane_in, a_worker_in, accepted, owned_by, wakes_at
 from tests.receiver import Answer
@@ -259,7 +248,7 @@ async def test_a_replay_that_commits_while_its_process_stops_leaves_no_lane_asle
     receiver.answers["/"] = [Answer(404)]
     event = await hooks.publish("order.paid", {})
     await world.until_state(hooks, event.id, State.DEAD)
-    await world.until(lambda: not hooks.worker.holdings.lanes)
+    await world.until(lambda: not hooks.worker.ownership.lanes)
     store, committed, answered = hooks.store, asyncio.Event(), asyncio.Event()
     advance = store.advance_job
 
@@ -357,7 +346,7 @@ async def test_a_job_waits_for_a_database_that_takes_no_writes_however_long(stor
             return await store.advance_job(id, limit=limit, now=now)
 
     jobs = Jobs(Refusing(), clock, lambda lane: None, step=4)  # type: ignore[arg-type]
-    loops = Loops(Fresh(), clock)  # type: ignore[arg-type]
+    loops = Supervisor(Fresh(), clock)  # type: ignore[arg-type]
     loops.start([jobs.run])
     await until(lambda: is_done(store, job), clock=clock)
     await jobs.close()

@@ -11,10 +11,7 @@ from hookline import Hookline, Settings
 from hookline.errors import StorageFull
 from hookline.ids import Ids, delivery_of
 from hookline.model import State
-from hookline.pipeline.maintenance.pruning import (
-    STEP,
-    walk,
-)
+from hookline.pipeline.maintenance.pruning import STEP, walk
 from hookline.rules.retention import CutOffs
 from hookline.store.contract import Conservation, Verdict
 from hookline.testing.clock import ManualClock

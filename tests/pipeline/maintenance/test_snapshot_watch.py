@@ -6,10 +6,7 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from hookline.pipeline.maintenance.snapshot_watch import (
-    SAY_EVERY,
-    SnapshotWatch,
-)
+from hookline.pipeline.maintenance.snapshot_watch import SAY_EVERY, SnapshotWatch
 from hookline.store.postgres.store import PostgresStore
 from hookline.testing.clock import ManualClock
 

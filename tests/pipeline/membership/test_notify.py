@@ -56,7 +56,7 @@ async def owner_and_publisher(
     if notify:
         await world.until(lambda: hears(world.database))
     await advance(world, QUIET)
-    assert len(owner.worker.holdings.lanes) == 1
+    assert len(owner.worker.ownership.lanes) == 1
     return owner, publisher
 
 
@@ -91,7 +91,7 @@ async def test_a_free_lane_is_taken_when_another_process_wakes_it(shared_world: 
     await shared_world.until(lambda: hears(shared_world.database))
     await advance(shared_world, 1.0)
     for n in times:
-        assert len(worker.worker.holdings.lanes) == n - 1
+        assert len(worker.worker.ownership.lanes) == n - 1
         shared_world.step = VERY_SLOWLY
         await shared_world.pass_until(publisher.publish(f"t{n}", n))
         assert await seconds_until_received(shared_world, receiver, n) < A_MOMENT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.pipeline.membership.pace import Pace
+from hookline.pipeline.membership.pace import RateMeter
 from hookline.testing.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 def test_the_rate_is_that_since_the_look_before():
     clock, count = ManualClock(), [100]
-    pace = Pace(clock, lambda: count[0])
+    pace = RateMeter(clock, lambda: count[0])
     clock.advance(2.0)
     count[0] += 50
     assert pace.per_s() == pytest.approx(25.0)

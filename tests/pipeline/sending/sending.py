@@ -4,12 +4,7 @@ import asyncio
 from typing import Any
 
 from hookline.clock import SystemClock
-from hookline.pipeline.sending import (
-    Answer,
-    HttpSender,
-    Request,
-    parse,
-)
+from hookline.pipeline.sending import HttpSender, Request, SendResult, parse
 from hookline.pipeline.sending.net import SystemNet
 
 HEADERS = b"content-type: application/json\r\naccept-encoding: identity\r\n"
@@ -45,7 +40,7 @@ class Posts:
     def __init__(self, net: SystemNet | None = None, **options: Any) -> None:
         self.is_open = True
         self.blocked: set[str] = set()
-        self.calls: list[list[Answer]] = []
+        self.calls: list[list[SendResult]] = []
         self.sender = HttpSender(
             net or SystemNet(),
             options.pop("clock", None) or SystemClock(),
@@ -56,13 +51,13 @@ class Posts:
 
     def begin(
         self, url: str, *, body: bytes = b"{}", headers: bytes = HEADERS, timeout: float = 30.0
-    ) -> asyncio.Future[Answer]:
+    ) -> asyncio.Future[SendResult]:
         """Send; the future has the first answer, `calls` has them all."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        answers: list[Answer] = []
+        answered: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
+        answers: list[SendResult] = []
         self.calls.append(answers)
 
-        def done(answer: Answer) -> None:
+        def done(answer: SendResult) -> None:
             answers.append(answer)
             if not answered.done():
                 answered.set_result(answer)
@@ -70,7 +65,7 @@ class Posts:
         self.sender.send(Request(parse(url), headers, body, timeout), done)
         return answered
 
-    async def post(self, url: str, **options: Any) -> Answer:
+    async def post(self, url: str, **options: Any) -> SendResult:
         """Send and wait; an answer that does not come is a failure, not a hanging test."""
         async with asyncio.timeout(60):
             return await self.begin(url, **options)

@@ -183,17 +183,13 @@ async def test_an_answer_before_the_body_was_taken_closes_the_connection(posts: 
 
 
 async def test_the_next_request_may_be_sent_from_inside_the_answer(posts: Posts) -> None:
-    from hookline.pipeline.sending import (
-        Answer,
-        Request,
-        parse,
-    )
+    from hookline.pipeline.sending import Request, SendResult, parse
 
     async with RawServer(always(OK)) as server:
-        answers: list[Answer] = []
+        answers: list[SendResult] = []
         finished = asyncio.Event()
 
-        def done(answer: Answer) -> None:
+        def done(answer: SendResult) -> None:
             answers.append(answer)
             if len(answers) < 100:
                 posts.sender.send(Request(parse(server.url), b"", b"{}", 5.0), done)

@@ -6,12 +6,8 @@ import socket
 import pytest
 
 from hookline.pipeline.sending.net import SystemNet
-from hookline.pipeline.sending.resolver import (
-    REMEMBERED,
-    Names,
-    NotFound,
-)
-from hookline.rules.lookups import AT_ONCE, FOUND_S, GIVEN_UP_S, NOT_FOUND_S, Standing
+from hookline.pipeline.sending.resolver import REMEMBERED, NameNotFound, Names
+from hookline.rules.lookups import AT_ONCE, FOUND_S, GIVEN_UP_S, NOT_FOUND_S, LookupResult
 from hookline.testing.clock import ManualClock
 from pipeline.sending.sending import until
 
@@ -71,7 +67,7 @@ async def test_a_failure_is_remembered_shortly(net, clock, failure):
     names = Names(net, clock)
     net.found["a.test"] = failure
     for _ in range(3):
-        with pytest.raises(NotFound, match="no"):
+        with pytest.raises(NameNotFound, match="no"):
             await names.find("a.test", 443)
     assert net.asked == ["a.test"]
     net.found["a.test"] = ["192.0.2.1"]
@@ -82,10 +78,10 @@ async def test_a_failure_is_remembered_shortly(net, clock, failure):
 async def test_a_lookup_that_hangs_costs_its_budget_once_and_is_taken_when_it_comes_back(net, clock):
     names = Names(net, clock, budget=0.05)
     hanging = net.hang("slow.test")
-    with pytest.raises(NotFound, match="in time"):
+    with pytest.raises(NameNotFound, match="in time"):
         await names.find("slow.test", 443)
     names._budget = 30.0  # whoever asks now is told at once
-    with pytest.raises(NotFound, match="in time"):
+    with pytest.raises(NameNotFound, match="in time"):
         await names.find("slow.test", 443)
     assert net.asked == ["slow.test"]
     hanging.set()
@@ -97,7 +93,7 @@ async def test_a_lookup_that_hangs_costs_its_budget_once_and_is_taken_when_it_co
 async def test_a_lookup_that_never_comes_back_is_given_up(net, clock):
     names = Names(net, clock, budget=0.05)
     net.hang("slow.test")
-    with pytest.raises(NotFound):
+    with pytest.raises(NameNotFound):
         await names.find("slow.test", 443)
     del net.hanging["slow.test"]
     clock.advance(GIVEN_UP_S + 1)
@@ -109,7 +105,7 @@ async def test_names_that_hang_hold_up_neither_known_names_nor_others_than_their
     names = Names(net, clock, budget=60.0)
     assert await names.find("known.test", 443) == ["192.0.2.1"]
     clock.advance(FOUND_S)
-    most = AT_ONCE[Standing.UNTRIED]
+    most = AT_ONCE[LookupResult.UNTRIED]
     for number in range(most + 50):
         net.hang(f"hang{number}.test")
     waiting = [asyncio.create_task(names.find(f"hang{number}.test", 443)) for number in range(most + 50)]
@@ -128,13 +124,13 @@ async def test_names_that_hang_hold_up_neither_known_names_nor_others_than_their
 
 async def test_who_waited_for_a_place_in_vain_says_nothing_about_its_name(net, clock):
     names = Names(net, clock, budget=60.0)
-    most = AT_ONCE[Standing.UNTRIED]
+    most = AT_ONCE[LookupResult.UNTRIED]
     for number in range(most):
         net.hang(f"hang{number}.test")
     waiting = [asyncio.create_task(names.find(f"hang{number}.test", 443)) for number in range(most)]
     await until(lambda: len(net.asked) == most, ceiling=60)
     names._budget = 0.05
-    with pytest.raises(NotFound):
+    with pytest.raises(NameNotFound):
         await names.find("new.test", 443)
     assert "new.test" not in names._answers
     net.hanging["hang0.test"].set()

@@ -8,12 +8,7 @@ import structlog
 
 from hookline import failpoints
 from hookline.model import ErrorKind
-from hookline.pipeline.sending import (
-    Answer,
-    Request,
-    Target,
-    parse,
-)
+from hookline.pipeline.sending import Request, SendResult, Target, parse
 from pipeline.sending.certificates import Authority
 from pipeline.sending.raw_server import Conversation, RawServer, always
 from pipeline.sending.sending import OK, Names, Posts
@@ -78,7 +73,7 @@ async def test_a_connection_opened_for_a_shut_gate_may_go_stale_too(posts: Posts
 
 
 async def test_a_caller_that_fails_breaks_nothing_and_is_logged(posts: Posts) -> None:
-    def done(answer: Answer) -> None:
+    def done(answer: SendResult) -> None:
         called.set()
         raise ZeroDivisionError
 
@@ -103,7 +98,7 @@ async def test_header_lines_that_would_forge_a_request_are_not_sent(posts: Posts
     ("host", "path"), [("a.test", "/a b"), ("a.test", "/\r\nX: y"), ("a\r\nb", "/"), ("a.test", "/é")]
 )
 async def test_a_target_that_would_forge_a_request_is_not_sent(posts: Posts, host: str, path: str) -> None:
-    answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    answered: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
     target = Target(url="http://a.test/", tls=False, host=host, port=80, path=path)
     posts.sender.send(Request(target, b"", b"", 5.0), answered.set_result)
     assert (await answered).error is ErrorKind.INTERNAL

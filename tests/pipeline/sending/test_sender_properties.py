@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 
 from hookline.clock import SystemClock
 from hookline.model import ErrorKind
-from hookline.pipeline.sending import (
-    Answer,
-    HttpSender,
-    Request,
-    parse,
-)
+from hookline.pipeline.sending import HttpSender, Request, SendResult, parse
 from hookline.pipeline.sending.dial import default_context
 from hookline.pipeline.sending.net import SystemNet
 from hookline.pipeline.sending.response import Limits
@@ -90,7 +85,7 @@ class Memory(SystemNet):
         return self.wire
 
 
-async def _answers(pieces: Sequence[bytes]) -> tuple[list[Answer], bool]:
+async def _answers(pieces: Sequence[bytes]) -> tuple[list[SendResult], bool]:
     """What a sender makes of these pieces, after which the peer closes; was the connection kept before that?"""
     net = Memory()
     sender = HttpSender(
@@ -101,7 +96,7 @@ async def _answers(pieces: Sequence[bytes]) -> tuple[list[Answer], bool]:
         context=CONTEXT,
         limits=Limits(read_bytes=1_000_000),
     )
-    answers: list[Answer] = []
+    answers: list[SendResult] = []
     sender.send(Request(parse("http://192.0.2.1/"), b"", b"", 5.0), answers.append)
     async with asyncio.timeout(30):
         await net.written.wait()
@@ -115,7 +110,7 @@ async def _answers(pieces: Sequence[bytes]) -> tuple[list[Answer], bool]:
     return answers, kept
 
 
-def _meaning(answer: Answer) -> tuple[object, ...]:
+def _meaning(answer: SendResult) -> tuple[object, ...]:
     return answer.status, answer.error, answer.headers, answer.body, answer.truncated
 
 

@@ -3,10 +3,7 @@
 import pytest
 
 from hookline.errors import Invalid
-from hookline.pipeline.sending import (
-    Target,
-    parse,
-)
+from hookline.pipeline.sending import Target, parse
 from hookline.pipeline.sending.target import head_of
 
 

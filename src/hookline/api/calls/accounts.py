@@ -4,16 +4,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hookline.admin.accounts import (
-    MAX_EMAIL,
-    AccountReport,
-)
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Scope,
-)
+from hookline.admin.accounts import MAX_EMAIL, AccountReport
+from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.api.request.parameters import null_or
 from hookline.app import Hookline
 
@@ -48,7 +40,7 @@ class AccountCalls:
                 method="GET",
                 path=one,
                 summary="An account; one that nothing was said about is there all the same",
-                scope=Scope.ADMIN,  # where it is notified can be a credential
+                scope=CallScope.ADMIN,  # where it is notified can be a credential
                 handler=self.show,
                 answer=AccountReport,
             ),
@@ -56,7 +48,7 @@ class AccountCalls:
                 method="PUT",
                 path=one,
                 summary="Say where an account wants to be told about trouble",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.put,
                 body=AccountOrder,
                 answer=AccountReport,
@@ -64,8 +56,8 @@ class AccountCalls:
             ),
         ]
 
-    async def show(self, asked: Asked[Nothing, None]) -> AccountReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> AccountReport:
         return await self._accounts.read(asked.part("account"))
 
-    async def put(self, asked: Asked[Nothing, AccountOrder]) -> AccountReport:
+    async def put(self, asked: CallRequest[Nothing, AccountOrder]) -> AccountReport:
         return await self._accounts.put(asked.part("account"), asked.fields)

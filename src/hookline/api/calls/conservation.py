@@ -3,11 +3,7 @@
 import msgspec
 
 from hookline import rfc3339
-from hookline.api.call import (
-    Asked,
-    Call,
-    Scope,
-)
+from hookline.api.call import Call, CallRequest, CallScope
 from hookline.api.request.parameters import Account
 from hookline.app import Hookline
 from hookline.reports.views import ConservationReport
@@ -32,14 +28,14 @@ class ConservationCalls:
                 method="GET",
                 path="/v1/conservation",
                 summary="Where all deliveries are that were ever accepted, of one account or of all; may be some seconds old",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.show,
                 query=ConservationQuery,
                 answer=ConservationReport,
             )
         ]
 
-    async def show(self, asked: Asked[ConservationQuery, None]) -> ConservationReport:
+    async def show(self, asked: CallRequest[ConservationQuery, None]) -> ConservationReport:
         counted = await self._figures.conservation(asked.query.account)
         return ConservationReport(
             account=asked.query.account,

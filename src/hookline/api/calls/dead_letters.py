@@ -1,21 +1,8 @@
 """How are dead letters listed, replayed and discarded over HTTP, one by one?"""
 
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Page,
-    Paged,
-    Scope,
-)
+from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
 from hookline.api.calls.deliveries import DeliveryCalls
-from hookline.api.request.parameters import (
-    Account,
-    DeadReason,
-    EventType,
-    Moment,
-    OfEndpoint,
-)
+from hookline.api.request.parameters import Account, DeadReason, EventType, Moment, OfEndpoint
 from hookline.app import Hookline
 from hookline.model import State
 from hookline.reports.views import DeliveryReport
@@ -38,7 +25,7 @@ class DeadLetterCalls:
     """The calls under `/v1/dead-letters`."""
 
     def __init__(self, hookline: Hookline, deliveries: DeliveryCalls) -> None:
-        self._desk = hookline.desk
+        self._admin = hookline.dead_letters
         self._deliveries = deliveries
 
     def table(self) -> list[Call]:
@@ -48,7 +35,7 @@ class DeadLetterCalls:
                 method="GET",
                 path="/v1/dead-letters",
                 summary="Dead letters",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_dead_letters,
                 query=DeadLetters,
                 answer=Page[DeliveryReport],
@@ -57,7 +44,7 @@ class DeadLetterCalls:
                 method="POST",
                 path="/v1/dead-letters/{delivery_id}/replay",
                 summary="Bring a dead letter once more, from the beginning of its schedule",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.replay,
                 body=Nothing,
                 answer=DeliveryReport,
@@ -68,7 +55,7 @@ class DeadLetterCalls:
                 method="POST",
                 path="/v1/dead-letters/{delivery_id}/discard",
                 summary="Give up a dead letter",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.discard,
                 body=Nothing,
                 answer=DeliveryReport,
@@ -76,7 +63,7 @@ class DeadLetterCalls:
             ),
         ]
 
-    async def list_dead_letters(self, asked: Asked[DeadLetters, None]) -> Page[DeliveryReport]:
+    async def list_dead_letters(self, asked: CallRequest[DeadLetters, None]) -> Page[DeliveryReport]:
         query = asked.query
         chosen = DeliveryFilter(
             state=None if query.replayed else State.DEAD,
@@ -90,12 +77,12 @@ class DeadLetterCalls:
         )
         return await self._deliveries.page(asked, chosen)
 
-    async def replay(self, asked: Asked[Nothing, Nothing]) -> DeliveryReport:
+    async def replay(self, asked: CallRequest[Nothing, Nothing]) -> DeliveryReport:
         id = asked.delivery_id
-        await self._desk.replay_dead(id)
+        await self._admin.replay(id)
         return await self._deliveries.report(id)
 
-    async def discard(self, asked: Asked[Nothing, Nothing]) -> DeliveryReport:
+    async def discard(self, asked: CallRequest[Nothing, Nothing]) -> DeliveryReport:
         id = asked.delivery_id
-        await self._desk.discard(id)
+        await self._admin.discard(id)
         return await self._deliveries.report(id)

@@ -2,30 +2,14 @@
 
 from typing import Any
 
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Page,
-    Paged,
-    Scope,
-)
-from hookline.api.request.parameters import (
-    Account,
-    EventType,
-    Moment,
-    OfEndpoint,
-    OfEvent,
-)
+from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
+from hookline.api.request.parameters import Account, EventType, Moment, OfEndpoint, OfEvent
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.model import AttemptId, DeliveryId, State
 from hookline.reports import queries
 from hookline.reports.queries import Reports
-from hookline.reports.views import (
-    AttemptReport,
-    DeliveryReport,
-)
+from hookline.reports.views import AttemptReport, DeliveryReport
 from hookline.store.contract import DeliveryFilter
 
 
@@ -54,7 +38,7 @@ class DeliveryCalls:
     """The calls under `/v1/deliveries`, and the list of an endpoint's."""
 
     def __init__(self, hookline: Hookline, shown: Reports, pages: Pages) -> None:
-        self._desk = hookline.desk
+        self._admin = hookline.deliveries
         self._store = hookline.store
         self._clock = hookline.clock
         self._reports = shown
@@ -67,7 +51,7 @@ class DeliveryCalls:
                 method="GET",
                 path="/v1/endpoints/{endpoint_id}/deliveries",
                 summary="An endpoint's deliveries",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_of_endpoint,
                 query=DeliveriesOfEndpoint,
                 answer=Page[DeliveryReport],
@@ -76,7 +60,7 @@ class DeliveryCalls:
                 method="GET",
                 path="/v1/deliveries",
                 summary="Deliveries",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_deliveries,
                 query=Deliveries,
                 answer=Page[DeliveryReport],
@@ -85,7 +69,7 @@ class DeliveryCalls:
                 method="GET",
                 path="/v1/deliveries/{delivery_id}",
                 summary="A delivery",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.show,
                 answer=DeliveryReport,
             ),
@@ -93,7 +77,7 @@ class DeliveryCalls:
                 method="GET",
                 path="/v1/deliveries/{delivery_id}/attempts",
                 summary="A delivery's attempts",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_attempts,
                 query=Paged,
                 answer=Page[AttemptReport],
@@ -102,7 +86,7 @@ class DeliveryCalls:
                 method="POST",
                 path="/v1/deliveries/{delivery_id}/retry",
                 summary="Make a pending delivery due now; its count goes on",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.retry,
                 body=Nothing,
                 answer=DeliveryReport,
@@ -113,7 +97,7 @@ class DeliveryCalls:
                 method="POST",
                 path="/v1/deliveries/{delivery_id}/cancel",
                 summary="Give up a pending delivery",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.cancel,
                 body=Nothing,
                 answer=DeliveryReport,
@@ -121,7 +105,7 @@ class DeliveryCalls:
             ),
         ]
 
-    async def list_of_endpoint(self, asked: Asked[DeliveriesOfEndpoint, None]) -> Page[DeliveryReport]:
+    async def list_of_endpoint(self, asked: CallRequest[DeliveriesOfEndpoint, None]) -> Page[DeliveryReport]:
         query, endpoint_id = asked.query, asked.endpoint_id
         await queries.endpoint(self._store, endpoint_id)
         chosen = DeliveryFilter(
@@ -133,7 +117,7 @@ class DeliveryCalls:
         )
         return await self.page(asked, chosen)
 
-    async def list_deliveries(self, asked: Asked[Deliveries, None]) -> Page[DeliveryReport]:
+    async def list_deliveries(self, asked: CallRequest[Deliveries, None]) -> Page[DeliveryReport]:
         query = asked.query
         chosen = DeliveryFilter(
             state=query.state,
@@ -146,10 +130,10 @@ class DeliveryCalls:
         )
         return await self.page(asked, chosen)
 
-    async def show(self, asked: Asked[Nothing, None]) -> DeliveryReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> DeliveryReport:
         return await self.report(asked.delivery_id)
 
-    async def list_attempts(self, asked: Asked[Paged, None]) -> Page[AttemptReport]:
+    async def list_attempts(self, asked: CallRequest[Paged, None]) -> Page[AttemptReport]:
         id, limit = asked.delivery_id, asked.query.limit
         after = self._pages.after(asked)
         await queries.delivery(self._store, id)
@@ -158,17 +142,17 @@ class DeliveryCalls:
         shown = [queries.attempt_report(attempt, shown=self._clock.shown) for attempt in found[:limit]]
         return self._pages.page(asked, found[: limit + 1], id=lambda row: row.id, shown=shown)
 
-    async def retry(self, asked: Asked[Nothing, Nothing]) -> DeliveryReport:
+    async def retry(self, asked: CallRequest[Nothing, Nothing]) -> DeliveryReport:
         id = asked.delivery_id
-        await self._desk.retry(id)
+        await self._admin.retry(id)
         return await self.report(id)
 
-    async def cancel(self, asked: Asked[Nothing, Nothing]) -> DeliveryReport:
+    async def cancel(self, asked: CallRequest[Nothing, Nothing]) -> DeliveryReport:
         id = asked.delivery_id
-        await self._desk.cancel(id)
+        await self._admin.cancel(id)
         return await self.report(id)
 
-    async def page(self, asked: Asked[Any, Any], chosen: DeliveryFilter) -> Page[DeliveryReport]:
+    async def page(self, asked: CallRequest[Any, Any], chosen: DeliveryFilter) -> Page[DeliveryReport]:
         """A page of the deliveries that are chosen, by moments as people give them."""
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.list_deliveries(

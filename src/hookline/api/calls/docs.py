@@ -11,12 +11,7 @@ from importlib import resources
 import msgspec
 from starlette.responses import Response
 
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Scope,
-)
+from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.api.openapi import describe
 from hookline.config import Settings
 
@@ -52,7 +47,7 @@ class DocCalls:
     """The calls that describe the others, and themselves."""
 
     def __init__(self, settings: Settings, others: Sequence[Call]) -> None:
-        self._scope = Scope.OPEN if settings.open_docs else Scope.READ
+        self._scope = CallScope.OPEN if settings.open_docs else CallScope.READ
         self._others = others
         self._described: bytes | None = None
 
@@ -89,18 +84,18 @@ class DocCalls:
             ),
         ]
 
-    async def openapi(self, asked: Asked[Nothing, None]) -> Response:
+    async def openapi(self, asked: CallRequest[Nothing, None]) -> Response:
         if self._described is None:
             self._described = msgspec.json.encode(describe([*self._others, *self.table()]))
         return _sent(self._described, "application/json", cache="no-cache")
 
-    async def page(self, asked: Asked[Nothing, None]) -> Response:
+    async def page(self, asked: CallRequest[Nothing, None]) -> Response:
         answer = _sent(_PAGE.encode(), "text/html; charset=utf-8", cache="no-cache")
         answer.headers["content-security-policy"] = _POLICY
         answer.headers["referrer-policy"] = "no-referrer"
         return answer
 
-    async def viewer(self, asked: Asked[Nothing, None]) -> Response:
+    async def viewer(self, asked: CallRequest[Nothing, None]) -> Response:
         return _sent(_viewer(), "text/javascript; charset=utf-8", cache=VIEWER_CACHE)
 
 

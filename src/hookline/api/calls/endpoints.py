@@ -3,24 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from hookline.api.call import (
-    Answered,
-    Asked,
-    Call,
-    Handler,
-    Nothing,
-    Page,
-    Paged,
-    Scope,
-)
-from hookline.api.request.endpoint_fields import (
-    ChangedEndpoint,
-    NewEndpoint,
-)
-from hookline.api.request.parameters import (
-    Account,
-    EventType,
-)
+from hookline.api.call import Answered, Call, CallRequest, CallScope, Handler, Nothing, Page, Paged
+from hookline.api.request.endpoint_fields import ChangedEndpoint, NewEndpoint
+from hookline.api.request.parameters import Account, EventType
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.model import CircuitState, Endpoint, EndpointId
@@ -28,10 +13,7 @@ from hookline.reports import queries
 from hookline.reports.queries import Reports
 from hookline.reports.views import EndpointReport
 from hookline.rules.fanout import matches
-from hookline.validate.endpoint_fields import (
-    EndpointPatch,
-    read_fields,
-)
+from hookline.validate.endpoint_fields import EndpointPatch, read_fields
 
 _SCAN = 200  # endpoints looked at in one go for a filter that only their lanes can answer
 _URL_PROBLEMS = ("url_invalid", "url_forbidden", "reserved_header")
@@ -51,7 +33,7 @@ class EndpointCalls:
     """The calls under `/v1/endpoints`, but for their deliveries."""
 
     def __init__(self, hookline: Hookline, shown: Reports, pages: Pages) -> None:
-        self._desk = hookline.desk
+        self._admin = hookline.endpoints
         self._store = hookline.store
         self._reports = shown
         self._pages = pages
@@ -64,7 +46,7 @@ class EndpointCalls:
                 method="GET",
                 path="/v1/endpoints",
                 summary="Endpoints",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_endpoints,
                 query=Endpoints,
                 answer=Page[EndpointReport],
@@ -73,7 +55,7 @@ class EndpointCalls:
                 method="POST",
                 path="/v1/endpoints",
                 summary="Create an endpoint; the answer holds its secret",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.create,
                 body=NewEndpoint,
                 answer=EndpointReport,
@@ -84,7 +66,7 @@ class EndpointCalls:
                 method="GET",
                 path=one,
                 summary="An endpoint",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.show,
                 answer=EndpointReport,
             ),
@@ -92,7 +74,7 @@ class EndpointCalls:
                 method="PATCH",
                 path=one,
                 summary="Change an endpoint by a merge patch",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.update,
                 body=ChangedEndpoint,
                 answer=EndpointReport,
@@ -102,7 +84,7 @@ class EndpointCalls:
                 method="DELETE",
                 path=one,
                 summary="Delete an endpoint; its pending deliveries are cancelled",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.delete,
                 status=204,
             ),
@@ -114,19 +96,19 @@ class EndpointCalls:
                 method="POST",
                 path=f"{one}/circuit/reset",
                 summary="Close an endpoint's circuit: it is sent to again, beginning with one request",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.reset_circuit,
                 body=Nothing,
                 answer=EndpointReport,
             ),
         ]
 
-    async def create(self, asked: Asked[Nothing, NewEndpoint]) -> Answered:
-        endpoint = await self._desk.create_endpoint(dict(asked.fields))
+    async def create(self, asked: CallRequest[Nothing, NewEndpoint]) -> Answered:
+        endpoint = await self._admin.create(dict(asked.fields))
         report = await self._reports.endpoint(endpoint, reveal=True)
         return Answered(report, {"location": f"/v1/endpoints/{report.id}"})
 
-    async def list_endpoints(self, asked: Asked[Endpoints, None]) -> Page[EndpointReport]:
+    async def list_endpoints(self, asked: CallRequest[Endpoints, None]) -> Page[EndpointReport]:
         query = asked.query
         keep = _filter(query)
         after, limit = self._pages.after(asked), query.limit
@@ -147,19 +129,19 @@ class EndpointCalls:
             last = rows[-1].id
         return self._pages.page(asked, found[: limit + 1], id=lambda row: row.id, shown=shown[:limit])
 
-    async def show(self, asked: Asked[Nothing, None]) -> EndpointReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> EndpointReport:
         return await self._shown(asked.endpoint_id)
 
-    async def update(self, asked: Asked[Nothing, ChangedEndpoint]) -> EndpointReport:
+    async def update(self, asked: CallRequest[Nothing, ChangedEndpoint]) -> EndpointReport:
         patch = read_fields(EndpointPatch, asked.fields)
-        return await self._reports.endpoint(await self._desk.update_endpoint(asked.endpoint_id, patch))
+        return await self._reports.endpoint(await self._admin.update(asked.endpoint_id, patch))
 
-    async def delete(self, asked: Asked[Nothing, None]) -> None:
-        await self._desk.delete_endpoint(asked.endpoint_id)
+    async def delete(self, asked: CallRequest[Nothing, None]) -> None:
+        await self._admin.delete(asked.endpoint_id)
 
-    async def reset_circuit(self, asked: Asked[Nothing, Nothing]) -> EndpointReport:
+    async def reset_circuit(self, asked: CallRequest[Nothing, Nothing]) -> EndpointReport:
         id = asked.endpoint_id
-        await self._desk.reset_circuit(id)
+        await self._admin.reset_circuit(id)
         return await self._shown(id)
 
     def _setting(self, verb: str, summary: str, **fields: bool) -> Call:
@@ -167,15 +149,15 @@ class EndpointCalls:
             method="POST",
             path=f"/v1/endpoints/{{endpoint_id}}/{verb}",
             summary=summary,
-            scope=Scope.ADMIN,
+            scope=CallScope.ADMIN,
             handler=self._change(EndpointPatch(**fields)),
             body=Nothing,
             answer=EndpointReport,
         )
 
     def _change(self, patch: EndpointPatch) -> Handler:
-        async def change(asked: Asked[Any, Any]) -> EndpointReport:
-            return await self._reports.endpoint(await self._desk.update_endpoint(asked.endpoint_id, patch))
+        async def change(asked: CallRequest[Any, Any]) -> EndpointReport:
+            return await self._reports.endpoint(await self._admin.update(asked.endpoint_id, patch))
 
         return change
 

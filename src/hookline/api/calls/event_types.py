@@ -4,19 +4,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hookline.admin.event_types import (
-    EventTypeInput,
-    EventTypeReport,
-    event_type_report,
-)
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Page,
-    Paged,
-    Scope,
-)
+from hookline.admin.event_types import EventTypeInput, EventTypeReport, event_type_report
+from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
 from hookline.api.request.parameters import null_or
 from hookline.api.router import Pages
 from hookline.app import Hookline
@@ -54,7 +43,7 @@ class EventTypeCalls:
                 method="GET",
                 path="/v1/event-types",
                 summary="The event types that were described, by name",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_event_types,
                 query=Paged,
                 answer=Page[EventTypeReport],
@@ -64,7 +53,7 @@ class EventTypeCalls:
                 method="GET",
                 path=one,
                 summary="A described event type",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.show,
                 answer=EventTypeReport,
                 for_accounts=True,
@@ -73,7 +62,7 @@ class EventTypeCalls:
                 method="PUT",
                 path=one,
                 summary="Describe an event type; its schema is in force when this is answered",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.put,
                 body=Description,
                 answer=EventTypeReport,
@@ -82,24 +71,24 @@ class EventTypeCalls:
                 method="DELETE",
                 path=one,
                 summary="Forget what was said about an event type; it can be published all the same",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.delete,
                 status=204,
             ),
         ]
 
-    async def list_event_types(self, asked: Asked[Paged, None]) -> Page[EventTypeReport]:
+    async def list_event_types(self, asked: CallRequest[Paged, None]) -> Page[EventTypeReport]:
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.event_types(after="" if after is None else after.decode(), limit=limit + 1)
         shown = [event_type_report(each) for each in found[:limit]]
         return self._pages.page(asked, found, id=lambda row: row.name.encode(), shown=shown)
 
-    async def show(self, asked: Asked[Nothing, None]) -> EventTypeReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> EventTypeReport:
         return event_type_report(await self._event_types.read(asked.part("name")))
 
-    async def put(self, asked: Asked[Nothing, Description]) -> EventTypeReport:
+    async def put(self, asked: CallRequest[Nothing, Description]) -> EventTypeReport:
         said = EventTypeInput(description=asked.body.description, schema=asked.body.schema)
         return event_type_report(await self._event_types.put(asked.part("name"), said))
 
-    async def delete(self, asked: Asked[Nothing, None]) -> None:
+    async def delete(self, asked: CallRequest[Nothing, None]) -> None:
         await self._event_types.delete(asked.part("name"))

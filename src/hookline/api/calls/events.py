@@ -6,15 +6,8 @@ from typing import Annotated, Any
 import msgspec
 
 from hookline import ids
-from hookline.admin.desk import REPLAYED_BY_DEFAULT
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Page,
-    Paged,
-    Scope,
-)
+from hookline.admin.deliveries import REPLAYED_BY_DEFAULT
+from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
 from hookline.api.calls.deliveries import DeliveryCalls
 from hookline.api.request.parameters import (
     ACCOUNT_SCHEMA,
@@ -33,13 +26,7 @@ from hookline.app import Hookline
 from hookline.errors import Invalid, NotFound
 from hookline.model import AttemptId, EndpointId, EventId, State
 from hookline.reports import queries
-from hookline.reports.views import (
-    AttemptReport,
-    DeliveryReport,
-    EventReport,
-    PublishedReport,
-    ReplayedReport,
-)
+from hookline.reports.views import AttemptReport, DeliveryReport, EventReport, PublishedReport, ReplayedReport
 from hookline.store.contract import DeliveryFilter
 from hookline.store.contract.events import EventFilter
 
@@ -113,7 +100,7 @@ class EventCalls:
     """The calls under `/v1/events`."""
 
     def __init__(self, hookline: Hookline, pages: Pages, deliveries: DeliveryCalls) -> None:
-        self._desk = hookline.desk
+        self._admin = hookline.deliveries
         self._store = hookline.store
         self._clock = hookline.clock
         self._pages = pages
@@ -126,7 +113,7 @@ class EventCalls:
                 method="POST",
                 path="/v1/events",
                 summary="Publish an event",
-                scope=Scope.PUBLISH,
+                scope=CallScope.PUBLISH,
                 handler=None,
                 body=Publication,
                 answer=PublishedReport,
@@ -138,7 +125,7 @@ class EventCalls:
                 method="POST",
                 path="/v1/events/batch",
                 summary="Publish up to 1,000 events; a bad one does not stop the others",
-                scope=Scope.PUBLISH,
+                scope=CallScope.PUBLISH,
                 handler=None,
                 body=Batch,
                 answer=PublishedBatchReport,
@@ -149,7 +136,7 @@ class EventCalls:
                 method="GET",
                 path="/v1/events",
                 summary="Events; payloads above 16 KiB are left out",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_events,
                 query=Events,
                 answer=Page[EventReport],
@@ -158,7 +145,7 @@ class EventCalls:
                 method="GET",
                 path="/v1/events/{event_id}",
                 summary="An event with its payload",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.show,
                 answer=EventReport,
             ),
@@ -166,7 +153,7 @@ class EventCalls:
                 method="GET",
                 path="/v1/events/{event_id}/deliveries",
                 summary="An event's deliveries",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_deliveries,
                 query=OfEvent,
                 answer=Page[DeliveryReport],
@@ -175,7 +162,7 @@ class EventCalls:
                 method="GET",
                 path="/v1/events/{event_id}/attempts",
                 summary="All attempts of an event's deliveries",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_attempts,
                 query=Paged,
                 answer=Page[AttemptReport],
@@ -184,7 +171,7 @@ class EventCalls:
                 method="POST",
                 path="/v1/events/{event_id}/replay",
                 summary="Bring an event's deliveries once more",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.replay,
                 body=ReplayOfEvent,
                 answer=ReplayedReport,
@@ -192,7 +179,7 @@ class EventCalls:
             ),
         ]
 
-    async def list_events(self, asked: Asked[Events, None]) -> Page[EventReport]:
+    async def list_events(self, asked: CallRequest[Events, None]) -> Page[EventReport]:
         query, after = asked.query, self._pages.after(asked)
         chosen = EventFilter(
             type=query.type,
@@ -208,15 +195,15 @@ class EventCalls:
         shown = await queries.event_reports(self._store, found[: query.limit], shown=self._clock.shown)
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
 
-    async def show(self, asked: Asked[Nothing, None]) -> EventReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> EventReport:
         return await queries.event_report(self._store, asked.event_id, shown=self._clock.shown)
 
-    async def list_deliveries(self, asked: Asked[OfEvent, None]) -> Page[DeliveryReport]:
+    async def list_deliveries(self, asked: CallRequest[OfEvent, None]) -> Page[DeliveryReport]:
         event_id = asked.event_id
         await queries.event(self._store, event_id)
         return await self._deliveries.page(asked, DeliveryFilter(event_id=event_id, state=asked.query.state))
 
-    async def list_attempts(self, asked: Asked[Paged, None]) -> Page[AttemptReport]:
+    async def list_attempts(self, asked: CallRequest[Paged, None]) -> Page[AttemptReport]:
         event_id, limit, after = asked.event_id, asked.query.limit, self._pages.after(asked)
         await queries.event(self._store, event_id)
         found = await self._store.list_attempts(
@@ -225,13 +212,13 @@ class EventCalls:
         shown = [queries.attempt_report(attempt, shown=self._clock.shown) for attempt in found[:limit]]
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
 
-    async def replay(self, asked: Asked[Nothing, ReplayOfEvent]) -> ReplayedReport:
+    async def replay(self, asked: CallRequest[Nothing, ReplayOfEvent]) -> ReplayedReport:
         endpoint, states = _endpoint(asked.body.endpoint_id), _states(asked.body.states)
         if endpoint is not None and asked.account is not None:
             found = await queries.endpoint(self._store, endpoint)
             if found.account != asked.account:
                 raise NotFound("endpoint", ids.show("endpoint", endpoint))
-        replayed = await self._desk.replay_event(asked.event_id, endpoint=endpoint, states=states)
+        replayed = await self._admin.replay_event(asked.event_id, endpoint=endpoint, states=states)
         return ReplayedReport(len(replayed), [ids.show("delivery", id) for id in replayed])
 
 

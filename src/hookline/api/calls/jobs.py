@@ -5,28 +5,8 @@ from typing import Annotated, Any
 import msgspec
 
 from hookline import ids
-from hookline.admin.dead_letters import (
-    MOST_IDS,
-    REASONS,
-    Chosen,
-    chosen,
-)
-from hookline.api.call import (
-    Answered,
-    Asked,
-    Call,
-    Nothing,
-    Page,
-    Paged,
-    Scope,
-)
-from hookline.api.request.parameters import (
-    ACCOUNT_SCHEMA,
-    MOMENT_SCHEMA,
-    TYPE_SCHEMA,
-    id_schema,
-    or_null,
-)
+from hookline.api.call import Answered, Call, CallRequest, CallScope, Nothing, Page, Paged
+from hookline.api.request.parameters import ACCOUNT_SCHEMA, MOMENT_SCHEMA, TYPE_SCHEMA, id_schema, or_null
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.errors import AccountMismatch, NotFound
@@ -34,6 +14,7 @@ from hookline.model import JobId
 from hookline.reports import queries
 from hookline.reports.views import JobReport
 from hookline.store.contract import JobKind
+from hookline.validate.dead_letter_filter import MOST_IDS, REASONS, Chosen, chosen
 
 _FIELDS: dict[str, dict[str, Any]] = {
     "account": ACCOUNT_SCHEMA,
@@ -69,7 +50,7 @@ class JobCalls:
     """The calls under `/v1/replays` or `/v1/discards`."""
 
     def __init__(self, hookline: Hookline, pages: Pages, *, kind: JobKind) -> None:
-        self._desk = hookline.desk
+        self._admin = hookline.dead_letters
         self._store = hookline.store
         self._clock = hookline.clock
         self._pages = pages
@@ -84,7 +65,7 @@ class JobCalls:
                 method="GET",
                 path=self._path,
                 summary=f"All {noun}s",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_jobs,
                 query=Paged,
                 answer=Page[JobReport],
@@ -94,7 +75,7 @@ class JobCalls:
                 method="POST",
                 path=self._path,
                 summary=f"Start a {noun} of dead letters",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.start,
                 body=JobOrder,
                 answer=JobReport,
@@ -107,13 +88,13 @@ class JobCalls:
                 method="GET",
                 path=f"{self._path}/{{{self._kind.value}_id}}",
                 summary=f"How far a {noun} is",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.show,
                 answer=JobReport,
             ),
         ]
 
-    async def start(self, asked: Asked[Nothing, JobOrder]) -> Answered:
+    async def start(self, asked: CallRequest[Nothing, JobOrder]) -> Answered:
         which, account = chosen(asked.body.filter), asked.account
         if account is not None:
             if which.filter.account not in (None, account):
@@ -121,10 +102,10 @@ class JobCalls:
             await self._check_theirs(which, account)
             which = which.within(account)
         if asked.body.dry_run:
-            tried = await self._desk.try_job(self._kind, which, account=account)
+            tried = await self._admin.try_job(self._kind, which, account=account)
             return Answered(queries.job_report(tried, shown=self._clock.shown, dry_run=True), {})
         key = asked.idempotency_key
-        job = await self._desk.start_job(self._kind, which, account=account, idempotency_key=key)
+        job = await self._admin.start_job(self._kind, which, account=account, idempotency_key=key)
         report = queries.job_report(job, shown=self._clock.shown)
         return Answered(report, {"location": f"{self._path}/{report.id}"})
 
@@ -139,12 +120,12 @@ class JobCalls:
             if delivery.account != account:
                 raise NotFound("delivery", ids.show("delivery", id))
 
-    async def show(self, asked: Asked[Nothing, None]) -> JobReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> JobReport:
         id = JobId(asked.id(self._kind.value))
         found = await queries.job(self._store, id, self._kind)
         return queries.job_report(found, shown=self._clock.shown)
 
-    async def list_jobs(self, asked: Asked[Paged, None]) -> Page[JobReport]:
+    async def list_jobs(self, asked: CallRequest[Paged, None]) -> Page[JobReport]:
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.list_jobs(
             self._kind,

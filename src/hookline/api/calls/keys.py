@@ -4,24 +4,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hookline.admin.keys import (
-    MAX_NAME,
-    KeyReport,
-    shown,
-)
-from hookline.api.call import (
-    Answered,
-    Asked,
-    Call,
-    Nothing,
-    Page,
-    Paged,
-    Scope,
-)
-from hookline.api.request.parameters import (
-    ACCOUNT_SCHEMA,
-    null_or,
-)
+from hookline.admin.keys import MAX_NAME, KeyReport, shown
+from hookline.api.call import Answered, Call, CallRequest, CallScope, Nothing, Page, Paged
+from hookline.api.request.parameters import ACCOUNT_SCHEMA, null_or
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.model import KeyId
@@ -58,7 +43,7 @@ class KeyCalls:
                 method="GET",
                 path="/v1/keys",
                 summary="Keys, revoked ones too; none is shown itself",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.list_keys,
                 query=Paged,
                 answer=Page[KeyReport],
@@ -67,7 +52,7 @@ class KeyCalls:
                 method="POST",
                 path="/v1/keys",
                 summary="Create a key; only this answer holds it",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.create,
                 body=NewKey,
                 answer=KeyReport,
@@ -78,7 +63,7 @@ class KeyCalls:
                 method="GET",
                 path="/v1/keys/{key_id}",
                 summary="A key",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.show,
                 answer=KeyReport,
             ),
@@ -86,24 +71,24 @@ class KeyCalls:
                 method="DELETE",
                 path="/v1/keys/{key_id}",
                 summary="Revoke a key for good",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.revoke,
                 status=204,
             ),
         ]
 
-    async def list_keys(self, asked: Asked[Paged, None]) -> Page[KeyReport]:
+    async def list_keys(self, asked: CallRequest[Paged, None]) -> Page[KeyReport]:
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.list_keys(after=None if after is None else KeyId(after), limit=limit + 1)
         reports = [shown(key) for key in found[:limit]]
         return self._pages.page(asked, found, id=lambda row: row.id, shown=reports)
 
-    async def create(self, asked: Asked[Nothing, NewKey]) -> Answered:
+    async def create(self, asked: CallRequest[Nothing, NewKey]) -> Answered:
         report = await self._keys.create(asked.fields)
         return Answered(report, {"location": f"/v1/keys/{report.id}"})
 
-    async def show(self, asked: Asked[Nothing, None]) -> KeyReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> KeyReport:
         return await self._keys.one(KeyId(asked.id("key")))
 
-    async def revoke(self, asked: Asked[Nothing, None]) -> None:
+    async def revoke(self, asked: CallRequest[Nothing, None]) -> None:
         await self._keys.revoke(KeyId(asked.id("key")))

@@ -9,12 +9,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from starlette.responses import Response
 
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Scope,
-)
+from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.app import Hookline
 from hookline.store.contract import Bloat
 
@@ -27,7 +22,7 @@ class MetricCalls:
     def __init__(self, hookline: Hookline) -> None:
         self._figures = hookline.figures
         self._hookline = hookline
-        self._scope = Scope.OPEN if hookline.settings.open_metrics else Scope.READ
+        self._scope = CallScope.OPEN if hookline.settings.open_metrics else CallScope.READ
 
     def table(self) -> list[Call]:
         """The call."""
@@ -43,7 +38,7 @@ class MetricCalls:
             )
         ]
 
-    async def show(self, asked: Asked[Nothing, None]) -> Response:
+    async def show(self, asked: CallRequest[Nothing, None]) -> Response:
         counted = await self._figures.conservation()
         oldest = await self._figures.oldest_due_age()
         where = {f'state="{name}"': number for name, number in msgspec.structs.asdict(counted.value).items()}
@@ -69,7 +64,7 @@ class MetricCalls:
                 "Rows that the database refused and that were set aside, by this process since it started.",
                 {
                     'kind="settlement"': self._hookline.worker.settler.set_aside,
-                    'kind="lane"': self._hookline.worker.holdings.set_aside,
+                    'kind="lane"': self._hookline.worker.ownership.set_aside,
                 },
                 type="counter",
             ),

@@ -1,11 +1,6 @@
 """Is the process there, and can it do its work?"""
 
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Scope,
-)
+from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.app import Hookline
 from hookline.errors import StoreUnavailable
 from hookline.reports.views import StatusReport
@@ -24,7 +19,7 @@ class ProbeCalls:
                 method="GET",
                 path="/healthz",
                 summary="Is the process there?",
-                scope=Scope.OPEN,
+                scope=CallScope.OPEN,
                 handler=self.healthz,
                 answer=StatusReport,
             ),
@@ -32,16 +27,16 @@ class ProbeCalls:
                 method="GET",
                 path="/readyz",
                 summary="Can the process do its work?",
-                scope=Scope.OPEN,
+                scope=CallScope.OPEN,
                 handler=self.readyz,
                 answer=StatusReport,
             ),
         ]
 
-    async def healthz(self, asked: Asked[Nothing, None]) -> StatusReport:
+    async def healthz(self, asked: CallRequest[Nothing, None]) -> StatusReport:
         return StatusReport("ok")
 
-    async def readyz(self, asked: Asked[Nothing, None]) -> StatusReport:
+    async def readyz(self, asked: CallRequest[Nothing, None]) -> StatusReport:
         if not self._hookline.is_ready:
             raise StoreUnavailable("not ready")
         return StatusReport("ok")

@@ -4,16 +4,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hookline.admin.rotation import (
-    RotationInput,
-    SecretReport,
-)
-from hookline.api.call import (
-    Asked,
-    Call,
-    Nothing,
-    Scope,
-)
+from hookline.admin.secrets import RotationInput, SecretReport
+from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.api.request.parameters import null_or
 from hookline.app import Hookline
 from hookline.model import Signature
@@ -47,7 +39,7 @@ class SecretCalls:
                 method="GET",
                 path=secret,
                 summary="The secrets that an endpoint's requests are signed with now",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.show,
                 answer=SecretReport,
             ),
@@ -55,7 +47,7 @@ class SecretCalls:
                 method="POST",
                 path=f"{secret}/rotate",
                 summary="Give an endpoint another secret; for a while both sign",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.rotate,
                 body=RotationOrder,
                 answer=SecretReport,
@@ -63,10 +55,10 @@ class SecretCalls:
             ),
         ]
 
-    async def show(self, asked: Asked[Nothing, None]) -> SecretReport:
+    async def show(self, asked: CallRequest[Nothing, None]) -> SecretReport:
         return await self._rotation.read(asked.endpoint_id)
 
-    async def rotate(self, asked: Asked[Nothing, RotationOrder]) -> SecretReport:
+    async def rotate(self, asked: CallRequest[Nothing, RotationOrder]) -> SecretReport:
         order = asked.body
         return await self._rotation.rotate(
             asked.endpoint_id,

@@ -1,13 +1,7 @@
 """How is an endpoint tried out over HTTP?"""
 
 from hookline.admin.test_event import TestReport
-from hookline.api.call import (
-    Answered,
-    Asked,
-    Call,
-    Nothing,
-    Scope,
-)
+from hookline.api.call import Answered, Call, CallRequest, CallScope, Nothing
 from hookline.app import Hookline
 
 
@@ -24,7 +18,7 @@ class TrialCalls:
                 method="POST",
                 path="/v1/endpoints/{endpoint_id}/test",
                 summary="Send a test event to this endpoint alone, whatever it asked for",
-                scope=Scope.ADMIN,
+                scope=CallScope.ADMIN,
                 handler=self.send,
                 body=Nothing,
                 answer=TestReport,
@@ -33,6 +27,6 @@ class TrialCalls:
             )
         ]
 
-    async def send(self, asked: Asked[Nothing, Nothing]) -> Answered:
+    async def send(self, asked: CallRequest[Nothing, Nothing]) -> Answered:
         sent = await self._trial.send(asked.endpoint_id)
         return Answered(sent, {"location": f"/v1/deliveries/{sent.id}"})

@@ -1,12 +1,6 @@
 """How are workers shown over HTTP?"""
 
-from hookline.api.call import (
-    Asked,
-    Call,
-    Page,
-    Paged,
-    Scope,
-)
+from hookline.api.call import Call, CallRequest, CallScope, Page, Paged
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.model import WorkerId
@@ -30,14 +24,14 @@ class WorkerCalls:
                 method="GET",
                 path="/v1/workers",
                 summary="The processes that publish and deliver, each as of its last heartbeat",
-                scope=Scope.READ,
+                scope=CallScope.READ,
                 handler=self.list_workers,
                 query=Paged,
                 answer=Page[WorkerReport],
             )
         ]
 
-    async def list_workers(self, asked: Asked[Paged, None]) -> Page[WorkerReport]:
+    async def list_workers(self, asked: CallRequest[Paged, None]) -> Page[WorkerReport]:
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.list_workers(
             after=None if after is None else WorkerId(after), limit=limit + 1

@@ -21,13 +21,7 @@ from hookline.validate.names import (
     did_you_mean,
     pointer_step,
 )
-from hookline.validate.payload import (
-    DEPTH_LIMIT,
-    check_depth,
-    check_text,
-    not_json,
-    too_deep,
-)
+from hookline.validate.payload import DEPTH_LIMIT, check_depth, check_text, not_json, too_deep
 
 BATCH_LIMIT = 1_000
 MAX_AHEAD_S = 365 * 86_400.0
@@ -44,12 +38,12 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     deliver_at: str | UnsetType | None = UNSET
 
 
-class _Batch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _BatchEnvelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     events: msgspec.Raw
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
-_batch = msgspec.json.Decoder(_Batch)
+_batch = msgspec.json.Decoder(_BatchEnvelope)
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raw = msgspec.json.Decoder(msgspec.Raw)
@@ -109,7 +103,7 @@ def read_batch(body: bytes) -> list[bytes]:
     except RecursionError:
         raise too_deep() from None
     except msgspec.ValidationError:
-        raise _diagnose(body, _Batch) from None
+        raise _diagnose(body, _BatchEnvelope) from None
     except msgspec.DecodeError as error:
         raise not_json(error) from None
     if not items:
@@ -183,7 +177,7 @@ def _diagnose(body: bytes, kind: type[msgspec.Struct]) -> Invalid | Unreadable:
     """What is wrong with a body that is not such an envelope, or not JSON further on."""
     try:
         _raw.decode(body)
-        check_depth(body, limit=DEPTH_LIMIT + (_BATCH_DEPTH if kind is _Batch else _ENVELOPE_DEPTH))
+        check_depth(body, limit=DEPTH_LIMIT + (_BATCH_DEPTH if kind is _BatchEnvelope else _ENVELOPE_DEPTH))
         fields = _fields.decode(body)
         _check_keys(body)
     except RecursionError:
@@ -205,7 +199,7 @@ def _diagnose(body: bytes, kind: type[msgspec.Struct]) -> Invalid | Unreadable:
     for field in msgspec.structs.fields(kind):
         if field.required and field.name not in fields:
             return Invalid(f"The field {field.name} is missing.", pointer=f"/{field.name}")
-    if kind is _Batch:
+    if kind is _BatchEnvelope:
         return Invalid("events is a list of events.", pointer="/events")
     wrong = next(
         name for name in known if name != "payload" and name in fields and not _is_text(name, fields[name])

@@ -15,11 +15,7 @@ from uvicorn.server import ServerState
 from hookline.api.app import Api
 from hookline.api.problem import describe, headers_for
 from hookline.api.protocol import Protocol
-from hookline.api.publishing.publish import (
-    Asked,
-    Head,
-    Way,
-)
+from hookline.api.publishing.publish import Head, PublishRequest, Way
 from hookline.errors import HooklineError
 from hookline.pipeline.intake.drafts import Result
 
@@ -57,7 +53,7 @@ class Shortcut(Protocol):
         self._way: Way | None = None  # of the publish that is arriving
         self._parts: list[bytes] = []
         self._came: Head | None = None  # of the publish that the last bytes were, if they were one
-        self._asked: Asked  # of the publish that is being stored
+        self._asked: PublishRequest  # of the publish that is being stored
         self._request_id = ""
 
     def data_received(self, data: bytes) -> None:

@@ -11,20 +11,13 @@ import msgspec
 
 from hookline import ids, rfc3339
 from hookline.api.problem import describe
-from hookline.api.publishing.envelope import (
-    read_batch,
-    read_publication,
-)
+from hookline.api.publishing.envelope import read_batch, read_publication
 from hookline.api.request.body import check_media
 from hookline.app import Hookline
-from hookline.clock import Clock, Line
+from hookline.clock import Clock, Timeline
 from hookline.config import Settings
 from hookline.errors import HooklineError, Invalid, TooLarge
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Published,
-    Result,
-)
+from hookline.pipeline.intake.drafts import Draft, Published, Result
 from hookline.rules.hops import HEADER, checked, read
 
 ENVELOPE_BYTES = 4_096  # room around a payload for the other fields
@@ -35,7 +28,7 @@ _KEY = b"idempotency-key"
 _NOTED = frozenset({_KEY, HEADER.encode("ascii")})
 
 
-class Asked(Protocol):
+class PublishRequest(Protocol):
     """What one request asks to publish."""
 
     drafts: list[Draft]
@@ -53,7 +46,7 @@ class Way(Protocol):
     def check(self, headers: Headers) -> None:
         """Raise unless a body comes that can be read."""
 
-    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> Asked:
+    def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> PublishRequest:
         """What is asked for by a caller that may publish to this account only; raises what is wrong with it."""
 
 
@@ -69,10 +62,10 @@ class Head(NamedTuple):
 def ways(hookline: Hookline) -> dict[str, Way]:
     """The ways to publish, by path."""
     settings, clock = hookline.settings, hookline.clock
-    return {"/v1/events": _Single(settings, clock), "/v1/events/batch": _Batch(settings, clock)}
+    return {"/v1/events": _SingleWay(settings, clock), "/v1/events/batch": _BatchWay(settings, clock)}
 
 
-class _Single:
+class _SingleWay:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
         self._max_hops = settings.max_hops
@@ -102,7 +95,7 @@ class _Single:
 class _One:
     __slots__ = ("_line", "drafts")
 
-    def __init__(self, draft: Draft, line: Line | None) -> None:
+    def __init__(self, draft: Draft, line: Timeline | None) -> None:
         self.drafts = [draft]
         self._line = line
 
@@ -113,7 +106,7 @@ class _One:
         return _shown(result, self._line)
 
 
-class _Batch:
+class _BatchWay:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
         self._max_hops = settings.max_hops
@@ -143,7 +136,7 @@ class _Many:
 
     __slots__ = ("_line", "_read", "drafts")
 
-    def __init__(self, read: list[Draft | HooklineError], line: Line | None) -> None:
+    def __init__(self, read: list[Draft | HooklineError], line: Timeline | None) -> None:
         self._read = read
         self._line = line
         self.drafts = [each for each in read if isinstance(each, Draft)]
@@ -166,7 +159,7 @@ def _placed(error: HooklineError, place: int) -> HooklineError:
     return error.under(f"/events/{place}") if isinstance(error, Invalid) else error
 
 
-def _shown(published: Published, line: Line | None) -> bytes:
+def _shown(published: Published, line: Timeline | None) -> bytes:
     at = published.created_at if line is None else line.shown(published.created_at)
     # By hand: type and account are letters, digits and a few marks that JSON leaves alone.
     return (

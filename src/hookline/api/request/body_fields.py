@@ -12,15 +12,9 @@ import msgspec
 from starlette.requests import Request
 
 from hookline.api.publishing.envelope import read_object
-from hookline.api.request.body import (
-    check_media,
-    read_body,
-)
+from hookline.api.request.body import check_media, read_body
 from hookline.errors import Invalid
-from hookline.validate.names import (
-    check_known,
-    pointer_step,
-)
+from hookline.validate.names import check_known, pointer_step
 
 BODY_LIMIT_BYTES = 1 << 20  # 64 headers of 8 KiB and 16 KiB of metadata, with room
 

@@ -9,25 +9,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta
 
-from hookline.api.request.parameters import (
-    ACCOUNT_SCHEMA,
-    null_or,
-    or_null,
-)
+from hookline.api.request.parameters import ACCOUNT_SCHEMA, null_or, or_null
 from hookline.model import CircuitPolicy, Ordering, Signature, Signing
 from hookline.rules.retry import JITTERS, PRESETS
-from hookline.validate import (
-    endpoint_fields,
-    headers,
-    limits,
-    numbers,
-)
+from hookline.validate import endpoint_fields, headers, limits, numbers
 from hookline.validate.names import TYPE_PATTERN
-from hookline.validate.retry_policy import (
-    LONGEST_WAIT_S,
-    MOST_ATTEMPTS,
-    MOST_STATUSES,
-)
+from hookline.validate.retry_policy import LONGEST_WAIT_S, MOST_ATTEMPTS, MOST_STATUSES
 
 MAX_FILTER = 1_000  # characters; said again here, so that only those who have a filter import the library
 

@@ -12,17 +12,11 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from hookline import (
-    ids,
-    rfc3339,
-)
-from hookline.admin import dead_letters
-from hookline.api.request.query import (
-    Query,
-    invalid,
-)
+from hookline import ids, rfc3339
+from hookline.api.request.query import Query, invalid
 from hookline.errors import Invalid, NotFound
 from hookline.model import DeliveryId, EndpointId, EventId, Reason
+from hookline.validate import dead_letter_filter
 from hookline.validate.names import (
     ACCOUNT_PATTERN,
     KEY_PATTERN,
@@ -127,7 +121,7 @@ def _name(check: Callable[[object], str]) -> Callable[[str, str], str]:
 
 
 def _reason(name: str, text: str) -> Reason:
-    return dead_letters.reason(text, pointer=name, code="invalid_parameter")
+    return dead_letter_filter.reason(text, pointer=name, code="invalid_parameter")
 
 
 def _id(noun: str) -> Kind:
@@ -168,7 +162,7 @@ EventType = Annotated[str, Kind(_name(check_type), TYPE_SCHEMA)]
 IdempotencyKey = Annotated[str, Kind(_name(check_idempotency_key), KEY_SCHEMA)]
 Moment = Annotated[float, Kind(_moment, MOMENT_SCHEMA)]
 DeadReason = Annotated[
-    Reason, Kind(_reason, {"type": "string", "enum": [each.value for each in dead_letters.REASONS]})
+    Reason, Kind(_reason, {"type": "string", "enum": [each.value for each in dead_letter_filter.REASONS]})
 ]
 OfEndpoint = Annotated[EndpointId, _id("endpoint")]
 OfEvent = Annotated[EventId, _id("event")]

@@ -8,7 +8,7 @@ from pathlib import Path
 from hookline.cli.checks.findings import Finding, bad, ok, warn
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store import database_url
-from hookline.store.contract.examination import Examined
+from hookline.store.contract.examination import Examination
 
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1 << 30, 100 << 20  # of free disk space
 SKEW_S, LARGE_SKEW_S = 2.0, 60.0  # webhooks are signed with the time, and refused when it is 300 s off
@@ -16,7 +16,7 @@ SKEW_S, LARGE_SKEW_S = 2.0, 60.0  # webhooks are signed with the time, and refus
 REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nfs4", "smb3", "smbfs"})
 
 
-def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
+def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examination | None]:
     """Everything about the database behind the URL; returns what was seen there, if anything."""
     shown = database_url.shown(url)
     if url.startswith("sqlite:"):
@@ -38,7 +38,7 @@ def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examine
     return found
 
 
-def judge(found: Examined, *, wall: float) -> Iterator[Finding]:
+def judge(found: Examination, *, wall: float) -> Iterator[Finding]:
     """What the facts mean; `wall` is this machine's time."""
     settings = ", ".join(f"{name}={value}" for name, value in found.settings.items())
     if found.unsafe is not None:
@@ -67,7 +67,7 @@ def _check_connections(allowed: int, needed: int) -> Finding:
     return ok("connections", detail)
 
 
-def _check_clock(found: Examined, *, wall: float) -> Iterator[Finding]:
+def _check_clock(found: Examination, *, wall: float) -> Iterator[Finding]:
     is_file = found.server.startswith("SQLite")
     ahead = found.now - wall
     if is_file:  # what it holds is in the past, unless this machine's clock was set back
@@ -89,7 +89,7 @@ def _check_clock(found: Examined, *, wall: float) -> Iterator[Finding]:
     yield make("clock", detail, "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time")
 
 
-def _check_file(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
+def _check_file(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examination | None]:
     folder = path.absolute().parent
     if not folder.is_dir():
         yield bad("database", f"{shown}: there is no directory {folder}", f"mkdir -p {folder}")
@@ -113,7 +113,7 @@ def _check_file(path: Path, shown: str, *, wall: float) -> Generator[Finding, No
     return found
 
 
-def _check_present(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examined | None]:
+def _check_present(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examination | None]:
     from hookline.store.sqlite.checkup import examine
 
     if not os.access(path, os.R_OK | os.W_OK):

@@ -6,15 +6,12 @@ from hookline import rfc3339
 from hookline.cli.checks.findings import Finding, ok, warn
 from hookline.cli.output import counted
 from hookline.rules.liveness import Condition, condition
-from hookline.store.contract.examination import (
-    MOST_COUNTED,
-    Examined,
-)
+from hookline.store.contract.examination import MOST_COUNTED, Examination
 
 LONG_S = 60.0  # a worker that starts now takes up what waits within seconds
 
 
-def check_delivering(found: Examined, *, wall: float, heartbeat: float) -> Iterator[Finding]:
+def check_delivering(found: Examination, *, wall: float, heartbeat: float) -> Iterator[Finding]:
     """`heartbeat` is how often a worker should be heard of, in seconds."""
     is_file = found.server.startswith("SQLite")
     now = max(found.now, wall) if is_file else found.now  # a file's time stands still when nobody serves it

@@ -13,15 +13,12 @@ from hookline.cli.output import counted
 from hookline.config import PREFIX, Settings
 from hookline.errors import Invalid
 from hookline.rules.destination import canonical
-from hookline.store.contract.examination import (
-    MOST_COUNTED,
-    Examined,
-)
+from hookline.store.contract.examination import MOST_COUNTED, Examination
 
 NAMED = 3  # endpoints
 
 
-def check_destinations(found: Examined, settings: Settings) -> Iterator[Finding]:
+def check_destinations(found: Examination, settings: Settings) -> Iterator[Finding]:
     """By the URLs of enabled endpoints."""
     destinations = [(each.id, each.url) for each in found.endpoints if each.enabled and _is_url(each.url)]
     if not destinations:

@@ -7,12 +7,12 @@ from hookline.cli.output import counted
 from hookline.config import PREFIX
 from hookline.crypto.sealing import Sealer
 from hookline.errors import SealBroken
-from hookline.store.contract.examination import Examined
+from hookline.store.contract.examination import Examination
 
 KEY = f"{PREFIX}SECRET_KEY"
 
 
-def check_secret_key(keys: Sequence[str], found: Examined | None) -> Iterator[Finding]:
+def check_secret_key(keys: Sequence[str], found: Examination | None) -> Iterator[Finding]:
     """By what the database holds; None: nobody could look into it."""
     sealer = Sealer(keys)
     sealed = () if found is None else found.sealed

@@ -6,16 +6,13 @@ from hookline import ids
 from hookline.cli.checks.findings import Finding, bad
 from hookline.config import Settings
 from hookline.crypto.sealing import Sealer
-from hookline.store.contract.examination import Examined
-from hookline.validate.stored_endpoint import (
-    EndpointJudge,
-    shown_as,
-)
+from hookline.store.contract.examination import Examination
+from hookline.validate.stored_endpoint import EndpointJudge, shown_as
 
 NAMED = 3  # endpoints
 
 
-def check_stored_endpoints(found: Examined, settings: Settings) -> Iterator[Finding]:
+def check_stored_endpoints(found: Examination, settings: Settings) -> Iterator[Finding]:
     """Those with a fault, of which deliveries fail. Whether secrets can be opened is another check's question."""
     judge = EndpointJudge(Sealer(settings.secret_key))
     at_fault = []

@@ -6,10 +6,7 @@ import click
 
 from hookline.cli.exits import Errors
 from hookline.cli.options import json_option, settings_with_sources
-from hookline.cli.output import (
-    print_json,
-    print_rows,
-)
+from hookline.cli.output import print_json, print_rows
 
 
 @click.group()

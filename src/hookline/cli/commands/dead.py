@@ -16,14 +16,7 @@ from hookline.cli.options import (
     url_option,
     yes_option,
 )
-from hookline.cli.output import (
-    counted,
-    print_fields,
-    print_json,
-    print_rows,
-    printable,
-    say,
-)
+from hookline.cli.output import counted, print_fields, print_json, print_rows, printable, say
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client

@@ -17,11 +17,7 @@ from hookline.cli.options import (
     read_type,
     url_option,
 )
-from hookline.cli.output import (
-    print_fields,
-    print_rows,
-    say,
-)
+from hookline.cli.output import print_fields, print_rows, say
 
 ANSWER = "last_answer=last_status|last_error.kind"
 DELIVERY_COLUMNS = (

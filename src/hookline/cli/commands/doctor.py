@@ -9,10 +9,7 @@ import click
 
 from hookline.cli.exits import FAILED, Errors
 from hookline.cli.options import database_option, json_option, settings_with_sources, url_option
-from hookline.cli.output import (
-    print_json,
-    printable,
-)
+from hookline.cli.output import print_json, printable
 
 _COLOURS = {"ok": "green", "warn": "yellow", "bad": "red"}
 

@@ -21,14 +21,7 @@ from hookline.cli.options import (
     url_option,
     yes_option,
 )
-from hookline.cli.output import (
-    although,
-    print_fields,
-    print_json,
-    print_rows,
-    printable,
-    say,
-)
+from hookline.cli.output import although, print_fields, print_json, print_rows, printable, say
 
 COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit=circuit_state.state")
 

@@ -16,11 +16,7 @@ from hookline.cli.options import (
     url_option,
     yes_option,
 )
-from hookline.cli.output import (
-    print_fields,
-    print_rows,
-    say,
-)
+from hookline.cli.output import print_fields, print_rows, say
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client

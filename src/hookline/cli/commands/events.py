@@ -5,10 +5,7 @@ from typing import Any
 import click
 
 from hookline.cli.choices import FINISHED, STATES, state_option
-from hookline.cli.commands.deliveries import (
-    ATTEMPT_COLUMNS,
-    DELIVERY_COLUMNS,
-)
+from hookline.cli.commands.deliveries import ATTEMPT_COLUMNS, DELIVERY_COLUMNS
 from hookline.cli.exits import Errors
 from hookline.cli.options import (
     connect,
@@ -22,11 +19,7 @@ from hookline.cli.options import (
     read_type,
     url_option,
 )
-from hookline.cli.output import (
-    print_fields,
-    print_json,
-    print_rows,
-)
+from hookline.cli.output import print_fields, print_json, print_rows
 
 COLUMNS = ("id", "type", "account", "created_at", *(f"{each}=deliveries.{each}" for each in STATES))
 

@@ -11,14 +11,7 @@ from hookline.cli.choices import SCOPES
 from hookline.cli.confirm import must_agree
 from hookline.cli.exits import Errors
 from hookline.cli.options import database_option, json_option, settings, yes_option
-from hookline.cli.output import (
-    although,
-    print_fields,
-    print_json,
-    print_rows,
-    printable,
-    say,
-)
+from hookline.cli.output import although, print_fields, print_json, print_rows, printable, say
 
 COLUMNS = ("id", "name", "hint", "scopes", "account", "created_at", "revoked_at")
 

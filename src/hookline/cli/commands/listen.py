@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hookline.cli.commands.signatures import (
-    check_usable,
-    secret_options,
-    secrets_of,
-)
+from hookline.cli.commands.signatures import check_usable, secret_options, secrets_of
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import connect, json_option, read_account, read_span, url_option
 from hookline.cli.output import counted
@@ -22,10 +18,7 @@ from hookline.cli.streams import OutputFailed
 
 if TYPE_CHECKING:
     from hookline.cli.listener.arrivals import Arrival
-    from hookline.cli.listener.listener import (
-        Listener,
-        Manners,
-    )
+    from hookline.cli.listener.listener import Listener, Manners
 
 
 @click.command()
@@ -180,10 +173,7 @@ class _Screen:
         self._as_json = as_json
 
     def __call__(self, arrival: "Arrival") -> None:
-        from hookline.cli.listener.arrivals import (
-            as_line,
-            as_text,
-        )
+        from hookline.cli.listener.arrivals import as_line, as_text
 
         if self._count is not None and self.seen >= self._count:
             return

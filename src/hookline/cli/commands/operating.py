@@ -53,10 +53,7 @@ def migrate(dry_run: bool, as_json: bool, **flags: Any) -> None:
     """Bring the database's schema up to date."""
     with Errors():
         found = settings(flags)
-        from hookline.cli.server.migrate import (
-            look,
-            run,
-        )
+        from hookline.cli.server.migrate import look, run
 
         names = look(found) if dry_run else run(found)
         if as_json:

@@ -10,18 +10,8 @@ import click
 
 from hookline.cli.confirm import must_agree
 from hookline.cli.exits import USAGE, CommandError, Errors
-from hookline.cli.options import (
-    database_option,
-    dry_run_option,
-    json_option,
-    read_span,
-    settings,
-    yes_option,
-)
-from hookline.cli.output import (
-    counted,
-    say,
-)
+from hookline.cli.options import database_option, dry_run_option, json_option, read_span, settings, yes_option
+from hookline.cli.output import counted, say
 
 LEAST = 3_600.0  # seconds; what is younger may still be settled by a request that is under way
 

@@ -22,7 +22,7 @@ def secrets() -> None:
 def seal(as_json: bool, **flags: Any) -> None:
     """Seal every endpoint's secret with the first key of HOOKLINE_SECRET_KEY."""
     with Errors():
-        from hookline.admin.resealing import seal_all
+        from hookline.admin.secrets import seal_all
 
         written = _run(flags, seal_all)
         say(f"{written} endpoints sealed.", {"sealed": written}, as_json=as_json)
@@ -37,7 +37,7 @@ def unseal(yes: bool, as_json: bool, **flags: Any) -> None:
     with Errors():
         if not yes:
             must_agree("Store every secret plain?", to="unseal")
-        from hookline.admin.resealing import unseal_all
+        from hookline.admin.secrets import unseal_all
 
         written = _run(flags, unseal_all)
         say(f"{written} endpoints unsealed.", {"unsealed": written}, as_json=as_json)

@@ -7,11 +7,7 @@ import click
 
 from hookline.cli.exits import USAGE, CommandError, Errors
 from hookline.cli.options import connect, json_option, read_future, url_option
-from hookline.cli.output import (
-    although,
-    counted,
-    print_json,
-)
+from hookline.cli.output import although, counted, print_json
 
 
 @click.command()
@@ -31,11 +27,7 @@ from hookline.cli.output import (
 @json_option
 def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields: str | None) -> None:
     """Publish an event. PAYLOAD is JSON; read from standard input without it."""
-    from hookline.validate.names import (
-        check_account,
-        check_idempotency_key,
-        check_type,
-    )
+    from hookline.validate.names import check_account, check_idempotency_key, check_type
 
     with Errors():
         check_type(event_type)

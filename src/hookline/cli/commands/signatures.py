@@ -10,11 +10,7 @@ import click
 from hookline.cli.choices import STYLES
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import json_option, read_past, read_span
-from hookline.cli.output import (
-    print_fields,
-    print_json,
-    printable,
-)
+from hookline.cli.output import print_fields, print_json, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,10 +47,7 @@ def secrets_of(secrets: tuple[str, ...], secret_files: tuple[Path, ...]) -> list
 
 def check_usable(secret: str) -> None:
     """Refuse a secret that verifies nothing: each request would be answered 401, and given up by its sender."""
-    from hookline.crypto.signing import (
-        PREFIX,
-        PUBLIC_PREFIX,
-    )
+    from hookline.crypto.signing import PREFIX, PUBLIC_PREFIX
     from hookline.model import Signing
     from hookline.receiver import VerificationError
     from hookline.receiver.keys import keys_for

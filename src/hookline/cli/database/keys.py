@@ -7,24 +7,20 @@ from typing import Any
 import msgspec
 
 from hookline import ids
-from hookline.admin.keys import (
-    KeyDesk,
-    KeyReport,
-    shown,
-)
-from hookline.app import key_desk, store_for
+from hookline.admin.keys import KeyAdmin, KeyReport, shown
+from hookline.app import key_admin, store_for
 from hookline.errors import SchemaMissing
 from hookline.model import KeyId
 from hookline.store.contract import Store
 
 PAGE = 200
 
-Work = Callable[[Store, KeyDesk], Awaitable[Any]]
+Work = Callable[[Store, KeyAdmin], Awaitable[Any]]
 
 
 def create(database: str, fields: dict[str, Any]) -> Any:
     """Make a key, also before the first start: an empty database is brought up."""
-    return _run(database, lambda _, desk: desk.create(fields), is_new=True)
+    return _run(database, lambda _, keys: keys.create(fields), is_new=True)
 
 
 def list_all(database: str) -> Any:
@@ -34,12 +30,12 @@ def list_all(database: str) -> Any:
 
 def show(database: str, id: str) -> Any:
     """One key."""
-    return _run(database, lambda _, desk: desk.one(KeyId(ids.read("key", id))))
+    return _run(database, lambda _, keys: keys.one(KeyId(ids.read("key", id))))
 
 
 def revoke(database: str, id: str) -> Any:
     """Revoke a key."""
-    return _run(database, lambda _, desk: desk.revoke(KeyId(ids.read("key", id))))
+    return _run(database, lambda _, keys: keys.revoke(KeyId(ids.read("key", id))))
 
 
 def _run(database: str, work: Work, *, is_new: bool = False) -> Any:
@@ -47,7 +43,7 @@ def _run(database: str, work: Work, *, is_new: bool = False) -> Any:
         store = store_for(database)
         await _open(store, is_new=is_new)
         try:
-            return msgspec.to_builtins(await work(store, key_desk(store)))
+            return msgspec.to_builtins(await work(store, key_admin(store)))
         finally:
             await store.close()
 

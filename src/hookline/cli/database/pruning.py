@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterator
 
 from hookline.app import store_for
 from hookline.clock import SystemClock
-from hookline.pipeline.maintenance.pruning import (
-    tidy,
-    walk,
-)
+from hookline.pipeline.maintenance.pruning import tidy, walk
 from hookline.rules.retention import CutOffs, Keep, cut_offs
 from hookline.store.contract import Store
 

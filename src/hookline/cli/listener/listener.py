@@ -13,11 +13,7 @@ from typing import NamedTuple
 
 from hookline.cli.client import exchange
 from hookline.cli.exits import CommandError
-from hookline.cli.listener.arrivals import (
-    Arrival,
-    Check,
-    Forwarded,
-)
+from hookline.cli.listener.arrivals import Arrival, Check, Forwarded
 from hookline.clock import SystemClock
 from hookline.receiver import VerificationError, verify
 
@@ -50,7 +46,7 @@ class Manners(NamedTuple):
     forward: str | None = None
 
 
-class Answer(NamedTuple):
+class ListenerAnswer(NamedTuple):
     """What the sender gets."""
 
     status: int
@@ -78,7 +74,7 @@ class Listener(ThreadingHTTPServer):
         self._clock = SystemClock()
         self._seen: dict[str, int] = {}
         self._lock = threading.Lock()
-        super().__init__((host, port), _Handler)
+        super().__init__((host, port), _ListenerHandler)
 
     def server_bind(self) -> None:
         """Without the base's question to a name server, which can take seconds and is of no use here."""
@@ -90,7 +86,7 @@ class Listener(ThreadingHTTPServer):
 
     def take(
         self, method: str, path: str, pairs: list[tuple[str, str]], body: bytes
-    ) -> tuple[Answer, Arrival]:
+    ) -> tuple[ListenerAnswer, Arrival]:
         """The answer to a request, when it is time for it, and what there is to show."""
         at = self._clock.wall()
         headers = {name.lower(): value for name, value in pairs}
@@ -107,16 +103,16 @@ class Listener(ThreadingHTTPServer):
 
     def _answer(
         self, method: str, headers: dict[str, str], body: bytes, check: Check | None
-    ) -> tuple[Answer, Forwarded | None]:
+    ) -> tuple[ListenerAnswer, Forwarded | None]:
         chosen = self.manners.status
         if self._must_fail(headers):
-            return Answer(503), None
+            return ListenerAnswer(503), None
         if check is not None and not check.is_good:
-            return Answer(chosen or 401), None
+            return ListenerAnswer(chosen or 401), None
         if self.manners.forward is None:
-            return Answer(chosen or 200), None
+            return ListenerAnswer(chosen or 200), None
         answer, forwarded = self._forward(self.manners.forward, method, headers, body)
-        return (answer if chosen is None else Answer(chosen)), forwarded
+        return (answer if chosen is None else ListenerAnswer(chosen)), forwarded
 
     def _check(self, headers: list[tuple[str, str]], body: bytes) -> Check | None:
         if not self.manners.secrets:
@@ -137,19 +133,19 @@ class Listener(ThreadingHTTPServer):
 
     def _forward(
         self, url: str, method: str, headers: dict[str, str], body: bytes
-    ) -> tuple[Answer, Forwarded]:
+    ) -> tuple[ListenerAnswer, Forwarded]:
         passed = {name: value for name, value in headers.items() if name not in _OF_THE_CONNECTION}
         began = self._clock.monotonic()
         try:
             status, media, text = exchange(url, method, passed, body, timeout=FORWARD_WITHIN_S)
         except CommandError as error:
             took = (self._clock.monotonic() - began) * 1_000
-            return Answer(502, body=str(error).encode()), Forwarded(None, took, str(error))
+            return ListenerAnswer(502, body=str(error).encode()), Forwarded(None, took, str(error))
         took = (self._clock.monotonic() - began) * 1_000
-        return Answer(status, media or "application/octet-stream", text), Forwarded(status, took, "")
+        return ListenerAnswer(status, media or "application/octet-stream", text), Forwarded(status, took, "")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ListenerHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = 65_536  # head and body in one piece: two would wait for each other's acknowledgement
     server: Listener
@@ -159,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         is_counted = "transfer-encoding" not in self.headers and length.isdecimal()
         if not is_counted or int(length) > LARGEST_BYTES:
             self.close_connection = True
-            self._send(Answer(413 if is_counted else 411))
+            self._send(ListenerAnswer(413 if is_counted else 411))
             return
         body = self.rfile.read(int(length))
         if len(body) < int(length):  # hung up half-way
@@ -174,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _take
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: ListenerAnswer) -> None:
         self.send_response(answer.status)
         if answer.status >= 200 and answer.status not in (204, 304):
             self.send_header("content-type", answer.media)

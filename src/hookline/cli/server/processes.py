@@ -23,10 +23,7 @@ import click
 import structlog
 
 from hookline.cli.exits import FAILED, Errors
-from hookline.cli.server.lifetime import (
-    STOPPED,
-    UNDRAINED,
-)
+from hookline.cli.server.lifetime import STOPPED, UNDRAINED
 from hookline.clock import Clock
 from hookline.errors import SchemaOutgrown
 from hookline.rules.restarts import deaths_in_a_row, pause_after

@@ -14,11 +14,11 @@ from typing import TypeVar
 import click
 import uvloop
 
-from hookline.admin.key_cache import Keyring
-from hookline.admin.keys import KeyDesk
+from hookline.admin.key_cache import KeyCache
+from hookline.admin.keys import KeyAdmin
 from hookline.api.app import Api
 from hookline.api.server import FINISH_WITHIN_S, ApiServer
-from hookline.app import Hookline, key_desk, store_for
+from hookline.app import Hookline, key_admin, store_for
 from hookline.cli.server import logs
 from hookline.cli.server.lifetime import (
     end,
@@ -28,10 +28,7 @@ from hookline.cli.server.lifetime import (
     say_stopping,
     spare_the_collector,
 )
-from hookline.cli.server.processes import (
-    Child,
-    Parent,
-)
+from hookline.cli.server.processes import Child, Parent
 from hookline.clock import SystemClock
 from hookline.config import Settings
 from hookline.errors import ConfigError, HooklineError
@@ -109,7 +106,7 @@ async def _serve_alone(settings: Settings, listener: socket.socket, *, delivers:
     await prepare(settings.database)
 
     async def greet(hookline: Hookline) -> None:
-        await _say_first_key(hookline.keys, hookline.keyring, settings)
+        await _say_first_key(hookline.keys, hookline.key_cache, settings)
         click.echo(_greeting(settings, listener), err=True)
 
     return await _serve(
@@ -123,7 +120,7 @@ def _parent(settings: Settings, listener: socket.socket, *, delivers: bool) -> P
         store = store_for(settings.database)
         await store.open(serve=False)
         try:
-            await _say_first_key(key_desk(store), Keyring(store, SystemClock()), settings)
+            await _say_first_key(key_admin(store), KeyCache(store, SystemClock()), settings)
         finally:
             await store.close()
 
@@ -166,7 +163,7 @@ async def _serve(
     hookline = Hookline(settings=settings, kind="serve" if delivers else "api", deliver=delivers)
     hookline.on_outgrown = stopping.set
     host, port = listener.getsockname()[:2]
-    hookline.bounds.listening = ((host, port),)
+    hookline.destinations.listening = ((host, port),)
     await hookline.start()
     spare_the_collector()
     server = ApiServer(Api(hookline), hookline.clock)
@@ -186,7 +183,7 @@ async def _serve(
     return is_drained
 
 
-async def _say_first_key(keys: KeyDesk, keyring: Keyring, settings: Settings) -> None:
+async def _say_first_key(keys: KeyAdmin, key_cache: KeyCache, settings: Settings) -> None:
     """What is to be said about keys where the settings name none."""
     if settings.dev or settings.api_key is not None:
         return
@@ -194,8 +191,8 @@ async def _say_first_key(keys: KeyDesk, keyring: Keyring, settings: Settings) ->
     if made is not None:
         click.echo(FIRST_KEY.format(key=made.key), err=True, nl=False)
         return
-    await keyring.look()
-    if keyring.is_empty():
+    await key_cache.look()
+    if key_cache.is_empty():
         click.echo(NO_KEY_LEFT, err=True, nl=False)
 
 

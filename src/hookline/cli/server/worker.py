@@ -11,13 +11,7 @@ import uvloop
 
 from hookline.app import Hookline
 from hookline.cli.server import logs
-from hookline.cli.server.lifetime import (
-    end,
-    on_signals,
-    prepare,
-    say_stopping,
-    spare_the_collector,
-)
+from hookline.cli.server.lifetime import end, on_signals, prepare, say_stopping, spare_the_collector
 from hookline.config import Settings
 from hookline.pipeline.sending import open_files
 from hookline.store.database_url import shown

@@ -14,9 +14,9 @@ from hookline.client.aio.deliveries import DeliveryCalls
 from hookline.client.aio.endpoints import EndpointCalls
 from hookline.client.aio.events import EventCalls
 from hookline.client.aio.installation import InstallationCalls
-from hookline.client.call import Call
+from hookline.client.call import ClientCall
 from hookline.client.errors import ClientError, Unreachable
-from hookline.client.exchange import Answer, Exchange, Wait
+from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.server import KEEP_IDLE_S, server
 from hookline.clock import Clock, SystemClock
 from hookline.errors import ConfigError
@@ -74,10 +74,12 @@ class HooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, 
         if session is not None:
             await session.close()
 
-    async def send(self, call: Call[T]) -> T:
+    async def send(self, call: ClientCall[T]) -> T:
         """Carry out any call, tried again where that is safe."""
         clock = self._clock
-        exchange = Exchange(call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng)
+        exchange = ClientExchange(
+            call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng
+        )
         while True:
             try:
                 answer = await self._try(call)
@@ -89,7 +91,7 @@ class HooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, 
                 return result
             await clock.sleep(result.seconds)
 
-    async def _try(self, call: Call[T]) -> Answer:
+    async def _try(self, call: ClientCall[T]) -> HttpAnswer:
         session = self._session or self._open()
         import aiohttp
         from yarl import URL
@@ -104,7 +106,7 @@ class HooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, 
                 allow_redirects=False,  # the key is for this server only
             ) as answer:
                 headers = {name.lower(): value for name, value in answer.headers.items()}
-                return Answer(answer.status, headers, await answer.read())
+                return HttpAnswer(answer.status, headers, await answer.read())
         except aiohttp.ClientConnectorCertificateError as error:
             why = f"its certificate will not do ({error.certificate_error})"
             raise Unreachable(self._server.url, why, may_be_done=False, may_pass=False) from None

@@ -18,9 +18,9 @@ from hookline.client.blocking.deliveries import DeliveryCalls
 from hookline.client.blocking.endpoints import EndpointCalls
 from hookline.client.blocking.events import EventCalls
 from hookline.client.blocking.installation import InstallationCalls
-from hookline.client.call import Call
+from hookline.client.call import ClientCall
 from hookline.client.errors import ClientError, Unreachable
-from hookline.client.exchange import Answer, Exchange, Wait
+from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.server import KEEP_IDLE_S, server
 from hookline.clock import ThreadClock
 
@@ -72,10 +72,12 @@ class SyncHooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCal
         self._is_closed = True
         self._drop_idle()
 
-    def send(self, call: Call[T]) -> T:
+    def send(self, call: ClientCall[T]) -> T:
         """Carry out any call, tried again where that is safe."""
         clock = self._clock
-        exchange = Exchange(call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng)
+        exchange = ClientExchange(
+            call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng
+        )
         while True:
             try:
                 answer = self._try(call)
@@ -87,7 +89,7 @@ class SyncHooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCal
                 return result
             clock.sleep(result.seconds)
 
-    def _try(self, call: Call[T]) -> Answer:
+    def _try(self, call: ClientCall[T]) -> HttpAnswer:
         if self._is_closed:
             raise ClientError("This client is closed.")
         connection = self._connection()
@@ -110,7 +112,7 @@ class SyncHooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCal
             connection.close()
         else:
             self._idle.append((connection, self._clock.monotonic()))
-        return Answer(answer.status, headers, content)
+        return HttpAnswer(answer.status, headers, content)
 
     def _connection(self) -> HTTPConnection:
         """One that was used a moment ago, else a new one."""

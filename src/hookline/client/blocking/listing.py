@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from hookline.client import call as calls
 from hookline.client.answers import Page
-from hookline.client.call import Call
+from hookline.client.call import ClientCall
 
 PAGE = 100
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Sends(Protocol):
     """Whatever carries calls out."""
 
-    def send(self, call: Call[T]) -> T:
+    def send(self, call: ClientCall[T]) -> T:
         """What the server answers, tried again where that is safe."""
 
 

@@ -10,21 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import structlog
 
 from hookline import ids
-from hookline.crypto.sealing import (
-    Sealer,
-    Secrets,
-)
+from hookline.crypto.sealing import Sealer, Secrets
 from hookline.errors import Invalid, SealBroken, SealGarbled
 from hookline.model import Endpoint, EndpointId
 from hookline.pipeline.catalogue.host_limits import Hosts
-from hookline.pipeline.catalogue.payload_rules import Content
-from hookline.pipeline.catalogue.prepared_endpoint import (
-    Outlet,
-    usable,
-)
+from hookline.pipeline.catalogue.payload_rules import PayloadRules
+from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint, usable
 from hookline.rules.fanout import NOBODY, Subscriptions
 from hookline.rules.retry import DEFAULT_POLICY, Policy
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from hookline.store.contract import NO_ENDPOINT, Change, Store
 
 log = structlog.get_logger()
@@ -53,8 +47,8 @@ class Catalogue:
         self._contact = contact
         self._hosts = hosts
         self._judge = judge  # which fields of a stored endpoint are at fault, and why
-        self.content = Content()
-        self._outlets: dict[EndpointId, Outlet] = {}
+        self.content = PayloadRules()
+        self._outlets: dict[EndpointId, PreparedEndpoint] = {}
         self._members: dict[str, set[EndpointId]] = {}
         self._subscriptions: dict[str, Subscriptions] = {}
         self.n = 0  # the last change this copy includes
@@ -67,7 +61,7 @@ class Catalogue:
         self._outlets.clear()  # of a start that failed: what was there then may be gone
         self._members.clear()
         self._subscriptions.clear()
-        self.content = Content()
+        self.content = PayloadRules()
         for endpoint in catalogue.endpoints:
             if not self._sealer.seals:  # whether a key is the right one was asked before
                 self._refuse_sealed(endpoint)
@@ -76,7 +70,7 @@ class Catalogue:
         self.content.describe(await self._store.event_types())
         self.n = catalogue.n
 
-    def outlet(self, endpoint: EndpointId) -> Outlet | None:
+    def prepared(self, endpoint: EndpointId) -> PreparedEndpoint | None:
         """The endpoint with this id; None when it is not there (any more)."""
         return self._outlets.get(endpoint)
 
@@ -132,7 +126,7 @@ class Catalogue:
                 self._leave(known.endpoint.account, id)
                 self.content.unsubscribe(id)
             if endpoint is not None:
-                health = known.health if known and known.endpoint.url == endpoint.url else Health.UNTRIED
+                health = known.health if known and known.endpoint.url == endpoint.url else LaneHealth.UNTRIED
                 self._put(endpoint, health=health)
                 self._subscriptions.pop(endpoint.account, None)
         self.n = max(self.n, fresh[-1].n)
@@ -152,13 +146,13 @@ class Catalogue:
         with contextlib.suppress(SealGarbled):
             self._sealer.opened(endpoint)
 
-    def _put(self, endpoint: Endpoint, *, health: Health = Health.UNTRIED) -> None:
-        outlet = self._outlet(endpoint, health)
-        self._outlets[endpoint.id] = outlet
+    def _put(self, endpoint: Endpoint, *, health: LaneHealth = LaneHealth.UNTRIED) -> None:
+        prepared = self._prepared(endpoint, health)
+        self._outlets[endpoint.id] = prepared
         self._members.setdefault(endpoint.account, set()).add(endpoint.id)
-        self.content.subscribe(outlet.endpoint)
+        self.content.subscribe(prepared.endpoint)
 
-    def _outlet(self, endpoint: Endpoint, health: Health) -> Outlet:
+    def _prepared(self, endpoint: Endpoint, health: LaneHealth) -> PreparedEndpoint:
         faults = {name: why for name, why in self._judge(endpoint).items() if name not in _FOR_PEOPLE}
         secrets = None
         try:
@@ -183,9 +177,9 @@ class Catalogue:
         return self._make(usable(endpoint, faults), secrets, health, fault=fault)
 
     def _make(
-        self, endpoint: Endpoint, secrets: Secrets | None, health: Health, *, fault: str | None = None
-    ) -> Outlet:
-        return Outlet(
+        self, endpoint: Endpoint, secrets: Secrets | None, health: LaneHealth, *, fault: str | None = None
+    ) -> PreparedEndpoint:
+        return PreparedEndpoint(
             endpoint,
             secrets,
             default=self._default,

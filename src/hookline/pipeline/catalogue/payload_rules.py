@@ -15,7 +15,7 @@ import structlog
 from hookline import ids
 from hookline.errors import SchemaMismatch
 from hookline.model import Endpoint, EndpointId, EventType
-from hookline.rules.slices import Slice, of_endpoints, of_payload, of_schema
+from hookline.rules.slices import LoopBudget, of_endpoints, of_payload, of_schema
 
 if TYPE_CHECKING:
     from hookline.validate.json_schema import Schema
@@ -39,7 +39,7 @@ class Judgement(msgspec.Struct, frozen=True):
 Judging = Generator[asyncio.Future[Any] | None, None, Judgement]
 
 
-class Content:
+class PayloadRules:
     """The schemas and filters that are in force."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Content:
         )
 
     def judge(
-        self, n: int, event_type: str, payload: bytes, endpoints: tuple[EndpointId, ...], slice: Slice
+        self, n: int, event_type: str, payload: bytes, endpoints: tuple[EndpointId, ...], slice: LoopBudget
     ) -> Judging:
         """Find out who wants the event, or why it is refused.
 
@@ -117,10 +117,7 @@ class Content:
         if not filters or value is _UNREAD:
             # A payload that cannot be read passes every filter.
             return Judgement(n, endpoints, schema, filters, endpoints)
-        from hookline.validate.payload_filter import (
-            SOON,
-            Budget,
-        )
+        from hookline.validate.payload_filter import SOON, Budget
 
         budget = Budget(len(payload))
         wanted = []
@@ -148,7 +145,7 @@ class Content:
 
 
 def _bit_by_bit(
-    filter: "Filter", value: Any, budget: Any, slice: Slice
+    filter: "Filter", value: Any, budget: Any, slice: LoopBudget
 ) -> Generator[asyncio.Future[Any] | None, None, bool]:
     """Go on with a filter that takes longer than a slice."""
     trial = filter.trial(value, budget)

@@ -1,36 +1,35 @@
-"""What is sent to an endpoint for a delivery?
+"""Prepares an endpoint for sending: its URL taken apart, its headers built, its keys opened.
 
 An outlet is an endpoint made ready for sending: its URL taken apart, its key decoded, the constant header
 lines joined. It is built once per version of the endpoint, so that a request costs a signature and a join.
 
 It is also the wall in front of the socket: whatever the store holds, what is built here is the head of one request, each
 line of it ours or one that the rules for headers allow, or nothing is built.
+
+A signer makes the value of the signature header. It is made once per version of an endpoint, and the usual one,
+with one shared secret, is the plain function with its key: two secrets that overlap, or an ed25519 key, cost
+only those who have them. The old secret leaves by itself: its time is compared with the request's.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from hookline import ids
+from hookline.crypto import signing
 from hookline.crypto.sealing import Secrets
+from hookline.crypto.signing import Ed25519, Mac
 from hookline.errors import EndpointUnusable, SealBroken
-from hookline.model import Endpoint, Signing
-from hookline.pipeline.catalogue.host_limits import (
-    Host,
-    Hosts,
-)
-from hookline.pipeline.catalogue.signer import (
-    Signer,
-    signer_of,
-)
+from hookline.model import Endpoint, Signature, Signing
+from hookline.pipeline.catalogue.host_limits import Host, Hosts
 from hookline.pipeline.sending.contract import Request
 from hookline.pipeline.sending.target import parse
 from hookline.rules.hops import HEADER as HOPS
 from hookline.rules.outcome import expanded
 from hookline.rules.retry import DEFAULT_POLICY, Policy, policy_of
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded
 from hookline.validate import headers
 from hookline.version import USER_AGENT
@@ -62,7 +61,7 @@ def usable(endpoint: Endpoint, faults: Collection[str]) -> Endpoint:
     return msgspec.structs.replace(endpoint, **stand_ins)
 
 
-class Outlet:
+class PreparedEndpoint:
     """An endpoint, ready to be sent to."""
 
     __slots__ = (
@@ -87,7 +86,7 @@ class Outlet:
         *,
         default: Policy = DEFAULT_POLICY,
         contact: str | None = None,
-        health: Health = Health.UNTRIED,
+        health: LaneHealth = LaneHealth.UNTRIED,
         hosts: Hosts | None = None,
         fault: str | None = None,
     ) -> None:
@@ -203,3 +202,44 @@ def _refuse(fault: str, id: str, timestamp: int, body: bytes) -> str:
 
 def _lines(fields: dict[str, str]) -> bytes:
     return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode("ascii")
+
+
+# (the event's id, the timestamp in seconds, the body) -> the header's value
+Signer = Callable[[str, int, bytes], str]
+
+
+def signer_of(secrets: Secrets, style: Signing) -> Signer:
+    """What signs an endpoint's requests."""
+    one = _classic if style is Signing.CLASSIC else _standard
+    new = one(secrets.secret)
+    if secrets.old is None or secrets.old_until is None:
+        return new
+    both = _in_two_headers if style is Signing.CLASSIC else _in_one_list
+    return partial(both, new, one(secrets.old), secrets.old_until)
+
+
+def _standard(secret: str) -> Signer:
+    if signing.signature_of(secret, Signing.STANDARD) is Signature.V1A:
+        return partial(signing.sign_with_key, Ed25519(secret))
+    return partial(signing.sign_standard, Mac(signing.key_of(secret, Signing.STANDARD)))
+
+
+def _classic(secret: str) -> Signer:
+    return partial(_sign_body, Mac(signing.key_of(secret, Signing.CLASSIC)))
+
+
+def _sign_body(mac: Mac, id: str, timestamp: int, body: bytes) -> str:
+    return "sha256=" + mac.digest(body).hex()
+
+
+def _in_one_list(new: Signer, old: Signer, until: float, id: str, timestamp: int, body: bytes) -> str:
+    signature = new(id, timestamp, body)
+    return signature if timestamp >= until else f"{signature} {old(id, timestamp, body)}"
+
+
+def _in_two_headers(new: Signer, old: Signer, until: float, id: str, timestamp: int, body: bytes) -> str:
+    # A receiver written by hand compares one header with one signature: the old one stays where it was.
+    signature = new(id, timestamp, body)
+    if timestamp >= until:
+        return signature
+    return f"{old(id, timestamp, body)}\r\nx-webhook-signature-next: {signature}"

@@ -18,27 +18,13 @@ from hookline.ids import Ids
 from hookline.model import EventId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.admission import Admission
-from hookline.pipeline.intake.drafts import (
-    Done,
-    Draft,
-    Entry,
-    Published,
-    Result,
-    Submission,
-)
-from hookline.pipeline.intake.gathering import (
-    Batch,
-    Gathering,
-)
-from hookline.pipeline.intake.handing import Handing
-from hookline.pipeline.intake.idempotency import (
-    answer_by,
-    answer_repeat,
-    digest,
-)
+from hookline.pipeline.intake.drafts import Done, Draft, Entry, Published, Result, Submission
+from hookline.pipeline.intake.gathering import Commit, Gathering
+from hookline.pipeline.intake.handing import Distributor
+from hookline.pipeline.intake.idempotency import answer_by, answer_repeat, digest
 from hookline.pipeline.lanes.handover import Handover
 from hookline.rules.admission import REQUEST_DELIVERIES
-from hookline.store.contract import Acceptance, Prior, Publication, Store
+from hookline.store.contract import Acceptance, EventFanout, Prior, Store
 
 _WAITING_EVENTS = 20_000  # beyond this a publish is refused, not kept
 _WAITING_BYTES = 128 * 1024 * 1024
@@ -77,7 +63,7 @@ class Intake:
             most_deliveries=most_deliveries,
             on_judged=self._begin,
         )
-        self._handing = Handing(handover, clock, on_turn=admission.turned)
+        self._handing = Distributor(handover, clock, on_turn=admission.turned)
         self._flusher: asyncio.Task[None] | None = None
 
     def submit(self, drafts: list[Draft], done: Done) -> None:
@@ -163,7 +149,7 @@ class Intake:
         finally:
             self._flusher = None
 
-    async def _commit(self, batch: Batch, now: float) -> None:
+    async def _commit(self, batch: Commit, now: float) -> None:
         entries = batch.entries
         seen = self._catalogue.n  # what the entries were fanned out by
         try:
@@ -193,7 +179,7 @@ class Intake:
         for entry, first in batch.repeats:
             answer_repeat(entry, first, priors)
 
-    def _refuse(self, batch: Batch, error: Exception) -> None:
+    def _refuse(self, batch: Commit, error: Exception) -> None:
         if not isinstance(error, HooklineError):
             log.exception("accept.failed", events=len(batch.entries))
             error = StoreUnavailable("The event could not be stored; it may be tried again.")
@@ -206,7 +192,7 @@ class Intake:
         if not entries:
             return Acceptance(stale=False)
         batch = [
-            Publication(
+            EventFanout(
                 entry.event,
                 entry.endpoints,
                 digest(entry.event) if entry.event.idempotency_key is not None else b"",

@@ -11,7 +11,7 @@ from hookline.model import EndpointId
 from hookline.pipeline.intake.drafts import Entry
 from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.admission import earned, waits_for_the_loop
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 
 _SMOOTHED = 4  # turns
 _KEPT = 1_000  # lanes whose credit is remembered
@@ -70,12 +70,12 @@ class Admission:
         """Is it our own loop that keeps the lane from having room?"""
         return (
             lane.is_held
-            and lane.health is Health.PROVEN
-            and lane.gate.is_plain
+            and lane.health is LaneHealth.PROVEN
+            and lane.flow.is_plain
             and lane.parked_at is None
             and not lane.is_strict
             and not lane.is_suspect
-            and waits_for_the_loop(lane.gate.durations, turn=self.turn)
+            and waits_for_the_loop(lane.flow.durations, turn=self.turn)
         )
 
     def _credit(self, lane: Lane) -> _Credit:

@@ -15,13 +15,9 @@ from hookline.ids import Ids
 from hookline.model import EndpointId, Event
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.admission import Admission
-from hookline.pipeline.intake.drafts import (
-    Draft,
-    Entry,
-    Submission,
-)
-from hookline.pipeline.intake.judging import Judging
-from hookline.pipeline.intake.turns import Line
+from hookline.pipeline.intake.drafts import Draft, Entry, Submission
+from hookline.pipeline.intake.judging import PayloadJudge
+from hookline.pipeline.intake.turns import AccountTurns
 from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.admission import MOST, MOST_BYTES, MOST_DELIVERIES, PATIENCE, share
@@ -29,7 +25,7 @@ from hookline.rules.admission import MOST, MOST_BYTES, MOST_DELIVERIES, PATIENCE
 _LOOK = 0.05  # seconds after which lanes that events wait for are looked at again
 
 
-class Batch(NamedTuple):
+class Commit(NamedTuple):
     """What is committed together."""
 
     entries: list[Entry]
@@ -57,10 +53,10 @@ class Gathering:
         self._ids = ids
         self._most_deliveries = most_deliveries
         self._on_judged = on_judged
-        self._line = Line()
+        self._line = AccountTurns()
         self._held: dict[Lane, deque[Submission]] = {}  # that wait for room in a lane
         self._is_resting = False  # all that is there waits for room
-        self.judging = Judging(catalogue, clock, on_judged=self._judged)
+        self.judging = PayloadJudge(catalogue, clock, on_judged=self._judged)
         self.events = 0  # that are in no commit yet
         self.bytes = 0
 
@@ -89,7 +85,7 @@ class Gathering:
         finally:
             self._is_resting = False
 
-    def put_back(self, batch: Batch) -> None:
+    def put_back(self, batch: Commit) -> None:
         """It was not committed: let it stand in line again, where it stood."""
         for entry in reversed([*batch.entries, *(entry for entry, _ in batch.repeats)]):
             submission = entry.submission
@@ -98,7 +94,7 @@ class Gathering:
             self.bytes += len(entry.event.payload)
             self._line.put_back(submission)
 
-    def gather(self, now: float) -> Batch:
+    def gather(self, now: float) -> Commit:
         """The next batch, its deliveries reserved; empty if all have to wait."""
         if self._held:
             self._let_go()
@@ -173,7 +169,7 @@ class Gathering:
                 left = turn
         if left != turn:
             line.turn()  # it had its part of this one
-        return Batch(entries, repeats)
+        return Commit(entries, repeats)
 
     def _judged(self, submission: Submission) -> None:
         self._line.add(submission)

@@ -30,7 +30,7 @@ class _Commit(NamedTuple):
     now: float
 
 
-class Handing:
+class Distributor:
     """Hands over commits, in their order."""
 
     def __init__(self, handover: Handover, clock: Clock, *, on_turn: Callable[[float], None]) -> None:

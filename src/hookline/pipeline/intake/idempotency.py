@@ -7,10 +7,7 @@ import msgspec
 
 from hookline.errors import IdempotencyConflict
 from hookline.model import Event, EventId
-from hookline.pipeline.intake.drafts import (
-    Entry,
-    Published,
-)
+from hookline.pipeline.intake.drafts import Entry, Published
 from hookline.store.contract import Prior
 
 

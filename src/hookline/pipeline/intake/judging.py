@@ -14,15 +14,15 @@ from hookline.clock import Clock
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.drafts import Submission
-from hookline.pipeline.intake.turns import Line
-from hookline.rules.slices import Slice
+from hookline.pipeline.intake.turns import AccountTurns
+from hookline.rules.slices import LoopBudget
 
 log = structlog.get_logger()
 
 _Steps = Generator[asyncio.Future[Any] | None, None, None]
 
 
-class Judging:
+class PayloadJudge:
     """Judges the drafts of submissions."""
 
     def __init__(
@@ -31,10 +31,10 @@ class Judging:
         self._catalogue = catalogue
         self._clock = clock
         self._on_judged = on_judged
-        self._line = Line()
+        self._line = AccountTurns()
         self._steps: dict[Submission, _Steps] = {}
         self._task: asyncio.Task[None] | None = None
-        self.slice = Slice()
+        self.slice = LoopBudget()
 
     @property
     def is_idle(self) -> bool:

@@ -8,7 +8,7 @@ from collections import deque
 from hookline.pipeline.intake.drafts import Submission
 
 
-class Line:
+class AccountTurns:
     """Submissions in line, by account."""
 
     __slots__ = ("_accounts", "turns")

@@ -26,7 +26,7 @@ _IDLE = 60.0
 log = structlog.get_logger()
 
 
-class Careful:
+class CrashRecovery:
     """Sends suspects."""
 
     def __init__(
@@ -182,7 +182,7 @@ class Careful:
                     lane.forget_aside(each.id)  # somebody else settled or cancelled it
                     self.settled(each.id)
             if lane.has_unsent:
-                if lane.gate.wants_probe():
+                if lane.flow.wants_probe():
                     await self._probe(lane)
                 self._offer(lane)
 
@@ -244,7 +244,7 @@ class _Turn:
 
 def _first(lane: Lane, suspects: list[Loaded]) -> list[Loaded]:
     """In strict order only one was under way, and none may go before it, however few marks it has."""
-    head = [each for each in suspects if each.id == lane.gate.head]
+    head = [each for each in suspects if each.id == lane.flow.head]
     first = head or suspects[:1]
     for each in suspects:
         if each not in first:

@@ -14,12 +14,12 @@ from hookline.clock import Clock
 from hookline.model import FOREVER
 from hookline.pipeline.catalogue.host_limits import Host
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.lanes.payload_memory import Memory
-from hookline.rules.slots import Health, share_of_unproven, shares
+from hookline.pipeline.lanes.payload_memory import PayloadMemory
+from hookline.rules.slots import LaneHealth, share_of_unproven, shares
 from hookline.rules.suspicion import TURN
 from hookline.store.contract import Loaded
 
-_CLASSES = tuple(Health)
+_CLASSES = tuple(LaneHealth)
 _DRAINING = 0.02  # seconds between looks whether anything is still under way
 _NO_ALARM = 60.0  # seconds to wait when no lane is held back by time
 
@@ -32,7 +32,7 @@ class Dispatcher:
         slots: int,
         clock: Clock,
         *,
-        memory: Memory,
+        memory: PayloadMemory,
         may_send: Callable[[], bool],
         send: Callable[[Lane, Loaded, bool], None],
         probe: Callable[[Lane], None],
@@ -42,8 +42,8 @@ class Dispatcher:
         self.waiting = 0  # lanes that stand in line
         self._shares = shares(slots)
         self._unproven = share_of_unproven(slots)
-        self._used = [0] * len(Health)
-        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in Health)
+        self._used = [0] * len(LaneHealth)
+        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in LaneHealth)
         self._turn = 0
         self._newest_first = False
         self._memory = memory
@@ -111,22 +111,24 @@ class Dispatcher:
         Where it is something else, the lane is offered again when that happens. The time may be over by now: it went on
         since the lane was asked whether it can send.
         """
-        if lane.gate.is_plain or not lane.has_unsent or not lane.is_held:
+        if lane.flow.is_plain or not lane.has_unsent or not lane.is_held:
             return
-        if lane.gate.wants_probe():
+        if lane.flow.wants_probe():
             self._probe(lane)
         elif lane.awaits_time():
-            self._wake_at(lane, lane.gate.looks_again_at())
+            self._wake_at(lane, lane.flow.looks_again_at())
 
-    def _has_share(self, health: Health) -> bool:
+    def _has_share(self, health: LaneHealth) -> bool:
         used = self._used
-        if health is Health.PROVEN:
+        if health is LaneHealth.PROVEN:
             return True
-        return used[health] < self._shares[health] and self.in_flight - used[Health.PROVEN] < self._unproven
+        return (
+            used[health] < self._shares[health] and self.in_flight - used[LaneHealth.PROVEN] < self._unproven
+        )
 
     def _send_one(self, lane: Lane) -> None:
         """Send the lane's next delivery, unless its host has as many under way as it may, or there is no memory."""
-        host = lane.outlet.host if lane.outlet is not None else None
+        host = lane.prepared.host if lane.prepared is not None else None
         if host is not None and not host.admits(lane):
             host.park(lane)
             self._crowded.add(host)
@@ -142,7 +144,7 @@ class Dispatcher:
         if host is not None:
             host.in_flight += 1
             lane.is_called = False
-        is_probe = lane.gate.spend()
+        is_probe = lane.flow.spend()
         lane.in_flight += 1
         self.in_flight += 1
         self._used[lane.health] += 1
@@ -190,7 +192,7 @@ class Dispatcher:
         if self._alarms[0][2] is lane:
             self._alarm_set.set()
 
-    def finish(self, lane: Lane, health: Health, host: Host | None) -> None:
+    def finish(self, lane: Lane, health: LaneHealth, host: Host | None) -> None:
         """A delivery of the lane, begun in that health and to that host, is no longer under way."""
         lane.in_flight -= 1
         self.in_flight -= 1
@@ -228,7 +230,7 @@ class Dispatcher:
             line = self._lines[health]
             if line and self._has_share(health):
                 self._turn = (health + 1) % len(_CLASSES)
-                if health is Health.UNTRIED:
+                if health is LaneHealth.UNTRIED:
                     # Oldest and newest in turn: a flood of untried lanes neither starves the last nor the first.
                     self._newest_first = not self._newest_first
                     lane = line.pop() if self._newest_first else line.popleft()

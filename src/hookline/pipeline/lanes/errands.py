@@ -14,7 +14,7 @@ from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.lanes.ownership import Holdings
+from hookline.pipeline.lanes.ownership import Ownership
 from hookline.store.contract import Store
 
 _REST = 1.0  # seconds before a lane whose errand died has another one
@@ -28,14 +28,14 @@ class Errands:
     def __init__(
         self,
         store: Store,
-        holdings: Holdings,
+        ownership: Ownership,
         clock: Clock,
         *,
         nudge: Callable[[Lane], None],
         offer: Callable[[Lane], None],
     ) -> None:
         self._store = store
-        self._holdings = holdings
+        self._ownership = ownership
         self._clock = clock
         self._nudge = nudge
         self._offer = offer
@@ -94,17 +94,17 @@ class Errands:
         self.run(lane, self._look_at_head(lane))
 
     async def _look_at_head(self, lane: Lane) -> None:
-        head, believed = lane.gate.head, lane.gate.head_due
+        head, believed = lane.flow.head, lane.flow.head_due
         if head is None or (lane.is_strict and head in lane.known):
             return  # under way: its settlement says what becomes of it
         found = await self._store.delivery(head) if lane.is_strict else None
-        if lane.lost or (lane.gate.head, lane.gate.head_due) != (head, believed):
+        if lane.lost or (lane.flow.head, lane.flow.head_due) != (head, believed):
             return  # it was sent meanwhile, and what was read is older than what is known here
         # One that starts over is no head: it takes its turn with all others.
         if found is not None and found.state is State.PENDING and found.attempts:
-            lane.gate.look_again(head, until=found.due_at)
+            lane.flow.look_again(head, until=found.due_at)
         else:
-            lane.gate.look_again(None)
+            lane.flow.look_again(None)
         self._nudge(lane)
         self._offer(lane)
 
@@ -115,11 +115,11 @@ class Errands:
 
     async def prepare_probe(self, lane: Lane) -> None:
         """Write down that a probe is sent, then let it through."""
-        await self._holdings.note_turns.wait([lane])
-        if lane.lost or not lane.gate.wants_probe():
+        await self._ownership.note_turns.wait([lane])
+        if lane.lost or not lane.flow.wants_probe():
             return  # meanwhile
-        lane.gate.begin_probe()
-        written = await self._holdings.write_notes([lane])
+        lane.flow.begin_probe()
+        written = await self._ownership.write_notes([lane])
         if lane.endpoint_id in written and not lane.lost:
-            lane.gate.grant_probe()
+            lane.flow.grant_probe()
             self._offer(lane)

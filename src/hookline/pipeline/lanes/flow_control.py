@@ -7,15 +7,7 @@ the owner is written down with the settlement that changed it.
 from collections import deque
 from collections.abc import Callable
 
-from hookline.model import (
-    FOREVER,
-    LONG_AGO,
-    Circuit,
-    CircuitState,
-    DeliveryId,
-    Endpoint,
-    Outcome,
-)
+from hookline.model import FOREVER, LONG_AGO, Circuit, CircuitState, DeliveryId, Endpoint, Outcome
 from hookline.rules import circuit as circuits
 from hookline.rules import limits
 from hookline.rules.slowness import is_very_slow
@@ -28,7 +20,7 @@ _QUIET = 60.0  # seconds for which a note that the store refuses is not tried ag
 _PROBE_GRACE = 2.0  # seconds after a probe's deadline at which another may try
 
 
-class Gate:
+class FlowControl:
     """What holds an owned lane back."""
 
     __slots__ = (

@@ -11,13 +11,9 @@ from hookline.model import DeliveryId, EndpointId
 from hookline.pipeline.lanes.dispatcher import Dispatcher
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.loader import Loader
-from hookline.pipeline.lanes.ownership import Holdings
-from hookline.pipeline.lanes.taking import Taking
-from hookline.pipeline.lanes.wake import (
-    Waiting,
-    Wakes,
-)
-from hookline.pipeline.membership.heartbeat import Heart
+from hookline.pipeline.lanes.ownership import LaneTaker, Ownership
+from hookline.pipeline.lanes.wake import Waiting, Wakes
+from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.store.contract import Loaded, Store
 
 
@@ -27,23 +23,23 @@ class Handover:
     def __init__(
         self,
         store: Store,
-        holdings: Holdings,
-        taking: Taking,
+        ownership: Ownership,
+        taker: LaneTaker,
         loader: Loader,
         dispatcher: Dispatcher,
-        heart: Heart,
+        heartbeat: Heartbeat,
         clock: Clock,
         *,
         on_woken: Callable[[Sequence[EndpointId]], None],
     ) -> None:
-        self._holdings = holdings
-        self._taking = taking
+        self._ownership = ownership
+        self._taker = taker
         self._loader = loader
-        self._heart = heart
+        self._heartbeat = heartbeat
         self._clock = clock
         # Asked for each delivery.
-        self._lanes = holdings.lanes
-        self._room = holdings.buffers.room
+        self._lanes = ownership.lanes
+        self._room = ownership.buffers.room
         self._offer = dispatcher.offer
         self._is_closed = False
         self.wakes = Wakes(store, clock, take=self._take_woken, on_woken=on_woken)
@@ -54,7 +50,7 @@ class Handover:
 
     def takes_over(self) -> bool:
         """May deliveries be reserved here at all now?"""
-        return not self._is_closed and self._heart.is_fresh()
+        return not self._is_closed and self._heartbeat.is_fresh()
 
     def reserve(self, endpoint: EndpointId, delivery: DeliveryId) -> Lane | None:
         """The lane the delivery can be handed to once it is committed, None when it cannot."""
@@ -98,7 +94,7 @@ class Handover:
     ) -> None:
         """Something of the lane was committed that is not handed over; due now, or at `due_at`."""
         lane = self._lanes.get(endpoint)
-        if lane is None or not lane.is_held or self._is_closed or not self._heart.is_fresh():
+        if lane is None or not lane.is_held or self._is_closed or not self._heartbeat.is_fresh():
             self.wakes.add(endpoint, delivery)
         elif due_at is not None:
             self._loader.expect(lane, due_at)
@@ -121,15 +117,15 @@ class Handover:
                 others.append(id)
             else:
                 self._miss(lane)
-        if not self._taking.can_take():
+        if not self._taker.can_take():
             return others
         now = self._clock.now()
-        taken = await self._holdings.take_these(sorted(others))
+        taken = await self._ownership.take_these(sorted(others))
         for id, found in taken.items():
             lane = held.get(id)
             if lane is None or found.woke_at <= now or lane.is_strict or lane.is_suspect:
                 continue  # there may be older ones: let the load keep the order
-            if not lane.gate.is_plain:
+            if not lane.flow.is_plain:
                 continue
             lane.behind = False
             for delivery in waiting[id]:

@@ -9,15 +9,23 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hookline.model import FOREVER, LONG_AGO, DeliveryId, Ordering, Outcome, Queue
-from hookline.pipeline.catalogue.prepared_endpoint import Outlet
+from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint
 from hookline.pipeline.lanes.buffers import Buffers
-from hookline.pipeline.lanes.flow_control import Gate
-from hookline.pipeline.lanes.read_position import Reading
-from hookline.rules.slots import RETRY_SHARE, SLOW, Health, depth, health_after, is_retrys_turn, window_after
+from hookline.pipeline.lanes.flow_control import FlowControl
+from hookline.pipeline.lanes.read_position import ReadPosition
+from hookline.rules.slots import (
+    RETRY_SHARE,
+    SLOW,
+    LaneHealth,
+    depth,
+    health_after,
+    is_retrys_turn,
+    window_after,
+)
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 
-class Line(Protocol):
+class WaitingLine(Protocol):
     """Where lanes stand that wait for the same thing."""
 
     @property
@@ -43,7 +51,7 @@ class Lane:
         "depth",
         "endpoint_id",
         "epoch",
-        "gate",
+        "flow",
         "generation",
         "has_few_ready",
         "health",
@@ -60,9 +68,9 @@ class Lane:
         "lost",
         "missed",
         "next_due",
-        "outlet",
         "parked_at",
         "polled_at",
+        "prepared",
         "queued",
         "reading",
         "ready",
@@ -76,7 +84,7 @@ class Lane:
     def __init__(
         self,
         taken: Taken,
-        outlet: Outlet | None,
+        prepared: PreparedEndpoint | None,
         *,
         at: float,
         now: Callable[[], float],
@@ -84,11 +92,11 @@ class Lane:
     ) -> None:
         self.endpoint_id = taken.endpoint_id
         self.epoch = taken.epoch
-        self.gate = Gate(taken, None if outlet is None else outlet.endpoint, now=now)
+        self.flow = FlowControl(taken, None if prepared is None else prepared.endpoint, now=now)
         self.is_suspect = taken.suspect  # its last owner died: what it holds is sent with care first
         self.is_careful = False  # being sent with care now: nothing more is loaded
         self._is_gone = False
-        self.outlet = outlet
+        self.prepared = prepared
         self.ready: deque[Loaded] = deque()
         self.timed: deque[Loaded] = deque()
         self.aside: dict[
@@ -97,7 +105,7 @@ class Lane:
         self.known: dict[DeliveryId, Loaded | None] = {}  # None: reserved, its accept is under way
         self.in_flight = 0
         self.unsettled = 0  # answered, the settle not yet acknowledged
-        self.health = Health.UNTRIED if outlet is None else outlet.health
+        self.health = LaneHealth.UNTRIED if prepared is None else prepared.health
         self.behind = True  # the store may hold rows that are not here; nothing is handed over past them
         self.has_few_ready = False  # the last load found fewer fresh ones than there was room for
         self.missed = False  # something was committed while a load was under way, and is not here
@@ -106,7 +114,7 @@ class Lane:
         self.releasing = False
         self.lost = False
         self.queued = False  # stands in the dispatcher's line
-        self.parked_at: Line | None = None  # in whose line it stands: its host's, or that for memory
+        self.parked_at: WaitingLine | None = None  # in whose line it stands: its host's, or that for memory
         self.is_called = False  # it was first in its host's line, and a slot was free
         self.sends = 0
         self.generation = 0  # counts how often unsent rows were forgotten
@@ -118,32 +126,32 @@ class Lane:
         self._buffers = self._shared = buffers
         self.is_held = False  # may deliveries be handed to it? (The worker's pulse must be fresh too.)
         self.window = 1
-        self.follow(outlet)
-        self.reading = Reading(at=at)
+        self.follow(prepared)
+        self.reading = ReadPosition(at=at)
         self._doubt()
-        if self.health is Health.PROVEN and not taken.suspect:
+        if self.health is LaneHealth.PROVEN and not taken.suspect:
             self.window = self.cap
 
-    def follow(self, outlet: Outlet | None) -> None:
+    def follow(self, prepared: PreparedEndpoint | None) -> None:
         """The endpoint is this now; None: it was deleted, and nothing is sent."""
-        if outlet is not self.outlet:
+        if prepared is not self.prepared:
             self._is_gone = False
-        self.outlet = outlet
-        if self.parked_at is not None and (outlet is None or outlet.host is not self.parked_at):
+        self.prepared = prepared
+        if self.parked_at is not None and (prepared is None or prepared.host is not self.parked_at):
             self.unpark()
-        endpoint = None if outlet is None else outlet.endpoint
+        endpoint = None if prepared is None else prepared.endpoint
         self.is_strict = endpoint is not None and endpoint.ordering is Ordering.STRICT
         self.cap = 1 if endpoint is None or self.is_strict else endpoint.max_in_flight
         self.depth = depth(self.cap, is_strict=self.is_strict)
         self._keep()
         self.window = min(self.window, self.cap)
-        self.gate.follow(endpoint)
+        self.flow.follow(endpoint)
         self._restate()
 
     def _keep(self) -> None:
         # Memory is for what is soon sent: those that are not proven hold what they need to go on, no more.
         most = self._shared.most(self.health)
-        self.kept = min(self.depth if self.health is Health.PROVEN else 2 * self.cap, most)
+        self.kept = min(self.depth if self.health is LaneHealth.PROVEN else 2 * self.cap, most)
 
     def begin_release(self) -> None:
         """It is being let go: nothing is handed to it any more."""
@@ -158,13 +166,13 @@ class Lane:
 
     def stop(self, *, asked: float) -> None:
         """The endpoint of that version said that it is gone: nothing is sent to it until it is disabled, or changed."""
-        if self.outlet is not None and self.outlet.endpoint.updated_at == asked:
+        if self.prepared is not None and self.prepared.endpoint.updated_at == asked:
             self._is_gone = True
             self._restate()
 
     def _restate(self) -> None:
         self.is_held = not (self.releasing or self.lost or self._is_gone) and (
-            self.outlet is not None and self.outlet.is_open
+            self.prepared is not None and self.prepared.is_open
         )
 
     @property
@@ -178,7 +186,7 @@ class Lane:
     @property
     def awaits_head(self) -> bool:
         """Must a delivery that is not in memory go before any other?"""
-        return self.is_strict and self.gate.head is not None and self.gate.head not in self.known
+        return self.is_strict and self.flow.head is not None and self.flow.head not in self.known
 
     def room(self) -> int:
         """How many more deliveries may be kept in memory; there is always room for the head."""
@@ -196,11 +204,11 @@ class Lane:
             return 2 * self.room() >= self.kept
         return self.room() >= max(1, min(self.kept, line.room_in_line()) // 2)
 
-    def _line(self) -> Line | None:
+    def _line(self) -> WaitingLine | None:
         """The line that what it holds has to share memory with."""
-        if self.parked_at is not None or self.outlet is None:
+        if self.parked_at is not None or self.prepared is None:
             return self.parked_at
-        return self.outlet.host
+        return self.prepared.host
 
     def can_send(self) -> bool:
         """Is there something to send now, as far as the lane itself is concerned?"""
@@ -208,14 +216,14 @@ class Lane:
             return False
         if self.parked_at is not None:
             return False
-        gate = self.gate
-        if gate.is_plain and not self.is_strict:
+        flow = self.flow
+        if flow.is_plain and not self.is_strict:
             return True
         if self.is_strict and (self.in_flight or self.unsettled or not self._is_heads_turn()):
             return False
-        if gate.is_probing and self.in_flight:
+        if flow.is_probing and self.in_flight:
             return False
-        return gate.opens_at() <= gate.now()
+        return flow.opens_at() <= flow.now()
 
     def awaits_time(self) -> bool:
         """Could it send if only its gate were open?"""
@@ -228,30 +236,30 @@ class Lane:
             return False
         if self.is_strict and (self.in_flight or self.unsettled or not self._is_heads_turn()):
             return False
-        return not (self.gate.is_probing and self.in_flight)
+        return not (self.flow.is_probing and self.in_flight)
 
     def free_window(self) -> int:
         """How many more it could send at once now, if it were given them."""
         if not self.is_held or self.parked_at is not None:
             return 0
-        gate = self.gate
+        flow = self.flow
         free = self.window - self.in_flight - len(self.ready) - len(self.timed)
-        if gate.is_plain and not self.is_strict:
+        if flow.is_plain and not self.is_strict:
             return max(0, free)
-        if gate.wants_probe():
+        if flow.wants_probe():
             return 0 if self.in_flight or self.has_unsent else 1
-        if gate.opens_at() > gate.now() or (self.is_strict and self.unsettled):
+        if flow.opens_at() > flow.now() or (self.is_strict and self.unsettled):
             return 0
         return min(1, max(0, free))  # a probe, a rate or an order: one after the other
 
     def _is_heads_turn(self) -> bool:
-        head = self.gate.head
+        head = self.flow.head
         return head is None or any(delivery.id == head for delivery in self.timed)
 
     def pop(self) -> Loaded:
         """The next delivery: fresh ones first, with a share for the timed; a strict lane's head before all."""
         self.sends += 1
-        head = self.gate.head
+        head = self.flow.head
         if head is not None and self.is_strict:
             for delivery in self.timed:
                 if delivery.id == head:
@@ -300,14 +308,14 @@ class Lane:
         if (
             outcome is Outcome.ACCEPTED
             and duration <= SLOW
-            and self.health is Health.PROVEN
+            and self.health is LaneHealth.PROVEN
             and self.window == self.cap
-            and self.gate.is_untroubled
+            and self.flow.is_untroubled
         ):
-            self.gate.count_success(duration)  # the way of nearly every attempt: nothing changes
+            self.flow.count_success(duration)  # the way of nearly every attempt: nothing changes
             return
-        self.gate.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
-        health = health_after(outcome, self.gate.durations)
+        self.flow.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
+        health = health_after(outcome, self.flow.durations)
         self._buffers.counts[self.health] -= len(self.known)
         self._buffers.counts[health] += len(self.known)
         if health is not self.health:
@@ -316,20 +324,20 @@ class Lane:
             self._leave_beyond(self.kept)
         # After a probe the backlog is let out step by step, from one.
         self.window = 1 if was_probe else window_after(self.window, outcome, cap=self.cap)
-        if self.outlet is not None:
-            self.outlet.health = health
+        if self.prepared is not None:
+            self.prepared.health = health
 
     def note(self) -> LaneNote:
         """What the next owner must know of it."""
-        gate = self.gate
+        flow = self.flow
         return LaneNote(
             endpoint_id=self.endpoint_id,
             epoch=self.epoch,
-            hold_until=gate.hold_until,
-            head=gate.head,
-            circuit=gate.circuit,
-            applied=gate.applied,
-            rest_until=gate.rest_until,
+            hold_until=flow.hold_until,
+            head=flow.head,
+            circuit=flow.circuit,
+            applied=flow.applied,
+            rest_until=flow.rest_until,
         )
 
     def suspect(self, delivery: Loaded) -> Suspect:
@@ -387,7 +395,7 @@ class Lane:
             del self.known[id]
             self._buffers.counts[self.health] -= 1
 
-    def park(self, line: Line) -> None:
+    def park(self, line: WaitingLine) -> None:
         """It waits for its host, or for memory.
 
         What it holds beyond its share is left to be read again, and the rest is no longer counted with what other
@@ -455,7 +463,7 @@ class Lane:
         )
         if self.awaits_head:
             # From where it stands: what is due before it may not be sent before it, and would only take its room.
-            return Want(self.endpoint_id, 0, 1, due_floor=self.gate.head_due or LONG_AGO)
+            return Want(self.endpoint_id, 0, 1, due_floor=self.flow.head_due or LONG_AGO)
         if self.is_suspect and not self.is_strict:
             return self.reading.want_suspects(self.endpoint_id, room)
         return self.reading.want(self.endpoint_id, room, timed, known=self.known.values(), at=at)

@@ -18,7 +18,7 @@ from hookline.failpoints import failpoint
 from hookline.model import FOREVER, LONG_AGO, DeliveryId
 from hookline.pipeline.lanes.buffers import Buffers
 from hookline.pipeline.lanes.lane import Lane
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Store, Want
 
 _TICK = (
@@ -67,7 +67,7 @@ class Loader:
             tuple[float, int, Lane]
         ] = []  # by monotonic time; valid while it is the lane's `look_at`
         self._order = count()
-        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in Health)
+        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in LaneHealth)
 
     def nudge(self, lane: Lane) -> None:
         """Look at this lane as soon as may be."""
@@ -145,7 +145,8 @@ class Loader:
         for lane in more:
             self.nudge(lane)
         return bool(more) or any(
-            line and self._buffers.room(health) > 0 for health, line in zip(Health, self._lines, strict=True)
+            line and self._buffers.room(health) > 0
+            for health, line in zip(LaneHealth, self._lines, strict=True)
         )  # room was kept for lanes that had nothing: there is some for those still in line
 
     def _line_up(self, at: float, now: float) -> None:
@@ -156,7 +157,7 @@ class Loader:
             if due != lane.look_at or lane.lost:
                 continue
             lined_up += 1
-            if lane.has_unsent and lane.is_held and lane.gate.wants_probe():
+            if lane.has_unsent and lane.is_held and lane.flow.wants_probe():
                 # It could not be let go during the cooldown, and may have no room for a load to bring this about.
                 self._on_loaded(lane)
             if self._is_turn(lane, now):
@@ -168,7 +169,7 @@ class Loader:
     def _ask(self, at: float) -> list[tuple[Lane, Want, int]]:
         """What to load for which lanes: equal shares of the room that is left, first come first served."""
         asked: list[tuple[Lane, Want, int]] = []
-        for health in Health:
+        for health in LaneHealth:
             line = self._lines[health]
             left = self._buffers.room(health)
             share = max(1, left // max(1, len(line)))
@@ -180,7 +181,7 @@ class Loader:
                 if room <= 0 or not lane.is_held or lane.is_careful:
                     self._look_at(lane, _next(at, self._poll))  # whatever changes that nudges too
                     continue
-                if lane.awaits_head and lane.gate.head_due is None:
+                if lane.awaits_head and lane.flow.head_due is None:
                     self._look_at(lane, _next(at, self._poll))
                     self._on_headless(lane)
                     continue
@@ -201,7 +202,7 @@ class Loader:
             if lane.lost or lane.generation != generation:
                 lane.loaded(all_of_them=False)
                 continue  # lost, or what was read is older than an operator's change: it is read again
-            if lane.awaits_head and all(row.id != lane.gate.head for row in found):
+            if lane.awaits_head and all(row.id != lane.flow.head for row in found):
                 # It goes first, and needs the room. Either this was read before it went back to wait, or it is due at
                 # another time than is believed here.
                 lane.loaded(all_of_them=False)
@@ -240,7 +241,7 @@ class Loader:
         if not lane.is_held or lane.is_careful or lane.room() <= 0:
             return False  # whatever changes that nudges, or lets it be looked at again
         if lane.awaits_head:
-            return now >= lane.gate.hold_until
+            return now >= lane.flow.hold_until
         # Refill at half: a lane that is behind is asked again when that many are settled.
         return not lane.behind or lane.wants_more() or lane.next_due <= now
 
@@ -250,7 +251,7 @@ class Loader:
         if at - lane.active_at < _ACTIVE and not self._is_alone():
             every = min(every, _TICK)
         look = _next(at, every)
-        for due in (lane.next_due, lane.gate.hold_until if lane.awaits_head else FOREVER):
+        for due in (lane.next_due, lane.flow.hold_until if lane.awaits_head else FOREVER):
             if due > now:
                 look = min(look, at + due - now)
         self._look_at(lane, look)

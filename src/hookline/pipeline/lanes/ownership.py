@@ -1,5 +1,10 @@
-"""Which lanes does this worker own, and how does it come by them and let them go?"""
+"""Knows the lanes this worker owns, and takes and releases them.
 
+When a pulse says that the time of one has come, and sooner when others say that they woke some; never while all its
+slots are in use. So nobody asks for lanes, with a lock and a commit, where there are none.
+"""
+
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
@@ -8,16 +13,17 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.lanes.buffers import Buffers
+from hookline.pipeline.lanes.dispatcher import Dispatcher
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.note_turns import NoteTurns
-from hookline.pipeline.membership.heartbeat import Heart
+from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.refused_rows import write_apart
 from hookline.rules.sharing import surplus
-from hookline.rules.slots import Health
+from hookline.rules.slots import LaneHealth
 from hookline.rules.suspicion import few_of_the_dead
 from hookline.store.contract import Release, Store, Taken
 
@@ -33,14 +39,14 @@ _LEFT = 1.0  # seconds that a free lane is left to those who hold fewer
 log = structlog.get_logger()
 
 
-class Holdings:
+class Ownership:
     """The owned lanes."""
 
     def __init__(
         self,
         store: Store,
         catalogue: Catalogue,
-        heart: Heart,
+        heartbeat: Heartbeat,
         clock: Clock,
         *,
         slots: int,
@@ -50,7 +56,7 @@ class Holdings:
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._heart = heart
+        self._heartbeat = heartbeat
         self._clock = clock
         self._on_adopted = on_adopted
         self._on_kept = on_kept
@@ -73,7 +79,7 @@ class Holdings:
         limit = min(_TAKE if few is None else few, _MOST - _FOR_PROVEN - len(self.lanes))
         if limit <= 0:
             return False
-        worker = self._heart.id
+        worker = self._heartbeat.id
         taken = await self._guarded_take(None, limit)
         await self._adopt(taken, worker)
         is_full = len(taken) == limit
@@ -88,7 +94,8 @@ class Holdings:
     def _peers(self) -> int:
         """Also those that have not said yet how many slots they have."""
         return sum(
-            peer.kind != "api" and not peer.buried and not peer.load.draining for peer in self._heart.peers
+            peer.kind != "api" and not peer.buried and not peer.load.draining
+            for peer in self._heartbeat.peers
         )
 
     async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
@@ -99,7 +106,7 @@ class Holdings:
             lanes = self._let_in(lanes)
         if not lanes:
             return {}
-        worker = self._heart.id
+        worker = self._heartbeat.id
         taken = await self._guarded_take(lanes, len(lanes))
         await self._adopt(taken, worker)
         return {lane.endpoint_id: lane for lane in taken if lane.endpoint_id in self.lanes}
@@ -108,7 +115,7 @@ class Holdings:
         """How many lanes those hold who could take more."""
         return [
             peer.load.lanes
-            for peer in self._heart.peers
+            for peer in self._heartbeat.peers
             if peer.load.free_slots > 0 and not (peer.buried or peer.load.draining)
         ]
 
@@ -126,7 +133,7 @@ class Holdings:
             and (
                 (lane.is_idle and at - lane.active_at >= _QUIET)
                 or (
-                    (not lane.is_held or lane.gate.is_held_back())
+                    (not lane.is_held or lane.flow.is_held_back())
                     and not lane.in_flight
                     and not lane.unsettled
                     and not lane.is_careful
@@ -142,7 +149,7 @@ class Holdings:
         crowd = (
             lane
             for lane in self.lanes.values()
-            if lane.health is not Health.PROVEN
+            if lane.health is not LaneHealth.PROVEN
             and lane.sends
             and not (lane.in_flight or lane.unsettled or lane.releasing or lane.is_careful or lane.is_suspect)
         )
@@ -153,8 +160,8 @@ class Holdings:
         proven: list[EndpointId] = []
         others: list[EndpointId] = []
         for id in lanes:
-            outlet = self._catalogue.outlet(id)
-            (proven if outlet is not None and outlet.health is Health.PROVEN else others).append(id)
+            prepared = self._catalogue.prepared(id)
+            (proven if prepared is not None and prepared.health is LaneHealth.PROVEN else others).append(id)
         del proven[max(0, _MOST - len(self.lanes)) :]
         del others[max(0, _MOST - _FOR_PROVEN - len(self.lanes) - len(proven)) :]
         return sorted(proven + others)
@@ -183,7 +190,7 @@ class Holdings:
     async def _let_go(self, lanes: Sequence[Lane], *, woken: bool) -> list[EndpointId]:
         now = self._clock.now()
         releases = [_release(lane, wake_at=now if woken else lane.next_due) for lane in lanes]
-        return await self._store.release(self._heart.id, releases, now=now)
+        return await self._store.release(self._heartbeat.id, releases, now=now)
 
     async def _cannot_let_go(self, lane: Lane, error: Exception) -> list[EndpointId]:
         """Forgotten like the others: the next look at what is owned finds it again, if this process goes on."""
@@ -194,24 +201,24 @@ class Holdings:
         """Write down what changed of these lanes and no settlement carried; for which of them it was written."""
         lanes = list(lanes)
         await self.note_turns.wait(lanes)
-        dirty = [lane for lane in lanes if lane.gate.is_dirty and not lane.lost]
+        dirty = [lane for lane in lanes if lane.flow.is_dirty and not lane.lost]
         if not dirty:
             return []
         with self.note_turns.writing(dirty):
             return await write_apart(dirty, self._note, self._cannot_note)
 
     async def _note(self, lanes: Sequence[Lane]) -> list[EndpointId]:
-        versions = [lane.gate.version for lane in lanes]
+        versions = [lane.flow.version for lane in lanes]
         written = await self._store.note(
-            self._heart.id, [lane.note() for lane in lanes], now=self._clock.now()
+            self._heartbeat.id, [lane.note() for lane in lanes], now=self._clock.now()
         )
         for lane, version in zip(lanes, versions, strict=True):
-            lane.gate.wrote(version)
+            lane.flow.wrote(version)
         return written
 
     async def _cannot_note(self, lane: Lane, error: Exception) -> list[EndpointId]:
         """Its next owner will not know; this one does, and writes it down when it changes, or later."""
-        if lane.gate.refused():
+        if lane.flow.refused():
             self._say_set_aside("lane.note_refused", lane, error)
         return []
 
@@ -223,13 +230,13 @@ class Holdings:
 
     async def reconcile(self) -> None:
         """Compare with what the store says is owned: adopt what is not known here, drop what was lost."""
-        before, worker = list(self.lanes.values()), self._heart.id
+        before, worker = list(self.lanes.values()), self._heartbeat.id
         owned = {taken.endpoint_id: taken for taken in await self._store.owned(worker)}
         lost = [lane.endpoint_id for lane in before if lane.endpoint_id not in owned]
         if lost:
             # Let go after all, with what was believed then: looked at again before it is forgotten here.
             await self._store.wake(sorted(lost), now=self._clock.now())
-        if worker != self._heart.id:
+        if worker != self._heartbeat.id:
             return  # buried meanwhile: what is owned under the new id is looked at next time
         for lane in before:
             stored = owned.pop(lane.endpoint_id, None)
@@ -269,7 +276,7 @@ class Holdings:
         return [lane.endpoint_id for lane in lost]
 
     async def _guarded_take(self, these: Sequence[EndpointId] | None, limit: int) -> list[Taken]:
-        worker = self._heart.id
+        worker = self._heartbeat.id
         try:
             if these is None:
                 awake_by = self._clock.now() - (_LEFT if self.surplus() else 0.0)
@@ -283,9 +290,9 @@ class Holdings:
 
     async def _adopt(self, taken: Sequence[Taken], worker: WorkerId) -> None:
         """Hold the lanes that are owned under this id."""
-        if any(self._catalogue.outlet(lane.endpoint_id) is None for lane in taken):
+        if any(self._catalogue.prepared(lane.endpoint_id) is None for lane in taken):
             await self._catalogue.catch_up()  # an endpoint younger than the last pulse
-        if worker != self._heart.id:
+        if worker != self._heartbeat.id:
             return  # buried meanwhile: they are freed with the rest
         for found in taken:
             known = self.lanes.get(found.endpoint_id)
@@ -295,19 +302,19 @@ class Holdings:
                 self.drop(known)
             lane = Lane(
                 found,
-                self._catalogue.outlet(found.endpoint_id),
+                self._catalogue.prepared(found.endpoint_id),
                 at=self._clock.monotonic(),
                 now=self._clock.now,
                 buffers=self.buffers,
             )
             if found.is_reset:
-                lane.gate.reset(self._catalogue.n)
+                lane.flow.reset(self._catalogue.n)
             self.lanes[found.endpoint_id] = lane
             self._on_adopted(lane)
 
 
 def _release(lane: Lane, *, wake_at: float) -> Release:
-    bucket = lane.gate.bucket
+    bucket = lane.flow.bucket
     return Release(
         lane.endpoint_id,
         lane.epoch,
@@ -317,3 +324,56 @@ def _release(lane: Lane, *, wake_at: float) -> Release:
         # In strict order it has waited for what was under way, and would do so each time that it is taken.
         lane.is_suspect and not lane.is_strict,
     )
+
+
+_TAKE_SOONEST = 0.02  # seconds between two takes at least, however many others say that they woke a lane
+
+
+class LaneTaker:
+    """Takes lanes as long as there is room for what they hold; where nothing is delivered, none."""
+
+    def __init__(
+        self,
+        ownership: Ownership,
+        dispatcher: Dispatcher,
+        heartbeat: Heartbeat,
+        clock: Clock,
+        *,
+        delivers: bool,
+    ) -> None:
+        self._ownership = ownership
+        self._dispatcher = dispatcher
+        self._heartbeat = heartbeat
+        self._clock = clock
+        self._are_some = asyncio.Event()
+        self.is_open = delivers
+
+    def close(self) -> None:
+        """Take nothing more."""
+        self.is_open = False
+
+    def can_take(self) -> bool:
+        """May lanes be taken now?"""
+        return self.is_open and not self._dispatcher.is_saturated and self._heartbeat.is_fresh()
+
+    def nudge(self) -> None:
+        """There are lanes to be taken, as far as is known here: try soon."""
+        self._are_some.set()
+
+    def pulsed(self) -> None:
+        """Each pulse says when the first of the free lanes wakes."""
+        if self._heartbeat.wakes_at <= self._clock.now():
+            self._are_some.set()
+
+    async def run(self) -> None:
+        """Take until cancelled."""
+        while True:
+            await self._are_some.wait()
+            self._are_some.clear()
+            if self.can_take():
+                try:
+                    while await self._ownership.take() and self.can_take():
+                        pass
+                except StoreUnavailable as error:
+                    log.debug("take.failed", error=str(error))  # the next pulse sees them again
+            await self._clock.sleep(_TAKE_SOONEST)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.memory import BUDGET_BYTES, fits
-from hookline.rules.slots import Health, kept_in_line
+from hookline.rules.slots import LaneHealth, kept_in_line
 
 _KEPT = 500  # small deliveries that all waiting lanes of a class keep in memory, about
 
 
-class Line:
+class MemoryLine:
     """The lanes of one class that wait."""
 
     __slots__ = ("line",)
@@ -26,14 +26,14 @@ class Line:
         return kept_in_line(_KEPT, len(self.line))
 
 
-class Memory:
+class PayloadMemory:
     """The bytes that large payloads may take."""
 
     def __init__(self, budget: int = BUDGET_BYTES) -> None:
         self._budget = budget
-        self._held = [0] * len(Health)
+        self._held = [0] * len(LaneHealth)
         self._of_lane: dict[Lane, int] = {}
-        self._lines = tuple(Line() for _ in Health)
+        self._lines = tuple(MemoryLine() for _ in LaneHealth)
         self._wanted: dict[Lane, int] = {}  # by lanes that wait, or were called and have not come yet
         self.offer: Callable[[Lane], None] = lambda _: None
 
@@ -64,7 +64,7 @@ class Memory:
         self._wanted[lane] = size
         lane.park(line)
 
-    def give_back(self, lane: Lane, health: Health, size: int) -> None:
+    def give_back(self, lane: Lane, health: LaneHealth, size: int) -> None:
         """What the lane brought in, in that health, is gone."""
         self._held[health] -= size
         left = self._of_lane[lane] - size

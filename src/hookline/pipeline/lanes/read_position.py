@@ -13,7 +13,7 @@ _MEMORY = 15.0  # seconds: rows may commit this late with a smaller seq and stil
 _FULL_LOOK = 30.0  # seconds between loads without a floor
 
 
-class Reading:
+class ReadPosition:
     """How far a lane was read by its owner."""
 
     __slots__ = ("_full_look_at", "_recent", "_settled_below", "_unseen", "seen_due", "seen_seq")

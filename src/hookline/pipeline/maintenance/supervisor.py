@@ -7,7 +7,7 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StorageFull, StoreRefused
-from hookline.pipeline.membership.heartbeat import Heart
+from hookline.pipeline.membership.heartbeat import Heartbeat
 
 _SAY_AGAIN = 60.0  # seconds between two lines about a database that refuses
 _REST = 1.0  # seconds before a loop that failed starts over
@@ -17,11 +17,11 @@ log = structlog.get_logger()
 Loop = Callable[[], Coroutine[None, None, None]]
 
 
-class Loops:
+class Supervisor:
     """The loops of a process, each in a task of its own."""
 
-    def __init__(self, heart: Heart, clock: Clock) -> None:
-        self._heart = heart
+    def __init__(self, heartbeat: Heartbeat, clock: Clock) -> None:
+        self._heartbeat = heartbeat
         self._clock = clock
         self._refused_at = float("-inf")
         self.tasks: list[asyncio.Task[None]] = []
@@ -46,6 +46,6 @@ class Loops:
     def say_refused(self, error: StoreRefused | StorageFull) -> None:
         """Once for all who meet it, and not where the pulse says the same."""
         at = self._clock.monotonic()
-        if at - self._refused_at >= _SAY_AGAIN and self._heart.is_fresh():
+        if at - self._refused_at >= _SAY_AGAIN and self._heartbeat.is_fresh():
             self._refused_at = at
             log.error("store.refused", error=str(error))

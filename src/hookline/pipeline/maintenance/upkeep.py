@@ -12,7 +12,7 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
-from hookline.pipeline.lanes.ownership import Holdings
+from hookline.pipeline.lanes.ownership import Ownership
 from hookline.pipeline.membership.burial import sweep
 from hookline.store.contract import Store
 
@@ -45,7 +45,7 @@ class Upkeep:
     def __init__(
         self,
         store: Store,
-        holdings: Holdings,
+        ownership: Ownership,
         clock: Clock,
         *,
         shed: Callable[[], Awaitable[None]],
@@ -54,15 +54,15 @@ class Upkeep:
         on_refused: Callable[[StoreRefused], None],
     ) -> None:
         self._store = store
-        self._holdings = holdings
+        self._ownership = ownership
         self._clock = clock
         self._is_draining = is_draining
         self._on_refused = on_refused
-        self._reconcile = _Chore(holdings.reconcile, _RECONCILE_EVERY)
+        self._reconcile = _Chore(ownership.reconcile, _RECONCILE_EVERY)
         # Those that let go of lanes, or look which are owned, never at the same time.
         self._of_lanes = (
             _Chore(self._write_notes, _LOOK_EVERY),
-            _Chore(holdings.release_quiet, _RELEASE_EVERY),
+            _Chore(ownership.release_quiet, _RELEASE_EVERY),
             _Chore(shed, _SHED_EVERY),
             _Chore(share, _SHARE_EVERY),
             self._reconcile,
@@ -85,7 +85,7 @@ class Upkeep:
             for chore in chores:
                 if self._is_draining():
                     break
-                if chore is self._reconcile and self._holdings.is_in_doubt and not chore.is_failing:
+                if chore is self._reconcile and self._ownership.is_in_doubt and not chore.is_failing:
                     chore.due = self._clock.monotonic()
                 if self._clock.monotonic() >= chore.due:
                     await self._do(chore)
@@ -109,8 +109,8 @@ class Upkeep:
 
     async def _write_notes(self) -> None:
         """What changed of a lane is written with its settlements; where there are none, here."""
-        await self._holdings.write_notes(
-            [lane for lane in self._holdings.lanes.values() if not lane.unsettled]
+        await self._ownership.write_notes(
+            [lane for lane in self._ownership.lanes.values() if not lane.unsettled]
         )
 
     async def _cancel_deleted(self) -> bool:

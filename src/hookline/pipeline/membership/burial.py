@@ -11,14 +11,14 @@ import structlog
 from hookline import ids
 from hookline.clock import Clock
 from hookline.model import EndpointId
-from hookline.rules.liveness import Dead
+from hookline.rules.liveness import DeadWorker
 from hookline.store.contract import Store
 
 log = structlog.get_logger()
 
 
 async def bury(
-    store: Store, clock: Clock, dead: Sequence[Dead], *, on_freed: Callable[[], None] = lambda: None
+    store: Store, clock: Clock, dead: Sequence[DeadWorker], *, on_freed: Callable[[], None] = lambda: None
 ) -> None:
     """Bury these workers, each with the beat it was last seen at, and let their lanes be found."""
     buried = False

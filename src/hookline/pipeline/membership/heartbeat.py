@@ -23,8 +23,8 @@ from hookline.errors import (
 from hookline.ids import Ids
 from hookline.model import FOREVER, WorkerId
 from hookline.pipeline.catalogue.catalogue import Catalogue
-from hookline.rules.liveness import FRESH, By, Dead, Seen, Watch, look
-from hookline.store.contract import Load, Pulse, Store, Worker
+from hookline.rules.liveness import FRESH, By, DeadWorker, Seen, Watch, look
+from hookline.store.contract import Load, Pulse, Store, WorkerRow
 from hookline.version import VERSION
 
 _PULSE = 0.25  # seconds between pulses
@@ -34,7 +34,7 @@ _SHORTEST = 0.02  # seconds between two pulses at least, however many others say
 log = structlog.get_logger()
 
 
-class Heart:
+class Heartbeat:
     """This process's row in `workers`, and its view of the other rows."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Heart:
         ids: Ids,
         *,
         kind: str,
-        heartbeat: float,
+        interval: float,
         lease: float,
     ) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Heart:
         self._clock = clock
         self._ids = ids
         self._kind = kind
-        self.heartbeat = heartbeat
+        self.interval = interval
         self._lease = lease
         self._watch = Watch()
         self._good = float("-inf")
@@ -68,14 +68,14 @@ class Heart:
         self._naming = asyncio.Lock()
         self._nudged = asyncio.Event()
         self.id: WorkerId = ids.worker()
-        self.peers: tuple[Worker, ...] = ()
+        self.peers: tuple[WorkerRow, ...] = ()
         self.wakes_at = FOREVER  # when the first free lane wakes, as of the last pulse
         self.load: Callable[[], Load] = Load
         self.on_pulse: Callable[[], None] = lambda: None
         self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
         self.on_refused: Callable[[StoreRefused | StorageFull], None] = lambda _: None
         self.on_buried: Callable[[], None] = lambda: None
-        self.on_dead: Callable[[Sequence[Dead]], Awaitable[None]] = _nobody
+        self.on_dead: Callable[[Sequence[DeadWorker]], Awaitable[None]] = _nobody
 
     def is_fresh(self) -> bool:
         """May an attempt start now?"""
@@ -112,7 +112,7 @@ class Heart:
         await self._register()
         if self._store.exclusive:
             # Nobody else can be serving this database: whoever is still listed died.
-            await self.on_dead([Dead(worker.id, worker.beat, By.FILE) for worker in pulse.workers])
+            await self.on_dead([DeadWorker(worker.id, worker.beat, By.FILE) for worker in pulse.workers])
 
     async def run_pulse(self) -> None:
         """Look until cancelled."""
@@ -144,7 +144,7 @@ class Heart:
     async def run_beat(self) -> None:
         """Beat until cancelled."""
         while True:
-            await self._clock.sleep(self.heartbeat)
+            await self._clock.sleep(self.interval)
             id = self.id
             try:
                 alive = await self._store.beat(id, self.load(), now=self._clock.now())
@@ -183,7 +183,7 @@ class Heart:
         if dead:
             gone = {each.id for each in dead}
             self.peers = tuple(worker for worker in self.peers if worker.id not in gone)
-        unfinished = [Dead(worker.id, worker.beat, By.OTHERS) for worker in self.peers if worker.buried]
+        unfinished = [DeadWorker(worker.id, worker.beat, By.OTHERS) for worker in self.peers if worker.buried]
         if dead or unfinished:
             await self.on_dead([*dead, *unfinished])
 
@@ -195,7 +195,9 @@ class Heart:
             log.info("store.resumed")
         self._lacks_rights = bool(refusal)
 
-    def _observe(self, pulse: Pulse, workers: Sequence[Worker], *, began: float, ended: float) -> list[Dead]:
+    def _observe(
+        self, pulse: Pulse, workers: Sequence[WorkerRow], *, began: float, ended: float
+    ) -> list[DeadWorker]:
         """Who is dead, by this look and those before it."""
         self._watch, dead = look(
             self._watch,
@@ -259,7 +261,7 @@ class Heart:
         self._was_named = True
         now = self._clock.now()
         await self._store.register(
-            Worker(
+            WorkerRow(
                 id=self.id,
                 kind=self._kind,
                 host=socket.gethostname(),
@@ -272,5 +274,5 @@ class Heart:
         self._beaten = self._clock.monotonic()
 
 
-async def _nobody(_: Sequence[Dead]) -> None:
+async def _nobody(_: Sequence[DeadWorker]) -> None:
     return None

@@ -13,7 +13,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import HooklineError, StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
-from hookline.store.contract import MOST_LANES, Hint, Store, Worker
+from hookline.store.contract import MOST_LANES, Notification, Store, WorkerRow
 
 _TELL_EVERY = 0.2  # seconds between two hints of a process; the first goes at once
 _LISTEN_AGAIN = 1.0  # seconds after the session was lost
@@ -22,7 +22,7 @@ _LISTEN_MUCH_LATER = 60.0  # seconds after listening turned out to be of no use
 log = structlog.get_logger()
 
 
-class Hints:
+class Notifier:
     """What is to be told, and what was heard."""
 
     def __init__(
@@ -31,8 +31,8 @@ class Hints:
         clock: Clock,
         *,
         worker: Callable[[], WorkerId],
-        peers: Callable[[], Sequence[Worker]],
-        hear: Callable[[Hint], None],
+        peers: Callable[[], Sequence[WorkerRow]],
+        hear: Callable[[Notification], None],
         are_used: bool,
     ) -> None:
         self._store = store
@@ -76,7 +76,7 @@ class Hints:
             is_every_lane = len(lanes) > MOST_LANES
             named = () if is_every_lane else tuple(sorted(lanes))
             try:
-                await self._store.tell(Hint(self._worker(), named, is_every_lane, is_change))
+                await self._store.tell(Notification(self._worker(), named, is_every_lane, is_change))
             except StoreUnavailable as error:
                 log.debug("hint.failed", error=str(error))  # the others poll
             await self._clock.sleep(_TELL_EVERY)
@@ -104,6 +104,6 @@ class Hints:
             self._is_quiet = False
             log.info("hints.heard")
 
-    def _heard(self, hint: Hint) -> None:
+    def _heard(self, hint: Notification) -> None:
         if hint.origin != self._worker():
             self._hear(hint)

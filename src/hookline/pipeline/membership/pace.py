@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hookline.clock import Clock
 
 
-class Pace:
+class RateMeter:
     """The rate of a count that goes up, from one look to the next."""
 
     def __init__(self, clock: Clock, count: Callable[[], int]) -> None:

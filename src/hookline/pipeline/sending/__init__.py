@@ -1,12 +1,7 @@
 """Who carries requests to receivers?"""
 
 from hookline.pipeline.sending.client import HttpSender
-from hookline.pipeline.sending.contract import (
-    Answer,
-    Request,
-    Sender,
-    Target,
-)
+from hookline.pipeline.sending.contract import Request, Sender, SendResult, Target
 from hookline.pipeline.sending.target import parse
 
-__all__ = ["Answer", "HttpSender", "Request", "Sender", "Target", "parse"]
+__all__ = ["HttpSender", "Request", "SendResult", "Sender", "Target", "parse"]

@@ -17,31 +17,12 @@ from hookline.clock import Clock
 from hookline.errors import HooklineError, Invalid
 from hookline.failpoints import failpoint
 from hookline.model import ErrorKind
-from hookline.pipeline.sending.connection import (
-    Connection,
-    Key,
-)
-from hookline.pipeline.sending.contract import (
-    Answer,
-    Request,
-    Target,
-)
-from hookline.pipeline.sending.dial import (
-    Dialler,
-    Shortage,
-    Unreachable,
-    default_context,
-)
-from hookline.pipeline.sending.exchange import (
-    OVERDUE,
-    Exchange,
-    Progress,
-)
+from hookline.pipeline.sending.connection import Connection, Key
+from hookline.pipeline.sending.contract import Request, SendResult, Target
+from hookline.pipeline.sending.dial import Dialler, HostUnreachable, Shortage, default_context
+from hookline.pipeline.sending.exchange import OVERDUE, Exchange, Progress
 from hookline.pipeline.sending.net import Net
-from hookline.pipeline.sending.pool import (
-    Pool,
-    PoolLimits,
-)
+from hookline.pipeline.sending.pool import Pool, PoolLimits
 from hookline.pipeline.sending.response import Limits
 from hookline.pipeline.sending.target import head_of
 from hookline.rules.lookups import BUDGET_S
@@ -105,7 +86,7 @@ class HttpSender:
 
     # What the pipeline calls.
 
-    def send(self, request: Request, done: Callable[[Answer], None]) -> None:
+    def send(self, request: Request, done: Callable[[SendResult], None]) -> None:
         """Begin; `done` is called exactly once, from the event loop and never from inside this call."""
         now = self._clock.monotonic()
         exchange = Exchange(request, done, now)
@@ -175,7 +156,7 @@ class HttpSender:
             self._all_closed.set()
 
     def on_answer(
-        self, connection: Connection, exchange: Exchange, answer: Answer, *, reusable: bool
+        self, connection: Connection, exchange: Exchange, answer: SendResult, *, reusable: bool
     ) -> None:
         if reusable:
             if self._is_closed:
@@ -228,10 +209,10 @@ class HttpSender:
         self._under_way.pop(exchange, None)
         asyncio.get_running_loop().call_soon(exchange.end, self._failure(exchange, kind, detail))
 
-    def _failure(self, exchange: Exchange, kind: ErrorKind | None, detail: str) -> Answer:
+    def _failure(self, exchange: Exchange, kind: ErrorKind | None, detail: str) -> SendResult:
         never_left = not exchange.was_sent and (kind is None or self._is_closed)
         connection = exchange.connection
-        return Answer(
+        return SendResult(
             self._clock.monotonic() - exchange.started,
             error=kind,
             detail=detail,
@@ -259,7 +240,7 @@ class HttpSender:
             connection = await self._dialler.open(exchange.request.target, make, exchange.progress)
         except Shortage as shortage:
             self._fall_short(exchange, str(shortage))
-        except Unreachable as unreachable:
+        except HostUnreachable as unreachable:
             self._stop(exchange, self._failure(exchange, unreachable.kind, unreachable.detail))
         except asyncio.CancelledError:
             self._stop(
@@ -295,10 +276,10 @@ class HttpSender:
             )
         self._stop(exchange, self._unsent(exchange, detail))
 
-    def _unsent(self, exchange: Exchange, detail: str) -> Answer:
-        return Answer(self._clock.monotonic() - exchange.started, detail=detail, sent=False, short=True)
+    def _unsent(self, exchange: Exchange, detail: str) -> SendResult:
+        return SendResult(self._clock.monotonic() - exchange.started, detail=detail, sent=False, short=True)
 
-    def _stop(self, exchange: Exchange, answer: Answer) -> None:
+    def _stop(self, exchange: Exchange, answer: SendResult) -> None:
         """End a request wherever it is."""
         task, connection = exchange.task, exchange.connection
         exchange.task = None
@@ -322,14 +303,14 @@ class HttpSender:
             self._sweeper.cancel()
             self._sweeper = None
 
-    def _overdue(self, exchange: Exchange, now: float) -> Answer:
+    def _overdue(self, exchange: Exchange, now: float) -> SendResult:
         connection, progress = exchange.connection, exchange.progress
         if connection is None:
             phase = progress.phase if progress is not None else None
             kind = ErrorKind.TIMEOUT if phase is None else OVERDUE[phase]
             return self._failure(exchange, kind, f"The deadline passed while {phase}.")
         status, headers, body = connection.overdue()
-        return Answer(
+        return SendResult(
             now - exchange.started,
             status,
             ErrorKind.TIMEOUT,

@@ -10,20 +10,16 @@ from typing import Protocol, cast
 from hookline.clock import Clock
 from hookline.failpoints import failpoint
 from hookline.model import ErrorKind
-from hookline.pipeline.sending.contract import Answer
+from hookline.pipeline.sending.contract import SendResult
 from hookline.pipeline.sending.exchange import Exchange
-from hookline.pipeline.sending.response import (
-    Limits,
-    Malformed,
-    Response,
-)
+from hookline.pipeline.sending.response import Limits, Malformed, Response
 
 Key = tuple[bool, str, int]  # tls, host, port
 
 LARGE_BYTES = 65_536  # bodies above are not copied behind their head
 
 
-class Owner(Protocol):
+class ConnectionOwner(Protocol):
     """Who a connection reports to."""
 
     def on_open(self, connection: "Connection") -> None:
@@ -33,7 +29,7 @@ class Owner(Protocol):
         """It exists no more."""
 
     def on_answer(
-        self, connection: "Connection", exchange: Exchange, answer: Answer, *, reusable: bool
+        self, connection: "Connection", exchange: Exchange, answer: SendResult, *, reusable: bool
     ) -> None:
         """The request it carried has ended."""
 
@@ -59,7 +55,7 @@ class Connection(asyncio.Protocol):
         "was_idle",
     )
 
-    def __init__(self, key: Key, *, owner: Owner, clock: Clock, limits: Limits) -> None:
+    def __init__(self, key: Key, *, owner: ConnectionOwner, clock: Clock, limits: Limits) -> None:
         self.key = key
         self.exchange: Exchange | None = None
         self.first_byte: float | None = None
@@ -177,7 +173,7 @@ class Connection(asyncio.Protocol):
     def _answer(self, exchange: Exchange, *, now: float, cut: bool = False) -> None:
         response = self._response
         transport = self._transport
-        answer = Answer(
+        answer = SendResult(
             now - exchange.started,
             response.status,
             None,
@@ -198,7 +194,7 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, exchange: Exchange, kind: ErrorKind, detail: str, *, now: float) -> None:
         self.abort()
-        answer = Answer(
+        answer = SendResult(
             now - exchange.started, error=kind, detail=detail, timings=exchange.timings(self.first_byte)
         )
         self._owner.on_answer(self, exchange, answer, reusable=False)

@@ -27,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     timeout: float  # seconds over everything: DNS, connect, TLS, write, head and body
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class SendResult(msgspec.Struct, frozen=True, gc=False):
     """How a request ended: a status, or the kind of error that kept one from coming."""
 
     duration: float
@@ -47,7 +47,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 class Sender(Protocol):
     """Sends requests; the only way out of the server."""
 
-    def send(self, request: Request, done: Callable[[Answer], None]) -> None:
+    def send(self, request: Request, done: Callable[[SendResult], None]) -> None:
         """Begin; `done` is called exactly once, from the event loop, whatever happens."""
 
     async def close(self) -> None:

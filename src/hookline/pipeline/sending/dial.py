@@ -15,21 +15,14 @@ from hookline.failpoints import failpoint
 from hookline.model import ErrorKind
 from hookline.pipeline.sending.connection import Connection
 from hookline.pipeline.sending.contract import Target
-from hookline.pipeline.sending.exchange import (
-    OVERDUE,
-    Phase,
-    Progress,
-)
-from hookline.pipeline.sending.net import (
-    Net,
-    is_shortage,
-)
+from hookline.pipeline.sending.exchange import OVERDUE, Phase, Progress
+from hookline.pipeline.sending.net import Net, is_shortage
 from hookline.pipeline.sending.resolver import Names
 
 MAX_ADDRESSES = 8  # dialled; a name with a thousand addresses must not turn us into a port scanner
 
 
-class Unreachable(Exception):
+class HostUnreachable(Exception):
     """No connection could be opened; carries the kind of error and a line for people."""
 
     def __init__(self, kind: ErrorKind, detail: str) -> None:
@@ -94,7 +87,7 @@ class Dialler:
             if not self._vet(address, target.port):
                 # What a name resolves to inside is not for its owner to learn.
                 what = "is" if address == target.host else "points to"
-                raise Unreachable(
+                raise HostUnreachable(
                     ErrorKind.BLOCKED_ADDRESS,
                     f"{target.host} {what} an address that this worker may not send to (HOOKLINE_ALLOW_NETWORKS).",
                 )
@@ -123,7 +116,7 @@ class Dialler:
                     continue
                 raise
             return connection, transport
-        raise Unreachable(ErrorKind.DNS, "The name has no address.")
+        raise HostUnreachable(ErrorKind.DNS, "The name has no address.")
 
     async def _secure(
         self, target: Target, transport: asyncio.Transport, connection: Connection, progress: Progress
@@ -165,28 +158,28 @@ def _check_peer(transport: asyncio.Transport, address: str) -> None:
     if peer is None:
         raise ConnectionResetError("the connection was closed at once")
     if ipaddress.ip_address(peer[0]) != ipaddress.ip_address(address):
-        raise Unreachable(ErrorKind.BLOCKED_ADDRESS, f"Dialled {address}, and {peer[0]} answered.")
+        raise HostUnreachable(ErrorKind.BLOCKED_ADDRESS, f"Dialled {address}, and {peer[0]} answered.")
 
 
-def _explain(error: Exception, phase: Phase) -> Unreachable:
+def _explain(error: Exception, phase: Phase) -> HostUnreachable:
     detail = str(error) or type(error).__name__
     if isinstance(error, TimeoutError) and not error.errno:
-        return Unreachable(OVERDUE[phase], f"No answer in time while {phase}.")
+        return HostUnreachable(OVERDUE[phase], f"No answer in time while {phase}.")
     match phase, error:
         case Phase.DNS, _:
-            return Unreachable(ErrorKind.DNS, detail)
+            return HostUnreachable(ErrorKind.DNS, detail)
         case Phase.TLS, ssl.SSLCertVerificationError():
-            return Unreachable(ErrorKind.TLS, error.verify_message or detail)
+            return HostUnreachable(ErrorKind.TLS, error.verify_message or detail)
         case Phase.TLS, ConnectionError():
-            return Unreachable(ErrorKind.TLS, f"The connection was closed while {phase}.")
+            return HostUnreachable(ErrorKind.TLS, f"The connection was closed while {phase}.")
         case Phase.TLS, _:
-            return Unreachable(ErrorKind.TLS, detail)
+            return HostUnreachable(ErrorKind.TLS, detail)
         case _, ConnectionRefusedError():
-            return Unreachable(ErrorKind.CONNECT_REFUSED, detail)
+            return HostUnreachable(ErrorKind.CONNECT_REFUSED, detail)
         case _, TimeoutError():
-            return Unreachable(ErrorKind.CONNECT_TIMEOUT, detail)
+            return HostUnreachable(ErrorKind.CONNECT_TIMEOUT, detail)
         case _, ConnectionResetError():
-            return Unreachable(ErrorKind.RESET, detail)
+            return HostUnreachable(ErrorKind.RESET, detail)
         case _, OSError():
-            return Unreachable(ErrorKind.CONNECT_FAILED, detail)
-    return Unreachable(ErrorKind.INTERNAL, repr(error))
+            return HostUnreachable(ErrorKind.CONNECT_FAILED, detail)
+    return HostUnreachable(ErrorKind.INTERNAL, repr(error))

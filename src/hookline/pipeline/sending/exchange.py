@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hookline.model import NO_TIMINGS, ErrorKind, Timings
-from hookline.pipeline.sending.contract import (
-    Answer,
-    Request,
-)
+from hookline.pipeline.sending.contract import Request, SendResult
 
 if TYPE_CHECKING:
     from hookline.pipeline.sending.connection import Connection
@@ -62,9 +59,9 @@ class Exchange:
         "written_at",
     )
 
-    def __init__(self, request: Request, done: Callable[[Answer], None], started: float) -> None:
+    def __init__(self, request: Request, done: Callable[[SendResult], None], started: float) -> None:
         self.request = request
-        self._done: Callable[[Answer], None] | None = done
+        self._done: Callable[[SendResult], None] | None = done
         self.started = started
         self.deadline = started + request.timeout
         self.written_at = started
@@ -86,7 +83,7 @@ class Exchange:
             return NO_TIMINGS if first_byte is None else Timings(None, None, None, first_byte)
         return Timings(progress.dns, progress.connect, progress.tls, first_byte)
 
-    def end(self, answer: Answer) -> None:
+    def end(self, answer: SendResult) -> None:
         """Hand over the answer, the first time; what the caller does wrong with it stays the caller's."""
         done = self._done
         if done is None:

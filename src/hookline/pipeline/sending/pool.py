@@ -5,10 +5,7 @@ from itertools import islice
 
 import msgspec
 
-from hookline.pipeline.sending.connection import (
-    Connection,
-    Key,
-)
+from hookline.pipeline.sending.connection import Connection, Key
 
 
 class PoolLimits(msgspec.Struct, frozen=True):

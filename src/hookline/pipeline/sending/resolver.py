@@ -7,18 +7,15 @@ behind: whoever waits for it fails after the budget, and it goes on holding its 
 import asyncio
 
 from hookline.clock import Clock
-from hookline.pipeline.sending.net import (
-    Net,
-    is_shortage,
-)
-from hookline.rules.lookups import AT_ONCE, BUDGET_S, FOUND_S, GIVEN_UP_S, NOT_FOUND_S, Standing
+from hookline.pipeline.sending.net import Net, is_shortage
+from hookline.rules.lookups import AT_ONCE, BUDGET_S, FOUND_S, GIVEN_UP_S, NOT_FOUND_S, LookupResult
 
 REMEMBERED = 20_000  # names
 
 _OVERDUE = "the lookup did not come back in time"
 
 
-class NotFound(OSError):
+class NameNotFound(OSError):
     """The name has no address, or nobody could say in time."""
 
 
@@ -32,8 +29,8 @@ class _Answer:
         self.until = until
 
     @property
-    def standing(self) -> Standing:
-        return Standing.FAILING if isinstance(self.found, str) else Standing.FOUND
+    def standing(self) -> LookupResult:
+        return LookupResult.FAILING if isinstance(self.found, str) else LookupResult.FOUND
 
 
 class _Lookup:
@@ -59,7 +56,7 @@ class Names:
         self._places = {standing: asyncio.Semaphore(most) for standing, most in AT_ONCE.items()}
 
     async def find(self, host: str, port: int) -> list[str]:
-        """The addresses of a name; `NotFound` when there are none, or not within the budget."""
+        """The addresses of a name; `NameNotFound` when there are none, or not within the budget."""
         now = self._clock.monotonic()
         answer = self._answers.get(host)
         if answer is None or now >= answer.until:
@@ -67,7 +64,7 @@ class Names:
         else:
             found = answer.found
         if isinstance(found, str):
-            raise NotFound(found)
+            raise NameNotFound(found)
         return found
 
     async def close(self) -> None:
@@ -96,14 +93,14 @@ class Names:
     def _begin(self, host: str, port: int, now: float) -> _Lookup:
         lookup = self._under_way[host] = _Lookup(now)
         known = self._answers.get(host)
-        standing = Standing.UNTRIED if known is None else known.standing
+        standing = LookupResult.UNTRIED if known is None else known.standing
         lookup.task = asyncio.get_running_loop().create_task(self._look_up(host, port, lookup, standing))
         self._tasks.add(lookup.task)
         lookup.task.add_done_callback(self._tasks.discard)
         return lookup
 
     async def _look_up(
-        self, host: str, port: int, lookup: _Lookup, standing: Standing
+        self, host: str, port: int, lookup: _Lookup, standing: LookupResult
     ) -> list[str] | str | None:
         """The addresses, why there are none, or None when nobody waited any more when its turn came."""
         found: list[str] | str

@@ -34,7 +34,7 @@ from hookline.model import (
     WorkerId,
 )
 from hookline.store.contract.descriptions import NO_ENDPOINT as NO_ENDPOINT
-from hookline.store.contract.descriptions import Described
+from hookline.store.contract.descriptions import DescriptionStore
 from hookline.store.contract.events import EventStore
 from hookline.store.contract.figures import Bloat as Bloat
 from hookline.store.contract.figures import Conservation as Conservation
@@ -43,8 +43,8 @@ from hookline.store.contract.figures import Snapshot as Snapshot
 from hookline.store.contract.installation import InstallationStore
 from hookline.store.contract.keys import KeyStore
 from hookline.store.contract.notifications import MOST_LANES as MOST_LANES
-from hookline.store.contract.notifications import Hint as Hint
-from hookline.store.contract.notifications import HintStore
+from hookline.store.contract.notifications import Notification as Notification
+from hookline.store.contract.notifications import NotificationStore
 from hookline.store.contract.retention import Pruned as Pruned
 from hookline.store.contract.retention import RetentionStore
 
@@ -57,7 +57,7 @@ INLINE_PAYLOAD_BYTES = 16_384  # larger payloads are read when the slot is grant
 # --- accepting -------------------------------------------------------------------------------------------
 
 
-class Publication(msgspec.Struct, frozen=True, gc=False):
+class EventFanout(msgspec.Struct, frozen=True, gc=False):
     """An event with the endpoints it goes to; delivery i is `ids.delivery_of(event.id, i)`."""
 
     event: Event
@@ -198,7 +198,7 @@ class Load(msgspec.Struct, frozen=True):
     delivered_per_s: float = 0.0  # since the beat before
 
 
-class Worker(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     """A process that publishes or delivers."""
 
     id: WorkerId
@@ -227,7 +227,7 @@ class Pulse(msgspec.Struct, frozen=True):
     """What a worker looks at four times a second."""
 
     now: float  # the store's time
-    workers: tuple[Worker, ...]  # all of them, this one included
+    workers: tuple[WorkerRow, ...]  # all of them, this one included
     changes: tuple[Change, ...]  # after the number asked for, at most 1,000
     foreign: bool = True  # another process may have written since the last pulse (SQLite knows)
     wakes_at: float = FOREVER  # the earliest `wake_at` of the free lanes
@@ -240,14 +240,14 @@ class Pulse(msgspec.Struct, frozen=True):
     )
 
 
-class Catalogue(msgspec.Struct, frozen=True):
+class EndpointSnapshot(msgspec.Struct, frozen=True):
     """All endpoints, and the number of the last change they include."""
 
     n: int
     endpoints: tuple[Endpoint, ...]
 
 
-class Lane(msgspec.Struct, frozen=True):
+class LaneRow(msgspec.Struct, frozen=True):
     """A lane as the store has it."""
 
     endpoint_id: EndpointId
@@ -325,7 +325,14 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Store(
-    Described, EventStore, FiguresStore, HintStore, InstallationStore, KeyStore, RetentionStore, Protocol
+    DescriptionStore,
+    EventStore,
+    FiguresStore,
+    NotificationStore,
+    InstallationStore,
+    KeyStore,
+    RetentionStore,
+    Protocol,
 ):
     """Everything durable."""
 
@@ -347,7 +354,7 @@ class Store(
 
     # accepting
 
-    async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
+    async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch.
 
         Nothing is written (`stale`) when an endpoint changed after the change numbered `catalogue`. No key
@@ -402,7 +409,7 @@ class Store(
 
     # workers
 
-    async def register(self, worker: Worker) -> None:
+    async def register(self, worker: WorkerRow) -> None:
         """Add the process to `workers`."""
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
@@ -415,7 +422,7 @@ class Store(
         registration on and again after each reconnect.
         """
 
-    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
+    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[WorkerRow]:
         """Newest first, from below the id `after`, buried ones too."""
 
     async def owned(self, worker: WorkerId) -> list[Taken]:
@@ -503,10 +510,10 @@ class Store(
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""
 
-    async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
+    async def lanes(self, ids: Sequence[EndpointId]) -> list[LaneRow]:
         """Those of them that exist."""
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self) -> EndpointSnapshot:
         """All endpoints and the change number they include, in one snapshot."""
 
     async def endpoints_by_id(self, ids: Sequence[EndpointId]) -> list[Endpoint]:

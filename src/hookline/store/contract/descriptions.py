@@ -10,7 +10,7 @@ from hookline.model import Account, EndpointId, EventType
 NO_ENDPOINT = EndpointId(bytes(16))  # in a change that is about no endpoint
 
 
-class Described(Protocol):
+class DescriptionStore(Protocol):
     """The verbs around what is described rather than sent."""
 
     async def put_event_type(self, event_type: EventType, *, now: float) -> EventType:

@@ -3,7 +3,7 @@
 import msgspec
 
 from hookline.model import Endpoint
-from hookline.store.contract import Worker
+from hookline.store.contract import WorkerRow
 
 MOST_COUNTED = 10_000  # of a backlog: that it is large is all that need be known of a larger one
 
@@ -23,7 +23,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     since: float  # when the first of them became due
 
 
-class Examined(msgspec.Struct, frozen=True, kw_only=True):
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """Facts; whether they are good is not said here."""
 
     server: str  # "SQLite 3.40.1", "PostgreSQL 15.4"
@@ -38,5 +38,5 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' secrets that are sealed, and whose they are
     plain: int = 0  # endpoints with a secret that is not sealed
     endpoints: tuple[Endpoint, ...] = ()  # MOST_COUNTED at most
-    workers: tuple[Worker, ...] = ()
+    workers: tuple[WorkerRow, ...] = ()
     waiting: Waiting | None = None

@@ -14,7 +14,7 @@ from hookline.model import EndpointId, WorkerId
 MOST_LANES = 350  # named in one hint; PostgreSQL carries 8,000 bytes with a notification
 
 
-class Hint(msgspec.Struct, frozen=True):
+class Notification(msgspec.Struct, frozen=True):
     """What there is to look at."""
 
     origin: WorkerId  # who says so
@@ -23,14 +23,14 @@ class Hint(msgspec.Struct, frozen=True):
     is_change: bool = False  # an operator changed something
 
 
-class HintStore(Protocol):
+class NotificationStore(Protocol):
     """How hints travel."""
 
-    async def tell(self, hint: Hint) -> None:
+    async def tell(self, hint: Notification) -> None:
         """Send a hint of at most MOST_LANES lanes to whoever listens."""
 
     async def listen(
-        self, hear: Callable[[Hint], None], *, on_ready: Callable[[], None] = lambda: None
+        self, hear: Callable[[Notification], None], *, on_ready: Callable[[], None] = lambda: None
     ) -> None:
         """Call `hear` for every hint, this process's own too, until cancelled; `on_ready` once hints arrive.
 

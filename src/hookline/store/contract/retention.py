@@ -65,7 +65,7 @@ class Looked(msgspec.Struct, frozen=True, gc=False):
     deliveries: int
 
 
-class Batch(msgspec.Struct, frozen=True):
+class PruneBatch(msgspec.Struct, frozen=True):
     """The events that one step takes away."""
 
     events: tuple[Looked, ...]
@@ -93,15 +93,15 @@ def walk_ends_before(*, done_before: float, dead_before: float) -> EventId | Non
     return EventId(first_at(newest)) if newest > 0 else None
 
 
-def batch_of(looked: Sequence[Looked], *, after: EventId, limit: int) -> Batch:
+def batch_of(looked: Sequence[Looked], *, after: EventId, limit: int) -> PruneBatch:
     """As many events as have `limit` deliveries, but one at least; the walk goes on behind the last that was judged."""
     chosen: list[Looked] = []
     room = limit
     for event in looked:
         if event.is_over:
             if chosen and event.deliveries > room:
-                return Batch(tuple(chosen), after, is_last=False)
+                return PruneBatch(tuple(chosen), after, is_last=False)
             chosen.append(event)
             room -= event.deliveries
         after = event.id
-    return Batch(tuple(chosen), after, is_last=len(looked) < limit)
+    return PruneBatch(tuple(chosen), after, is_last=len(looked) < limit)

@@ -5,14 +5,7 @@ from typing import Any
 import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
-from hookline.store.contract.examination import (
-    MOST_COUNTED,
-    PLAIN,
-    SEAL,
-    SEALED,
-    Examined,
-    Waiting,
-)
+from hookline.store.contract.examination import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
 from hookline.store.postgres import rows, schema, session, sql
 from hookline.store.postgres.faults import translated, while_connecting
 from hookline.store.postgres.figures import OLDEST_DUE
@@ -53,7 +46,7 @@ SELECT count(*) FROM (
 """
 
 
-async def examine(url: str) -> Examined:
+async def examine(url: str) -> Examination:
     """The facts; raises hookline's errors when it cannot be reached or will not let us in."""
     with translated():
         with while_connecting(url):
@@ -73,7 +66,7 @@ async def examine(url: str) -> Examined:
             wrong = await _schema(connection)
             missing = tuple(row[0] for row in await connection.fetch(MISSING_RIGHTS, session.SCHEMA))
             is_readable = wrong is None and not missing
-            return Examined(
+            return Examination(
                 server=f"PostgreSQL {found['version'].split()[0]}",
                 now=found["now"],
                 settings={name: found[name] for name in ("fsync", "synchronous_commit", "full_page_writes")},

@@ -4,14 +4,10 @@ from collections.abc import Sequence
 from itertools import chain, repeat
 
 from hookline.model import DEFAULT_ACCOUNT, Attempt, AttemptId, EventId, State
-from hookline.store.contract.events import (
-    SHOWN_PAYLOAD_BYTES,
-    EventFilter,
-    ListedEvent,
-)
+from hookline.store.contract.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
 from hookline.store.postgres import rows
 from hookline.store.postgres.links import Links
-from hookline.store.postgres.lists import STEPS, Conditions, Statement
+from hookline.store.postgres.lists import STEPS, PostgresConditions, Statement
 from hookline.store.postgres.sql import ATTEMPT_COLUMNS, LOOK_AHEAD, LOOK_PART
 
 LIST_EVENTS = f"""
@@ -93,7 +89,7 @@ def look_ahead(filter: EventFilter, *, after: EventId | None, limit: int) -> Sta
     by_index = filter.account != DEFAULT_ACCOUNT and all(each is None for each in named)
     if filter.idempotency_key is not None or by_index:
         return None
-    asked = Conditions()
+    asked = PostgresConditions()
     order = _walk(filter, asked, after=after)
     most = asked.bind(limit, "int")
     part = LOOK_PART.format(id="e.id", source="events e", conditions=asked.also(), order=order, limit=most)
@@ -104,7 +100,7 @@ def event_list(
     filter: EventFilter, *, after: EventId | None, limit: int, floor: EventId | None = None
 ) -> Statement:
     """Newest first, from below `after`, not below `floor`, from the start that reads the fewest rows."""
-    asked = Conditions()
+    asked = PostgresConditions()
     asked.add("e.type = {}", filter.type, "text")
     asked.add("e.created_at >= {}", filter.since, "float8")
     asked.add("e.created_at < {}", filter.until, "float8")
@@ -122,7 +118,7 @@ def event_list(
     return LIST_EVENTS.format(conditions=asked.also(), order=order, limit=most), asked.values
 
 
-def _walk(filter: EventFilter, asked: Conditions, *, after: EventId | None) -> str:
+def _walk(filter: EventFilter, asked: PostgresConditions, *, after: EventId | None) -> str:
     """Along which index, and from where to where; the order that it brings."""
     asked.add("e.id >= {}", filter.first_id, "uuid")
     asked.add("e.id < {}", filter.beyond_id, "uuid")

@@ -12,10 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
-from hookline.store.contract.notifications import (
-    MOST_LANES,
-    Hint,
-)
+from hookline.store.contract.notifications import MOST_LANES, Notification
 from hookline.store.postgres.faults import translated
 from hookline.store.postgres.links import Connection, Links
 
@@ -39,12 +36,12 @@ class PostgresHints:
     _lanes: Links
     _listener: Callable[[], Awaitable[Connection]]
 
-    async def tell(self, hint: Hint) -> None:
+    async def tell(self, hint: Notification) -> None:
         """See the contract."""
         await self._lanes.fetch(TELL, CHANNEL, written(hint))
 
     async def listen(
-        self, hear: Callable[[Hint], None], *, on_ready: Callable[[], None] = lambda: None
+        self, hear: Callable[[Notification], None], *, on_ready: Callable[[], None] = lambda: None
     ) -> None:
         """See the contract."""
         with translated():
@@ -55,7 +52,7 @@ class PostgresHints:
                 connection.terminate()
 
     async def _listen(
-        self, connection: Connection, hear: Callable[[Hint], None], on_ready: Callable[[], None]
+        self, connection: Connection, hear: Callable[[Notification], None], on_ready: Callable[[], None]
     ) -> None:
         probe = f"{PROBE}{connection.get_server_pid()}"
         probed, lost = asyncio.Event(), asyncio.Event()
@@ -80,7 +77,7 @@ class PostgresHints:
         raise StoreUnavailable("The session that listens was lost.")
 
 
-def written(hint: Hint) -> str:
+def written(hint: Notification) -> str:
     """A hint as the text of a notification."""
     if len(hint.lanes) > MOST_LANES:
         raise ValueError(f"a hint names {MOST_LANES} lanes at most")
@@ -88,7 +85,7 @@ def written(hint: Hint) -> str:
     return base64.b64encode(hint.origin + bytes([flags]) + b"".join(hint.lanes)).decode()
 
 
-def read(text: str) -> Hint | None:
+def read(text: str) -> Notification | None:
     """The hint in a notification; None when it is not one: anybody may notify on any channel."""
     try:
         found = base64.b64decode(text, validate=True)
@@ -97,7 +94,7 @@ def read(text: str) -> Hint | None:
     if len(found) < _HEAD or (len(found) - _HEAD) % _ID:
         return None
     flags = found[_HEAD - 1]
-    return Hint(
+    return Notification(
         origin=WorkerId(found[: _HEAD - 1]),
         lanes=tuple(EndpointId(found[n : n + _ID]) for n in range(_HEAD, len(found), _ID)),
         is_every_lane=bool(flags & _EVERY_LANE),

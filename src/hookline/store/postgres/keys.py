@@ -4,10 +4,7 @@ from functools import partial
 from typing import Any
 
 from hookline.model import Key, KeyId, Scope
-from hookline.store.contract.keys import (
-    CHANGED_KEYS,
-    ChangedKey,
-)
+from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
 from hookline.store.postgres.links import Connection, Links
 
 _COLUMNS = """id, digest, hint, name, scopes, account,

@@ -22,7 +22,7 @@ STEPS = (1_000, 10_000, 50_000)
 FEW_PENDING = 10_000  # are gathered from their indexes and sorted
 
 
-class Conditions:
+class PostgresConditions:
     """What a row has to be, with the values that are bound."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     """How many events of the account come next, at most `limit`, and the id of the last; None where those do not lead."""
     if not _is_by_account(filter):
         return None
-    asked = Conditions()
+    asked = PostgresConditions()
     asked.add("e.account = {0} AND e.account <> 'default'", filter.account, "text")
     asked.add("e.id <= {}", after, "uuid")
     part = sql.LOOK_PART.format(
@@ -176,8 +176,8 @@ def dead_to_pick(
     return sql.PICK_DEAD.format(source=asked.source(), conditions=conditions, limit=most), asked.values
 
 
-def _asked(filter: DeliveryFilter) -> Conditions:
-    asked = Conditions()
+def _asked(filter: DeliveryFilter) -> PostgresConditions:
+    asked = PostgresConditions()
     asked.add("d.endpoint_id = {}", filter.endpoint_id, "uuid")
     asked.add("d.id BETWEEN {0} AND last_delivery_of({0})", filter.event_id, "uuid")
     asked.add("e.account = {}", filter.account, "text", of_event=True)
@@ -205,7 +205,7 @@ def _is_by_account(filter: DeliveryFilter) -> bool:
 
 def _parts(
     filter: DeliveryFilter,
-    asked: Conditions,
+    asked: PostgresConditions,
     *,
     after: DeliveryId | None,
     floor: bytes | None,
@@ -237,7 +237,9 @@ def _parts(
     return parts
 
 
-def _ends(asked: Conditions, *, after: DeliveryId | None, floor: bytes | None, upto: str = "<") -> str:
+def _ends(
+    asked: PostgresConditions, *, after: DeliveryId | None, floor: bytes | None, upto: str = "<"
+) -> str:
     """From where to where, with `{}` for the id."""
     ends = ["true"]
     if after is not None:
@@ -247,7 +249,7 @@ def _ends(asked: Conditions, *, after: DeliveryId | None, floor: bytes | None, u
     return " AND ".join(ends)
 
 
-def _pending(asked: Conditions, *, of: str, ends: str) -> tuple[str, str, str]:
+def _pending(asked: PostgresConditions, *, of: str, ends: str) -> tuple[str, str, str]:
     # The ends are asked for where the rows are gathered, and there alone: the planner would walk all ids between them.
     source = asked.source(sql.LIST_PENDING.format(of=of, within=ends.format("id")))
     return source, asked.also(_IN_STATE[State.PENDING]), "waiting.id"

@@ -8,7 +8,7 @@ from hookline.model import WorkerId
 from hookline.store.postgres.links import Connection
 
 
-class Presence:
+class SessionPresence:
     """The session of the pulse, and whose locks it holds."""
 
     def __init__(self) -> None:

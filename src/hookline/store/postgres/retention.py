@@ -11,8 +11,8 @@ from hookline.ids import event_of
 from hookline.model import EventId
 from hookline.store.contract.retention import (
     BEFORE_ALL,
-    Batch,
     Looked,
+    PruneBatch,
     Pruned,
     batch_of,
     walk_ends_before,
@@ -154,7 +154,7 @@ async def _step(
 
 
 async def _delete(
-    connection: Connection, batch: Batch, *, ages: tuple[float, float], limit: int
+    connection: Connection, batch: PruneBatch, *, ages: tuple[float, float], limit: int
 ) -> tuple[int, int]:
     accounts = batch.accounts()
     gone = [row["id"] for row in await connection.fetch(PRUNE_DELIVERIES, list(accounts), *ages, limit)]

@@ -10,6 +10,7 @@ from hookline.ids import delivery_of
 from hookline.model import (
     Attempt,
     Circuit,
+    CircuitSlice,
     CircuitState,
     Death,
     Delivery,
@@ -21,7 +22,6 @@ from hookline.model import (
     Outcome,
     Queue,
     Reason,
-    Slice,
     State,
     Timings,
 )
@@ -29,26 +29,26 @@ from hookline.store import endpoint_row
 from hookline.store.contract import (
     UNREADABLE_JOB,
     DeliveryFilter,
+    EventFanout,
     Job,
     JobKind,
     JobState,
-    Lane,
     LaneNote,
+    LaneRow,
     Load,
     Loaded,
     Prior,
-    Publication,
     Release,
     Settlement,
     Suspect,
     Taken,
-    Worker,
+    WorkerRow,
 )
 
 # Calling an enum costs more than the rest of a row.
 _QUEUES = {queue.value: queue for queue in Queue}
 
-_SLICES = msgspec.json.Decoder(tuple[Slice, ...])
+_SLICES = msgspec.json.Decoder(tuple[CircuitSlice, ...])
 
 _FILTER = msgspec.json.Decoder(DeliveryFilter)
 
@@ -57,7 +57,7 @@ _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")
 Columns = list[Sequence[Any] | None]
 
 
-def publication_columns(batch: Sequence[Publication], *, now: float) -> Columns:
+def publication_columns(batch: Sequence[EventFanout], *, now: float) -> Columns:
     """The arrays of ACCEPT: events, their deliveries with the (1-based) place of their event, and the events' hops.
 
     Mostly each event has one delivery: no places are bound then.
@@ -256,9 +256,9 @@ def _circuit(state: str, failures: int, slices: str | None, *rest: Any) -> Circu
     )
 
 
-def lane(row: Any) -> Lane:
+def lane(row: Any) -> LaneRow:
     endpoint_id, owner, hold_until, head, rest_until, *gate = row
-    return Lane(endpoint_id, owner, hold_until, head, _circuit(*gate), rest_until)
+    return LaneRow(endpoint_id, owner, hold_until, head, _circuit(*gate), rest_until)
 
 
 def job(row: Any) -> Job:
@@ -293,8 +293,8 @@ def loaded(row: Any) -> Loaded:
     return Loaded(id, endpoint_id, _QUEUES[queue], *rest)
 
 
-def worker(row: Any) -> Worker:
-    return Worker(
+def worker(row: Any) -> WorkerRow:
+    return WorkerRow(
         id=row["id"],
         kind=row["kind"],
         host=row["host"],

@@ -24,17 +24,17 @@ from hookline.store.contract import (
     INLINE_PAYLOAD_BYTES,
     SWEEP_CHUNK,
     Acceptance,
-    Catalogue,
     Change,
     DeliveryFilter,
+    EndpointSnapshot,
+    EventFanout,
     Job,
     JobKind,
     JobStep,
-    Lane,
     LaneNote,
+    LaneRow,
     Load,
     Loaded,
-    Publication,
     Pulse,
     Release,
     Settlement,
@@ -42,7 +42,7 @@ from hookline.store.contract import (
     Taken,
     Verdict,
     Want,
-    Worker,
+    WorkerRow,
 )
 from hookline.store.failing import failing
 from hookline.store.migrations import level
@@ -55,7 +55,7 @@ from hookline.store.postgres.hints import PostgresHints
 from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.links import Connection, Links, Work
-from hookline.store.postgres.presence import Presence
+from hookline.store.postgres.presence import SessionPresence
 from hookline.store.postgres.retention import PostgresRetention
 from hookline.store.postgres.rights import NOT_ASKED, VALUES, refusal
 from hookline.store.postgres.schema import (
@@ -125,7 +125,7 @@ class PostgresStore(
         self._loads = links("load", session.HOT, size=LOAD_SESSIONS, lists=True)
         self._pulse = links("pulse", session.HOT)
         self._looks = 0  # of the pulse
-        self._session = Presence()
+        self._session = SessionPresence()
         self._desk = links("desk", session.DESK, size=DESK_SESSIONS, patience=patience)
         self._lists = links("lists", session.LISTS, size=LIST_SESSIONS, patience=patience)
         self._prune = links("prune", session.HOT)
@@ -182,7 +182,7 @@ class PostgresStore(
 
     # accepting
 
-    async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
+    async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         """See the contract."""
         columns = rows.publication_columns(batch, now=now)
         [found] = await self._accept.fetch(sql.ACCEPT, catalogue, *columns, now)
@@ -196,7 +196,7 @@ class PostgresStore(
             raise StoreUnavailable("An event was deleted while its repeat was accepted: try again.")
         return explained
 
-    async def _explain(self, absent: Sequence[Publication], first_seq: int | None) -> Acceptance | None:
+    async def _explain(self, absent: Sequence[EventFanout], first_seq: int | None) -> Acceptance | None:
         """Why these were not written: they were before, under their own id or under their key; None if one was not."""
         events = [publication.event for publication in absent]
         found = await self._accept.fetch(
@@ -312,11 +312,11 @@ class PostgresStore(
 
     # workers
 
-    async def register(self, worker: Worker) -> None:
+    async def register(self, worker: WorkerRow) -> None:
         """See the contract."""
         await self._pulse.run(partial(self._register, worker=worker))
 
-    async def _register(self, connection: Connection, *, worker: Worker) -> None:
+    async def _register(self, connection: Connection, *, worker: WorkerRow) -> None:
         load = worker.load
         found = await connection.fetch(
             sql.REGISTER,
@@ -387,7 +387,7 @@ class PostgresStore(
             refusal=refusal(first["lacking"]) if asks else None,
         )
 
-    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
+    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[WorkerRow]:
         """See the contract."""
         return [rows.worker(row) for row in await self._desk.fetch(sql.LIST_WORKERS, after, limit)]
 
@@ -524,14 +524,14 @@ class PostgresStore(
             if looked_at < limit:
                 return total
 
-    async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
+    async def lanes(self, ids: Sequence[EndpointId]) -> list[LaneRow]:
         """See the contract."""
         return [rows.lane(row) for row in await self._desk.fetch(sql.READ_LANES, ids)]
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self) -> EndpointSnapshot:
         """See the contract."""
         found = await self._desk.fetch(sql.CATALOGUE)
-        return Catalogue(
+        return EndpointSnapshot(
             n=found[0]["n"],
             endpoints=tuple(rows.endpoints(row for row in found if row["id"] is not None)),
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 
 from hookline.ids import delivery_of
 from hookline.model import EventId, Queue
-from hookline.store.contract import Acceptance, Prior, Publication
+from hookline.store.contract import Acceptance, EventFanout, Prior
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.bulk import Row, returned_rows, write_rows
 from hookline.store.sqlite.room import refuse_if_low
@@ -16,7 +16,7 @@ _ROWS = 1_024  # written before others have their turn: about 12 ms
 
 def accept(
     connection: sqlite3.Connection,
-    batch: Sequence[Publication],
+    batch: Sequence[EventFanout],
     *,
     catalogue: int,
     now: float,
@@ -50,7 +50,7 @@ def accept(
     return Acceptance(stale=False, first_seq=first_seq, priors=priors)
 
 
-def _delivery_rows(batch: Sequence[Publication], *, now: float, due: Callable[[float], float]) -> list[Row]:
+def _delivery_rows(batch: Sequence[EventFanout], *, now: float, due: Callable[[float], float]) -> list[Row]:
     rows: list[Row] = []
     ready, timed = Queue.READY.value, Queue.TIMED.value
     for publication in batch:
@@ -68,7 +68,7 @@ def _delivery_rows(batch: Sequence[Publication], *, now: float, due: Callable[[f
     return rows
 
 
-def _key_rows(batch: Sequence[Publication]) -> list[Row]:
+def _key_rows(batch: Sequence[EventFanout]) -> list[Row]:
     return [
         (
             publication.event.account,
@@ -81,7 +81,7 @@ def _key_rows(batch: Sequence[Publication]) -> list[Row]:
     ]
 
 
-def _priors(connection: sqlite3.Connection, batch: Sequence[Publication]) -> dict[EventId, Prior]:
+def _priors(connection: sqlite3.Connection, batch: Sequence[EventFanout]) -> dict[EventId, Prior]:
     """The events that the batch's keys already stand for, but for the batch's own (a repeat)."""
     keyed: dict[tuple[str, str], EventId] = {
         (publication.event.account, publication.event.idempotency_key): publication.event.id
@@ -99,7 +99,7 @@ def _priors(connection: sqlite3.Connection, batch: Sequence[Publication]) -> dic
     return priors
 
 
-def _there(connection: sqlite3.Connection, batch: Sequence[Publication], *, last: int) -> set[EventId]:
+def _there(connection: sqlite3.Connection, batch: Sequence[EventFanout], *, last: int) -> set[EventId]:
     """Those of the events that were there before, when the newest row was `last`."""
     ids = packed(publication.event.id for publication in batch)
     return {row[0] for row in connection.execute(sql.ACCEPT_WAS, {"ids": ids, "last": last})}

@@ -5,14 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hookline.errors import HooklineError
-from hookline.store.contract.examination import (
-    MOST_COUNTED,
-    PLAIN,
-    SEAL,
-    SEALED,
-    Examined,
-    Waiting,
-)
+from hookline.store.contract.examination import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
 from hookline.store.sqlite import migrating, sql
 from hookline.store.sqlite.connection import OLDEST_SQLITE
 from hookline.store.sqlite.faults import translated
@@ -31,7 +24,7 @@ SELECT count(*) FROM (
 """
 
 
-def examine(path: str, *, wall: float) -> Examined:
+def examine(path: str, *, wall: float) -> Examination:
     """The facts of a file that is there; raises hookline's errors when it cannot be read."""
     contents: dict[str, Any] = {}
     try:
@@ -47,7 +40,7 @@ def examine(path: str, *, wall: float) -> Examined:
     except sqlite3.Error as error:
         raise translated(error) from error
     too_old = sqlite3.sqlite_version_info < OLDEST_SQLITE
-    return Examined(
+    return Examination(
         server=f"SQLite {sqlite3.sqlite_version}",
         now=written,
         settings={"journal_mode": mode},

@@ -6,12 +6,8 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from hookline.model import Attempt, AttemptId, EventId, State
-from hookline.store.contract.events import (
-    SHOWN_PAYLOAD_BYTES,
-    EventFilter,
-    ListedEvent,
-)
-from hookline.store.sqlite.lists import STEP_ROWS, Conditions, Statement
+from hookline.store.contract.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
+from hookline.store.sqlite.lists import STEP_ROWS, SqliteConditions, Statement
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS, delivery_range, read_attempt
 from hookline.store.sqlite.sql import ATTEMPT_COLUMNS, LOOK_AHEAD
 from hookline.store.sqlite.writer import Work
@@ -80,7 +76,7 @@ def look_ahead(filter: EventFilter, *, after: EventId | None) -> Statement | Non
     """How many events a list finds next, whether they match or not, and the id of the last; None: by key it finds few."""
     if filter.idempotency_key is not None:
         return None
-    asked = Conditions()
+    asked = SqliteConditions()
     asked.add("e.account = :account", "account", filter.account)
     asked.add("e.id >= :first", "first", filter.first_id)
     asked.add("e.id < :beyond", "beyond", filter.beyond_id)
@@ -96,7 +92,7 @@ def event_list(
     filter: EventFilter, *, after: EventId | None, limit: int, floor: EventId | None = None
 ) -> Statement:
     """Newest first, from below `after`, not below `floor`, from the start that reads the fewest rows."""
-    asked = Conditions()
+    asked = SqliteConditions()
     asked.add("e.account = :account", "account", filter.account)
     asked.add("e.type = :type", "type", filter.type)
     asked.add("e.created_at >= :since", "since", filter.since)

@@ -8,10 +8,7 @@ import sqlite3
 from functools import partial
 from typing import Protocol, TypeVar
 
-from hookline.store.contract.figures import (
-    Bloat,
-    Conservation,
-)
+from hookline.store.contract.figures import Bloat, Conservation
 from hookline.store.sqlite.reading import counts
 from hookline.store.sqlite.sql import EVENT_OF_DELIVERY
 from hookline.store.sqlite.writer import Work

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from hookline.store.contract.notifications import Hint
+from hookline.store.contract.notifications import Notification
 
 
 class SqliteHints:
     """The contract's verbs about hints. One process serves a file: there is nobody else."""
 
-    async def tell(self, hint: Hint) -> None:
+    async def tell(self, hint: Notification) -> None:
         """See the contract."""
 
     async def listen(
-        self, hear: Callable[[Hint], None], *, on_ready: Callable[[], None] = lambda: None
+        self, hear: Callable[[Notification], None], *, on_ready: Callable[[], None] = lambda: None
     ) -> None:
         """See the contract."""

@@ -7,10 +7,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from hookline.model import Key, KeyId, Scope
-from hookline.store.contract.keys import (
-    CHANGED_KEYS,
-    ChangedKey,
-)
+from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS
 from hookline.store.sqlite.writer import Work
 

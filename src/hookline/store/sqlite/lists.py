@@ -21,7 +21,7 @@ STEP_ROWS = 2_000
 STEP_EVENTS = 200  # of an account, which may have no deliveries at all
 
 
-class Conditions:
+class SqliteConditions:
     """What a row has to be, with the values that are bound."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ def delivery_list(
     return statement, asked.values
 
 
-def _within_events(asked: Conditions, *, after: DeliveryId | None, floor: bytes | None) -> None:
+def _within_events(asked: SqliteConditions, *, after: DeliveryId | None, floor: bytes | None) -> None:
     asked.values["above"] = ABOVE_ALL_IDS
     # With a plus, so that the rows of an event are searched between its id and the next one's, and not up to here.
     asked.add("+d.id < :after", "after", after)
@@ -81,7 +81,7 @@ def pending_ahead(filter: DeliveryFilter) -> Statement | None:
     """How many are pending, as far as that decides between gathering them and a walk; None where neither is meant."""
     if filter.state is not State.PENDING or filter.is_replayed or filter.event_id is not None:
         return None
-    asked = Conditions()
+    asked = SqliteConditions()
     asked.add("endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
     asked.values["limit"] = STEP_ROWS
     return sql.LOOK_AT_PENDING.format(conditions=asked.also()), asked.values
@@ -89,7 +89,7 @@ def pending_ahead(filter: DeliveryFilter) -> Statement | None:
 
 def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None) -> Statement:
     """How many events of the account come next, and the id of the last: one step looks no further."""
-    asked = Conditions()
+    asked = SqliteConditions()
     asked.add("e.account = :account", "account", filter.account)
     asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
     asked.values["limit"] = STEP_EVENTS
@@ -101,7 +101,7 @@ def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None) -> Stateme
 
 def look_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, floor: bytes | None = None) -> Statement:
     """How many rows a list finds next, whether they match or not, and the id of the last: one step looks no further."""
-    asked = Conditions()
+    asked = SqliteConditions()
     asked.values["limit"] = STEP_ROWS
     if is_by_account(filter):
         asked.add("e.account = :account", "account", filter.account)
@@ -162,8 +162,8 @@ def dead_to_pick(
     ), asked.values
 
 
-def _asked(filter: DeliveryFilter) -> Conditions:
-    asked = Conditions()
+def _asked(filter: DeliveryFilter) -> SqliteConditions:
+    asked = SqliteConditions()
     _narrow(asked, filter)
     asked.add("e.account = :account", "account", filter.account, of_event=True)
     asked.add("e.type = :type", "type", filter.event_type, of_event=True)
@@ -176,7 +176,7 @@ def _asked(filter: DeliveryFilter) -> Conditions:
     return asked
 
 
-def _narrow(asked: Conditions, filter: DeliveryFilter) -> None:
+def _narrow(asked: SqliteConditions, filter: DeliveryFilter) -> None:
     asked.add("d.endpoint_id = :endpoint", "endpoint", filter.endpoint_id)
     if filter.event_id is not None:
         ends = delivery_range(filter.event_id)
@@ -212,5 +212,5 @@ def _start_of_dead(filter: DeliveryFilter) -> str:
     return _start(DeliveryFilter(state=State.DEAD, endpoint_id=filter.endpoint_id, event_id=filter.event_id))
 
 
-def _dead(asked: Conditions) -> str:
+def _dead(asked: SqliteConditions) -> str:
     return asked.also(sql.IN_STATE[State.DEAD])

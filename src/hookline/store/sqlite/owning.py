@@ -6,17 +6,7 @@ from collections.abc import Sequence
 from hookline.errors import NotFound
 from hookline.ids import show
 from hookline.model import DeliveryId, EndpointId, EventId, Queue, WorkerId
-from hookline.store.contract import (
-    GONE,
-    LaneNote,
-    Loaded,
-    Release,
-    Settlement,
-    Suspect,
-    Taken,
-    Verdict,
-    Want,
-)
+from hookline.store.contract import GONE, LaneNote, Loaded, Release, Settlement, Suspect, Taken, Verdict, Want
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.bulk import returned_rows, write_rows
 from hookline.store.sqlite.operators import write_change

@@ -17,7 +17,7 @@ from typing import TypeVar
 from hookline.errors import StoreUnavailable
 from hookline.store.sqlite.connection import BUSY_TIMEOUT_S
 from hookline.store.sqlite.faults import translated
-from hookline.store.sqlite.writer import CarryOut, Job, Work, answer_all, run_apart
+from hookline.store.sqlite.writer import CarryOut, Work, WriterTask, answer_all, run_apart
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Paired:
         )  # the loop never waits for another process: the thread does
         self._connection = connection
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[Job] = []
+        self._waiting: list[WriterTask] = []
         self._is_busy = False
         self._stopped: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
@@ -48,7 +48,7 @@ class Paired:
         if self._stopped is not None:
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append(Job(work, transacts=transacts, future=future))
+        self._waiting.append(WriterTask(work, transacts=transacts, future=future))
         self._idle.clear()
         if not self._is_busy:
             self._is_busy = True
@@ -85,13 +85,13 @@ class Paired:
             return
         self._began(writers, None)
 
-    def _began(self, jobs: list[Job], refused: sqlite3.Error | None) -> None:
+    def _began(self, jobs: list[WriterTask], refused: sqlite3.Error | None) -> None:
         if refused is not None:
             self._end(jobs, refused)
             return
         self._go_on(jobs, run_apart(self._connection, jobs))
 
-    def _go_on(self, jobs: list[Job], steps: Iterator[None]) -> None:
+    def _go_on(self, jobs: list[WriterTask], steps: Iterator[None]) -> None:
         try:
             for _ in steps:
                 self._loop.call_soon(self._go_on, jobs, steps)
@@ -101,7 +101,7 @@ class Paired:
             return
         self._errands.put(("COMMIT", lambda refused: self._end(jobs, refused)))
 
-    def _end(self, jobs: list[Job], refused: sqlite3.Error | None) -> None:
+    def _end(self, jobs: list[WriterTask], refused: sqlite3.Error | None) -> None:
         if refused is not None:
             if self._connection.in_transaction:
                 with contextlib.suppress(sqlite3.Error):

@@ -8,7 +8,7 @@ import os
 from hookline.errors import StoreRefused
 
 
-class Presence:
+class FilePresence:
     """The file, as it was when it was opened."""
 
     def __init__(self, path: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hookline.model import Attempt, Delivery, DeliveryId, Endpoint, EndpointId, Event, EventId, JobId, State
-from hookline.store.contract import Catalogue, DeliveryFilter, Job, JobKind, Lane
+from hookline.store.contract import DeliveryFilter, EndpointSnapshot, Job, JobKind, LaneRow
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.lists import (
     STEP_EVENTS,
@@ -30,14 +30,14 @@ from hookline.store.sqlite.rows import (
 )
 
 
-def catalogue(connection: sqlite3.Connection) -> Catalogue:
+def catalogue(connection: sqlite3.Connection) -> EndpointSnapshot:
     connection.execute("BEGIN")  # both reads in one snapshot
     try:
         (n,) = connection.execute(sql.CATALOGUE_NUMBER).fetchone()
         endpoints = _endpoints(connection, sql.CATALOGUE_ENDPOINTS, {})
     finally:
         connection.execute("COMMIT")
-    return Catalogue(n, tuple(endpoints))
+    return EndpointSnapshot(n, tuple(endpoints))
 
 
 def endpoints_by_id(connection: sqlite3.Connection, ids: Sequence[EndpointId]) -> list[Endpoint]:
@@ -125,7 +125,7 @@ def count_dead(
     return count, last if looked_at == STEP_ROWS else None
 
 
-def lanes(connection: sqlite3.Connection, ids: Sequence[EndpointId]) -> list[Lane]:
+def lanes(connection: sqlite3.Connection, ids: Sequence[EndpointId]) -> list[LaneRow]:
     return [read_lane(row) for row in connection.execute(sql.READ_LANES, {"ids": packed(ids)})]
 
 

@@ -13,8 +13,8 @@ from hookline.ids import event_of
 from hookline.model import EventId
 from hookline.store.contract.retention import (
     BEFORE_ALL,
-    Batch,
     Looked,
+    PruneBatch,
     Pruned,
     batch_of,
     walk_ends_before,
@@ -134,7 +134,7 @@ def _look(
 
 
 def _delete(
-    connection: sqlite3.Connection, *, batch: Batch, ages: dict[str, float], limit: int
+    connection: sqlite3.Connection, *, batch: PruneBatch, ages: dict[str, float], limit: int
 ) -> tuple[int, int]:
     asked = {"ids": packed([event.id for event in batch.events]), "above": _ABOVE_ALL}
     rows = connection.execute(PRUNE_DELIVERIES, {**asked, **ages, "limit": limit}).fetchall()

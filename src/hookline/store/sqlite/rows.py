@@ -15,6 +15,7 @@ from hookline.model import (
     NO_TIMINGS,
     Attempt,
     Circuit,
+    CircuitSlice,
     CircuitState,
     Death,
     Delivery,
@@ -26,7 +27,6 @@ from hookline.model import (
     Outcome,
     Queue,
     Reason,
-    Slice,
     State,
     Timings,
 )
@@ -37,13 +37,13 @@ from hookline.store.contract import (
     Job,
     JobKind,
     JobState,
-    Lane,
     LaneNote,
+    LaneRow,
     Load,
     Loaded,
     Settlement,
     Taken,
-    Worker,
+    WorkerRow,
 )
 from hookline.store.sqlite.bulk import Row
 
@@ -51,7 +51,7 @@ ABOVE_ALL_IDS = b"\xff" * 17
 _ORDINALS = MAX_FANOUT - 1
 _COPIED_BYTES = 4096  # copying more takes longer than finding no adapter
 
-_SLICES = msgspec.json.Decoder(tuple[Slice, ...])
+_SLICES = msgspec.json.Decoder(tuple[CircuitSlice, ...])
 
 _FILTER = msgspec.json.Decoder(DeliveryFilter)
 
@@ -267,9 +267,9 @@ def read_job(row: Row) -> Job:
     )
 
 
-def read_lane(row: Row) -> Lane:
+def read_lane(row: Row) -> LaneRow:
     endpoint_id, owner, hold_until, head, rest_until, *gate = row
-    return Lane(endpoint_id, owner, hold_until, head, _read_circuit(*gate), rest_until)
+    return LaneRow(endpoint_id, owner, hold_until, head, _read_circuit(*gate), rest_until)
 
 
 def read_taken(row: Row) -> Taken:
@@ -454,7 +454,7 @@ def read_delivery(row: Row) -> Delivery:
     )
 
 
-def worker_values(worker: Worker) -> dict[str, Any]:
+def worker_values(worker: WorkerRow) -> dict[str, Any]:
     return {
         "id": worker.id,
         "kind": worker.kind,
@@ -472,7 +472,7 @@ def load_values(load: Load) -> dict[str, Any]:
     return msgspec.structs.asdict(load)
 
 
-def read_worker(row: Row) -> Worker:
+def read_worker(row: Row) -> WorkerRow:
     (
         id,
         kind,
@@ -490,7 +490,7 @@ def read_worker(row: Row) -> Worker:
         delivered_per_s,
         buried,
     ) = row
-    return Worker(
+    return WorkerRow(
         id=id,
         kind=kind,
         host=host,

@@ -27,16 +27,16 @@ from hookline.model import (
 )
 from hookline.store.contract import (
     Acceptance,
-    Catalogue,
     DeliveryFilter,
+    EndpointSnapshot,
+    EventFanout,
     Job,
     JobKind,
     JobStep,
-    Lane,
     LaneNote,
+    LaneRow,
     Load,
     Loaded,
-    Publication,
     Pulse,
     Release,
     Settlement,
@@ -44,7 +44,7 @@ from hookline.store.contract import (
     Taken,
     Verdict,
     Want,
-    Worker,
+    WorkerRow,
 )
 from hookline.store.failing import failing
 from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
@@ -58,7 +58,7 @@ from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lock import ServingLock
 from hookline.store.sqlite.paired import Paired
-from hookline.store.sqlite.presence import Presence
+from hookline.store.sqlite.presence import FilePresence
 from hookline.store.sqlite.retention import SqliteRetention
 from hookline.store.sqlite.timekeeping import FileTime
 from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_together, run_each
@@ -87,7 +87,7 @@ class SqliteStore(
         self._time = FileTime(self._clock)
         self._executor = executor
         self._lock = ServingLock(path)
-        self._presence: Presence | None = None
+        self._presence: FilePresence | None = None
         self._writer: Executor | None = None
         self._loader: Executor | None = None
         self._lister: Executor | None = None
@@ -121,7 +121,7 @@ class SqliteStore(
             if serve:
                 self._lock.acquire()  # first: whoever serves it decides when it is brought up to date
             connections.append(connect(self._path))
-            self._presence = Presence(self._path)
+            self._presence = FilePresence(self._path)
             migrating.refuse_unless_usable(connections[0])
             connections += [connect(self._path), connect(self._path)]
         except BaseException as error:
@@ -167,7 +167,7 @@ class SqliteStore(
 
     # accepting
 
-    async def accept(self, batch: Sequence[Publication], *, catalogue: int, now: float) -> Acceptance:
+    async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
         if self._presence is not None:
             self._presence.refuse_if_gone()
@@ -232,7 +232,7 @@ class SqliteStore(
 
     # workers
 
-    async def register(self, worker: Worker) -> None:
+    async def register(self, worker: WorkerRow) -> None:
         """Add the process to `workers`."""
         await self._write(partial(workers.register, worker=worker))
 
@@ -262,7 +262,7 @@ class SqliteStore(
             rate=time.rate,
         )
 
-    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[Worker]:
+    async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[WorkerRow]:
         """Newest first, from below the id `after`, buried ones too."""
         return await self._read(partial(workers.listed, after=after, limit=limit))
 
@@ -385,11 +385,11 @@ class SqliteStore(
             if after is None:
                 return total
 
-    async def lanes(self, ids: Sequence[EndpointId]) -> list[Lane]:
+    async def lanes(self, ids: Sequence[EndpointId]) -> list[LaneRow]:
         """Those of them that exist."""
         return await self._read(partial(reading.lanes, ids=ids))
 
-    async def catalogue(self) -> Catalogue:
+    async def catalogue(self) -> EndpointSnapshot:
         """All endpoints and the change number they include, in one snapshot."""
         return await self._read(reading.catalogue)
 

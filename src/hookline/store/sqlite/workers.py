@@ -3,13 +3,13 @@
 import sqlite3
 
 from hookline.model import FOREVER, EndpointId, WorkerId
-from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, Worker
+from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, WorkerRow
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.migrating import refuse_if_outgrown
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS, load_values, read_taken, read_worker, worker_values
 
 
-def register(connection: sqlite3.Connection, worker: Worker) -> None:
+def register(connection: sqlite3.Connection, worker: WorkerRow) -> None:
     connection.execute(sql.REGISTER, worker_values(worker))
 
 
@@ -32,7 +32,7 @@ class Look:
         self.wakes_at: float = FOREVER if wakes is None else wakes[0]
 
 
-def listed(connection: sqlite3.Connection, *, after: WorkerId | None, limit: int) -> list[Worker]:
+def listed(connection: sqlite3.Connection, *, after: WorkerId | None, limit: int) -> list[WorkerRow]:
     values = {"before": after or ABOVE_ALL_IDS, "limit": limit}
     return [read_worker(row) for row in connection.execute(sql.LIST_WORKERS, values)]
 

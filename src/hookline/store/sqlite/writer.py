@@ -22,7 +22,7 @@ T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T | Generator[None, None, T]]
 
 
-class Job:
+class WriterTask:
     """A piece of work and what came of it."""
 
     __slots__ = ("error", "future", "result", "transacts", "work")
@@ -58,7 +58,7 @@ class Job:
         self.error = error
 
 
-def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+def commit_together(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) -> None:
     """Run the jobs in one transaction; those that fail, and only those, leave nothing behind."""
     writers = []
     for job in jobs:
@@ -85,7 +85,7 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None
                 job.fail(translated(error), cause=error)
 
 
-def _run_alone(connection: sqlite3.Connection, job: Job) -> None:
+def _run_alone(connection: sqlite3.Connection, job: WriterTask) -> None:
     job.run(connection)
     if job.error is None:
         connection.execute("COMMIT")
@@ -93,7 +93,7 @@ def _run_alone(connection: sqlite3.Connection, job: Job) -> None:
         connection.execute("ROLLBACK")
 
 
-def run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> Iterator[None]:
+def run_apart(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) -> Iterator[None]:
     """Run each job in a savepoint of the open transaction: one that fails takes nothing of the others with it."""
     for job in jobs:
         connection.execute("SAVEPOINT job")
@@ -105,13 +105,13 @@ def run_apart(connection: sqlite3.Connection, jobs: Sequence[Job]) -> Iterator[N
         connection.execute("RELEASE job")
 
 
-def run_each(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+def run_each(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) -> None:
     """Run jobs that only read."""
     for job in jobs:
         job.run(connection)
 
 
-CarryOut = Callable[[sqlite3.Connection, Sequence[Job]], None]
+CarryOut = Callable[[sqlite3.Connection, Sequence[WriterTask]], None]
 
 
 class Executor(Protocol):
@@ -133,7 +133,7 @@ class Threaded:
         self._connection = connection
         self._carry_out = carry_out
         self._loop = asyncio.get_running_loop()
-        self._waiting: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[WriterTask | None] = queue.SimpleQueue()
         self._stopped: asyncio.Future[None] | None = None
         self._thread = threading.Thread(target=self._serve, name="hookline-sqlite", daemon=True)
         self._thread.start()
@@ -142,7 +142,7 @@ class Threaded:
         if self._stopped is not None:
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.put(Job(work, transacts=transacts, future=future))
+        self._waiting.put(WriterTask(work, transacts=transacts, future=future))
         return await future
 
     async def stop(self) -> None:
@@ -176,7 +176,7 @@ class Threaded:
             self._stopped.set_result(None)
 
 
-def answer_all(jobs: Sequence[Job]) -> None:
+def answer_all(jobs: Sequence[WriterTask]) -> None:
     """Tell those who wait what came of their jobs."""
     for job in jobs:
         future = job.future
@@ -199,7 +199,7 @@ class Inline:
     async def run(self, work: Work[T], *, transacts: bool = True) -> T:
         if self._stopped:
             raise StoreUnavailable("The store is closed.")
-        job = Job(work, transacts=transacts)
+        job = WriterTask(work, transacts=transacts)
         self._carry_out(self._connection, [job])
         if job.error is not None:
             raise job.error

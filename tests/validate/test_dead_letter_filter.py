@@ -2,14 +2,11 @@
 
 import pytest
 
-from hookline.admin.dead_letters import (
-    Chosen,
-    chosen,
-)
 from hookline.errors import Invalid
 from hookline.ids import show
 from hookline.model import DeliveryId, EndpointId, Reason, State
 from hookline.store.contract import DeliveryFilter
+from hookline.validate.dead_letter_filter import Chosen, chosen
 
 ONE, TWO = DeliveryId(bytes(15) + b"\1"), DeliveryId(bytes(15) + b"\2")
 ENDPOINT = EndpointId(bytes(15) + b"\3")

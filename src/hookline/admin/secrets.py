@@ -1,34 +1,24 @@
-"""How is an endpoint's secret shown, and how does it get another one?"""
+"""Shows, rotates, seals and unseals endpoints' secrets.
 
+One endpoint after another, each in a transaction of its own, beside servers that go on working.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import structlog
 
-from hookline import (
-    ids,
-    rfc3339,
-)
+from hookline import ids, rfc3339
 from hookline.clock import Clock
 from hookline.crypto import signing
 from hookline.crypto.sealing import Sealer
-from hookline.errors import Invalid, NotFound, OverlapUnderWay, Overloaded
+from hookline.errors import ConfigError, Invalid, NotFound, OverlapUnderWay, Overloaded, SealGarbled
 from hookline.model import Endpoint, EndpointId, Signature
 from hookline.pipeline.catalogue.catalogue import Catalogue
-from hookline.rules.rotation import (
-    DEFAULT_OVERLAP_S,
-    LONGEST_OVERLAP_S,
-    UnderWay,
-    is_overlapping,
-    rotate,
-)
+from hookline.rules.rotation import DEFAULT_OVERLAP_S, LONGEST_OVERLAP_S, UnderWay, is_overlapping, rotate
 from hookline.store.contract import Store
-from hookline.validate.endpoint_fields import (
-    chosen_secret,
-    later_than,
-    read_signature,
-    written_whole,
-)
+from hookline.validate.endpoint_fields import chosen_secret, later_than, read_signature, written_whole
 from hookline.validate.numbers import whole
 from hookline.validate.stored_endpoint import EndpointJudge
 
@@ -142,3 +132,55 @@ def _half(secret: str, endpoint: Endpoint) -> tuple[str, str | None]:
     """What a secret's signatures are, and what they can be verified with by those who must not sign."""
     signature = signing.signature_of(secret, endpoint.signing)
     return signature.value, signing.public_key_of(secret) if signature is Signature.V1A else None
+
+
+_TRIES = 10  # against others who change the same endpoint at the same moment
+
+
+async def seal_all(store: Store, sealer: Sealer) -> int:
+    """Seal every secret with the first key; how many endpoints had to be written."""
+    if not sealer.seals:
+        raise ConfigError("HOOKLINE_SECRET_KEY is not set: there is nothing to seal with.")
+    mark = await store.mark_sealed(sealer.mark())
+    await store.mark_sealed(sealer.renewed_mark(mark), was=mark)
+    return await _rewrite_all(store, sealer.sealed)
+
+
+async def unseal_all(store: Store, sealer: Sealer) -> int:
+    """Store every secret plain; how many endpoints had to be written."""
+    if not sealer.seals:
+        raise ConfigError("HOOKLINE_SECRET_KEY is not set: there is nothing to open secrets with.")
+    mark = await store.mark_sealed(sealer.mark())
+    sealer.renewed_mark(mark)  # refuses a wrong key
+    written = await _rewrite_all(store, sealer.plain)
+    await store.mark_sealed("", was=mark)  # from now on any key will do
+    return written
+
+
+async def _rewrite_all(store: Store, rewritten: Callable[[Endpoint], Endpoint]) -> int:
+    now = (await store.pulse(seen=0)).now
+    written = 0
+    for endpoint in (await store.catalogue()).endpoints:
+        try:
+            written += await _rewrite(store, endpoint, rewritten, now=now)
+        except (Invalid, SealGarbled) as error:  # it spoils itself alone
+            log.warning("secret.left", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
+    return written
+
+
+async def _rewrite(
+    store: Store, endpoint: Endpoint, rewritten: Callable[[Endpoint], Endpoint], *, now: float
+) -> bool:
+    for _ in range(_TRIES):
+        changed = rewritten(endpoint)
+        if changed == endpoint:
+            return False
+        changed = written_whole(changed, given=())
+        changed = msgspec.structs.replace(changed, updated_at=later_than(endpoint, now))
+        if await store.update_endpoint(changed, was=endpoint.updated_at, now=now):
+            return True
+        found = await store.endpoints_by_id([endpoint.id])
+        if not found:
+            return False
+        [endpoint] = found
+    raise Overloaded("An endpoint is being changed by others all the time.")

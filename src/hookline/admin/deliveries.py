@@ -1,0 +1,46 @@
+"""Retries and cancels deliveries, and replays those of an event."""
+
+from collections.abc import Sequence
+
+from hookline.admin.changes import Changes
+from hookline.clock import Clock
+from hookline.errors import NotFound
+from hookline.ids import show
+from hookline.model import DeliveryId, EndpointId, EventId, State
+from hookline.store.contract import Store
+
+REPLAYED_BY_DEFAULT = tuple(state for state in State if state is not State.PENDING)
+
+
+class DeliveryAdmin:
+    """What an operator changes about deliveries."""
+
+    def __init__(self, store: Store, changes: Changes, clock: Clock) -> None:
+        self._store = store
+        self._changes = changes
+        self._clock = clock
+
+    async def retry(self, id: DeliveryId) -> None:
+        """Make a pending delivery due now; its count goes on."""
+        await self._changes.tell(await self._store.retry(id, now=self._clock.now()))
+
+    async def cancel(self, id: DeliveryId) -> None:
+        """Give up a pending delivery."""
+        await self._store.cancel(id, now=self._clock.now())
+        await self._changes.tell()
+
+    async def replay_event(
+        self,
+        id: EventId,
+        *,
+        endpoint: EndpointId | None = None,
+        states: Sequence[State] = REPLAYED_BY_DEFAULT,
+    ) -> list[DeliveryId]:
+        """Replay an event's deliveries in these states; returns which they are."""
+        if await self._store.event(id) is None:
+            raise NotFound("event", show("event", id))
+        redriven = await self._store.redrive_event(
+            id, endpoint=endpoint, states=states, now=self._clock.now()
+        )
+        await self._changes.tell(*dict.fromkeys(lane for _, lane in redriven))
+        return [delivery for delivery, _ in redriven]

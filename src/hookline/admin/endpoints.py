@@ -1,0 +1,109 @@
+"""Creates, changes and deletes endpoints, and resets their circuits.
+
+Every change is a verb of the store; here it is checked, carried out, and told to this process at once.
+"""
+
+from typing import Any
+
+from hookline.admin.changes import Changes
+from hookline.admin.destinations import Destinations
+from hookline.clock import Clock
+from hookline.config import Settings
+from hookline.crypto.sealing import Sealer, Secrets
+from hookline.errors import Invalid, NotFound, Overloaded, SealBroken
+from hookline.ids import Ids, show
+from hookline.model import Endpoint, EndpointId
+from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.store.contract import Store
+from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
+from hookline.validate.stored_endpoint import EndpointJudge
+
+_PATCH_TRIES = 10  # against others who change the same endpoint at the same moment
+
+
+class EndpointAdmin:
+    """What an operator changes about endpoints."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        changes: Changes,
+        clock: Clock,
+        ids: Ids,
+        settings: Settings,
+        *,
+        destinations: Destinations,
+        sealer: Sealer,
+        judge: EndpointJudge,
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._changes = changes
+        self._clock = clock
+        self._ids = ids
+        self._settings = settings
+        self._destinations = destinations
+        self._sealer = sealer
+        self._judge = judge
+
+    async def create(self, fields: dict[str, Any]) -> Endpoint:
+        """Add an endpoint; the one given back has its secret as it is to be shown."""
+        endpoint = new_endpoint(
+            read_fields(EndpointInput, fields),
+            id=self._ids.endpoint(),
+            now=self._clock.now(),
+            private_allowed=self._destinations.private_allowed,
+            allowed=self._destinations.allowed,
+        )
+        self._destinations.refuse_own(endpoint.url)
+        most = self._settings.endpoints_per_account
+        if self._catalogue.count(endpoint.account) >= most:
+            raise Invalid(
+                f"An account may have at most {most:,} endpoints; delete one first.", pointer="/account"
+            )
+        await self._store.create_endpoint(self._sealer.sealed(endpoint), now=self._clock.now())
+        await self._changes.tell()
+        return endpoint
+
+    async def update(self, id: EndpointId, patch: EndpointPatch) -> Endpoint:
+        """Change an endpoint by a merge patch; what others change meanwhile is kept."""
+        for _ in range(_PATCH_TRIES):
+            found = await self._store.endpoints_by_id([id])
+            if not found:
+                raise NotFound("endpoint", show("endpoint", id))
+            endpoint = patched(
+                found[0],
+                patch,
+                now=self._clock.now(),
+                private_allowed=self._destinations.private_allowed,
+                allowed=self._destinations.allowed,
+                secrets=self._opened(found[0]),
+                faults=self._judge.faults(found[0]),
+            )
+            if endpoint.url != found[0].url:
+                self._destinations.refuse_own(endpoint.url)
+            if self._opened(found[0]) is not None:  # else its secret stays as it is stored
+                endpoint = self._sealer.sealed(endpoint)
+            if await self._store.update_endpoint(endpoint, was=found[0].updated_at, now=self._clock.now()):
+                await self._changes.tell(id)  # one that was enabled or resumed has waiting deliveries
+                return endpoint
+        raise Overloaded(f"The endpoint {show('endpoint', id)} is being changed by others all the time.")
+
+    def _opened(self, endpoint: Endpoint) -> Secrets | None:
+        try:
+            return self._sealer.opened(endpoint)
+        except SealBroken:
+            return None
+
+    async def delete(self, id: EndpointId) -> None:
+        """Delete an endpoint; its pending deliveries are cancelled."""
+        if not await self._store.delete_endpoint(id, now=self._clock.now()):
+            raise NotFound("endpoint", show("endpoint", id))
+        await self._changes.tell()
+
+    async def reset_circuit(self, id: EndpointId) -> None:
+        """Close an endpoint's circuit: it is sent to again, beginning with one request."""
+        if not await self._store.reset_circuit(id, now=self._clock.now()):
+            raise NotFound("endpoint", show("endpoint", id))
+        await self._changes.tell(id)
