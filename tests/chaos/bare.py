@@ -20,7 +20,7 @@ LINES = b"content-type: application/json\r\nwebhook-id: evt_bare\r\nwebhook-atte
 
 async def main() -> None:
     port, requests = map(int, sys.argv[1:])
-    sender = HttpSender(SystemNet(), SystemClock(), flow=lambda: True, vet=lambda address: True)
+    sender = HttpSender(SystemNet(), SystemClock(), gate=lambda: True, vet=lambda address: True)
     target = parse(f"http://127.0.0.1:{port}/bare")
     finished = asyncio.Event()
     to_send = to_come = requests

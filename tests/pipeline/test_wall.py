@@ -111,7 +111,7 @@ async def written_for(endpoint: Endpoint, delivery: Loaded, body: bytes) -> byte
         return b""
     net = OneWire()
     sender = HttpSender(
-        net, SystemClock(), flow=lambda: True, vet=lambda address, port: True, context=CONTEXT
+        net, SystemClock(), gate=lambda: True, vet=lambda address, port: True, context=CONTEXT
     )
     answers: list[SendResult] = []
     sender.send(request, answers.append)
