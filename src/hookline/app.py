@@ -158,7 +158,9 @@ class Hookline:
             self.store, changes, self.clock, self.ids, on_job=self._jobs.nudge
         )
         self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
-        self.trial = EndpointTest(self.store, self._catalogue, self.worker.handover, self.clock, self.ids)
+        self.trial = EndpointTest(
+            self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
+        )
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
         self.accounts = Accounts(
             self.store, self._catalogue, self.clock, canonical=self.destinations.canonical

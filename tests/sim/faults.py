@@ -40,6 +40,7 @@ class Faults:
         self.lame: dict[str, float] = {}  # verbs that take up to so long on their way there, and back
         self.on_lame: Callable[[Process], None] = lambda _: None
         self.deadly: frozenset[tuple[Process, str]] = frozenset()  # who dies of calling what
+        self.silent: set[str] = set()  # verbs whose next answer is lost
         self._names_fail: dict[str, float] = {}
         self.is_over = False
         self.last_at = float("-inf")  # of any fault
@@ -77,6 +78,9 @@ class Faults:
         """What becomes of a call, and how long it travels there and back."""
         rng = self._rng
         there, back = rng.uniform(0.0005, 0.004), rng.uniform(0.0005, 0.004)
+        if call.name in self.silent:
+            self.silent.remove(call.name)
+            return "lost_answer", there, back
         if self.is_over:
             return None, there, back
         if (call.process, call.name) in self.deadly:

@@ -7,7 +7,7 @@ and one that a run with real faults did; where one is said otherwise, its senten
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ import hookline.pipeline.settle
 import hookline.pipeline.worker
 import hookline.rules.circuit
 import hookline.rules.settlement
+from hookline.admin.changes import Changes
 from hookline.clock import SystemClock
 from hookline.model import LONG_AGO, Circuit, Outcome
 from hookline.pipeline.intake.accept import Intake
@@ -466,6 +467,11 @@ def _m30(garden: Garden) -> None:
     garden.put(Worker, "_kept", lambda self, lane: self._loader.nudge(lane))
 
 
+@bug("M34 a replay whose answer is lost wakes nobody")
+def _m34(garden: Garden) -> None:
+    garden.put(Changes, "making_due", lambda self, lane=None: nullcontext())
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -481,6 +487,7 @@ SCENE_OF: dict[str, str] = {
     "M32 a refused note stops every settle": "refused notes",
     "M33 an operator who closes a circuit ends the rest that the receiver asked for": "believed to be back",
     "M30 a lane that is kept is offered by nobody": "shared out",
+    "M34 a replay whose answer is lost wakes nobody": "replayed in doubt",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {

@@ -15,7 +15,7 @@ import msgspec
 
 from hookline import Hookline
 from hookline.errors import HooklineError
-from hookline.model import EndpointId
+from hookline.model import EndpointId, EventId
 from hookline.pipeline.intake.drafts import Draft
 from tests.sim.process import Died
 
@@ -241,6 +241,40 @@ async def _come_later(world: "World") -> None:
     await publish(44)
 
 
+def _replayed_in_doubt(world: "World") -> None:
+    """What is in free lanes is replayed, and the answer is lost; it is not asked again, or in vain."""
+    world.workers, world.has_api = 1, True
+    world.faults.only()
+    world.clients.is_over = True
+    world.operators.accounts = ["acc0"]
+    world.operators.always = {"events": ["*"], "ordering": "parallel", "circuit": None, "rate_limit": None}
+    world.operators.mood = "ok"
+
+
+async def _replay_again(world: "World") -> None:
+    api: Process = next(process for process in world.processes if not process.delivers)
+    first: Process = next(process for process in world.processes if process.delivers)
+    await world.until(lambda: api.is_up and first.is_up, within=30.0)
+    with suppress(HooklineError, Died):
+        await api.ask(methodcaller("accept", [Draft("a.b", b"1", "acc0")]))
+    rows = world.database.shadow.rows
+    await world.until(
+        lambda: all(row["state"] != "pending" for row in rows["deliveries"].values()), within=10.0
+    )
+    world.drain(first)
+    second = world.launch(delivers=True)
+    await world.until(lambda: second.is_up and first not in world.processes, within=10.0)
+    for id in list(rows["events"]):
+        world.faults.silent.add("redrive_event")
+        for _ in range(world.rng.choice((1, 2))):
+            with suppress(HooklineError, Died):
+                await api.ask(_replaying(EventId(id)))
+
+
+def _replaying(id: EventId) -> Callable[[Hookline], Coroutine[Any, Any, Any]]:
+    return lambda hooks: hooks.deliveries.replay_event(id)
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -255,4 +289,5 @@ SCENES = {
     "refused notes": Scene(_refused_notes, _refuse),
     "shared out": Scene(_shared_out, _come_later),
     "shed": Scene(_shed, _come_later),
+    "replayed in doubt": Scene(_replayed_in_doubt, _replay_again),
 }

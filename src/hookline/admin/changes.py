@@ -3,6 +3,11 @@
 The other processes hear of it with their next pulse.
 """
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hookline.errors import StoreUnavailable
 from hookline.model import EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.lanes.handover import Handover
@@ -20,3 +25,19 @@ class Changes:
         await self._catalogue.include_own()
         for lane in lanes:
             self._handover.announce(lane)
+
+    @contextmanager
+    def making_due(self, lane: EndpointId | None = None) -> Iterator[None]:
+        """Around a verb that makes rows of the lane due; None: its answer says which lanes.
+
+        If the answer is lost the rows may be due all the same, and a repeat may find nothing left to do. So the lane is
+        woken, or every free one is looked at: otherwise it would sleep until the next sweep.
+        """
+        try:
+            yield
+        except (StoreUnavailable, asyncio.CancelledError):
+            if lane is None:
+                self._handover.wakes.add_unknown()
+            else:
+                self._handover.announce(lane)
+            raise

@@ -34,9 +34,10 @@ class DeadLetterAdmin:
         if not await self._store.endpoints_by_id([delivery.endpoint_id]):
             raise WrongState("replayed", f"{delivery.state.value} and has lost its endpoint")
         # By event, because that verb names the states: a delivery that is no dead letter any more is left alone.
-        redriven = await self._store.redrive_event(
-            event_of(id), endpoint=delivery.endpoint_id, states=[State.DEAD], now=self._clock.now()
-        )
+        with self._changes.making_due(delivery.endpoint_id):
+            redriven = await self._store.redrive_event(
+                event_of(id), endpoint=delivery.endpoint_id, states=[State.DEAD], now=self._clock.now()
+            )
         if not redriven:
             raise WrongState("replayed as a dead letter", (await self._delivery(id)).state.value)
         await self._changes.tell(delivery.endpoint_id)

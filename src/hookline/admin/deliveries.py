@@ -22,7 +22,9 @@ class DeliveryAdmin:
 
     async def retry(self, id: DeliveryId) -> None:
         """Make a pending delivery due now; its count goes on."""
-        await self._changes.tell(await self._store.retry(id, now=self._clock.now()))
+        with self._changes.making_due():
+            lane = await self._store.retry(id, now=self._clock.now())
+        await self._changes.tell(lane)
 
     async def cancel(self, id: DeliveryId) -> None:
         """Give up a pending delivery."""
@@ -39,8 +41,9 @@ class DeliveryAdmin:
         """Replay an event's deliveries in these states; returns which they are."""
         if await self._store.event(id) is None:
             raise NotFound("event", show("event", id))
-        redriven = await self._store.redrive_event(
-            id, endpoint=endpoint, states=states, now=self._clock.now()
-        )
+        with self._changes.making_due():
+            redriven = await self._store.redrive_event(
+                id, endpoint=endpoint, states=states, now=self._clock.now()
+            )
         await self._changes.tell(*dict.fromkeys(lane for _, lane in redriven))
         return [delivery for delivery, _ in redriven]

@@ -85,7 +85,11 @@ class EndpointAdmin:
                 self._destinations.refuse_own(endpoint.url)
             if self._opened(found[0]) is not None:  # else its secret stays as it is stored
                 endpoint = self._sealer.sealed(endpoint)
-            if await self._store.update_endpoint(endpoint, was=found[0].updated_at, now=self._clock.now()):
+            with self._changes.making_due(id):
+                is_written = await self._store.update_endpoint(
+                    endpoint, was=found[0].updated_at, now=self._clock.now()
+                )
+            if is_written:
                 await self._changes.tell(id)  # one that was enabled or resumed has waiting deliveries
                 return endpoint
         raise Overloaded(f"The endpoint {show('endpoint', id)} is being changed by others all the time.")
@@ -104,6 +108,8 @@ class EndpointAdmin:
 
     async def reset_circuit(self, id: EndpointId) -> None:
         """Close an endpoint's circuit: it is sent to again, beginning with one request."""
-        if not await self._store.reset_circuit(id, now=self._clock.now()):
+        with self._changes.making_due(id):
+            is_there = await self._store.reset_circuit(id, now=self._clock.now())
+        if not is_there:
             raise NotFound("endpoint", show("endpoint", id))
         await self._changes.tell(id)

@@ -7,6 +7,7 @@ it is an event like any other: accepted, signed, sent through the same guard, tr
 import msgspec
 
 from hookline import ids, rfc3339
+from hookline.admin.changes import Changes
 from hookline.clock import Clock
 from hookline.errors import NotFound, NotSending, Overloaded
 from hookline.ids import Ids
@@ -33,11 +34,18 @@ class EndpointTest:
     """Sends test events."""
 
     def __init__(
-        self, store: Store, catalogue: Catalogue, handover: Handover, clock: Clock, ids: Ids
+        self,
+        store: Store,
+        catalogue: Catalogue,
+        handover: Handover,
+        changes: Changes,
+        clock: Clock,
+        ids: Ids,
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._handover = handover
+        self._changes = changes
         self._clock = clock
         self._ids = ids
 
@@ -58,7 +66,9 @@ class EndpointTest:
                 raise NotSending("paused" if endpoint.enabled else "disabled")
             event = event or self._event(endpoint)
             publication = EventFanout(event, (id,))
-            if not (await self._store.accept([publication], catalogue=seen, now=event.created_at)).stale:
+            with self._changes.making_due(id):
+                acceptance = await self._store.accept([publication], catalogue=seen, now=event.created_at)
+            if not acceptance.stale:
                 self._handover.announce(id)
                 return TestReport(
                     id=ids.show("delivery", ids.delivery_of(event.id, 0)),

@@ -13,6 +13,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.model import EndpointId
+from hookline.pipeline.membership.burial import sweep
 from hookline.store.contract import Loaded, Store
 
 _BACKOFF = 0.5  # seconds after a round that failed
@@ -39,6 +40,7 @@ class Wakes:
         self._take = take  # takes those it can, says which are not held here
         self._on_woken = on_woken
         self._waiting: Waiting = {}
+        self._is_any = False  # lanes have work that nobody here can name
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -51,29 +53,42 @@ class Wakes:
         self._some.set()
         self._idle.clear()
 
+    def add_unknown(self) -> None:
+        """Rows may have been made due, and the answer that would have said whose was lost: look at all free lanes soon."""
+        self._is_any = True
+        self._some.set()
+        self._idle.clear()
+
     async def run(self) -> None:
         """Wake until cancelled."""
         while True:
             await self._some.wait()
             waiting, self._waiting = self._waiting, {}
+            is_any, self._is_any = self._is_any, False
             self._some.clear()
             try:
+                if is_any:
+                    await sweep(self._store, self._clock)
                 left = sorted(await self._take(waiting))
                 if left:
                     await self._store.wake(left, now=self._clock.now())
                     self._on_woken(left)
             except StoreUnavailable as error:
                 log.debug("wake.failed", lanes=len(waiting), error=str(error))
-                for lane in waiting:
-                    self.add(lane)
+                self._put_back(waiting, is_any=is_any)
                 await self._clock.sleep(_BACKOFF)
                 continue
             except BaseException:
-                for lane in waiting:  # a lane stays in the set whatever happens
-                    self.add(lane)
+                self._put_back(waiting, is_any=is_any)  # a lane stays in the set whatever happens
                 raise
-            if not self._waiting:
+            if not self._waiting and not self._is_any:
                 self._idle.set()
+
+    def _put_back(self, waiting: Waiting, *, is_any: bool) -> None:
+        for lane in waiting:
+            self.add(lane)
+        if is_any:
+            self.add_unknown()
 
     async def flush(self) -> None:
         """Wait until every lane in the set is woken."""
