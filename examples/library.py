@@ -1,6 +1,6 @@
-"""How does an application send webhooks without another server?
+"""Sends webhooks from an application that runs hookline in its own process.
 
-It runs hookline in its own process: python examples/library.py http://127.0.0.1:9000/
+Run it: python examples/library.py http://127.0.0.1:9000/
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from hookline.model import State
 
 
 async def main(url: str) -> None:
-    settings = Settings(dev=True)  # lets webhooks go to this machine; leave it out in production
+    settings = Settings(dev=True)  # allows webhooks to this machine; not for production
     async with Hookline("sqlite:///library.db", settings=settings) as hooks:
         await hooks.create_endpoint(url=url, events=["order.*"], secret=os.environ.get("SECRET"))
         event = await hooks.publish("order.paid", {"id": 42}, idempotency_key="order-42-paid")
         print(f"{event.id} is stored and goes to {event.deliveries} endpoint(s)")
-        # An application would go on with its own work here. What is not delivered when it ends is delivered
-        # after its next start.
-        while (await hooks.store.counts()).get(State.PENDING):  # noqa: ASYNC110 - an example's own waiting
+        # An application would continue with its own work here. Deliveries that are pending when it ends are
+        # sent after its next start.
+        while (await hooks.store.counts()).get(State.PENDING):  # noqa: ASYNC110 - polling is enough for an example
             await asyncio.sleep(0.05)
         print("delivered")
 

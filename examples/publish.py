@@ -1,6 +1,6 @@
-"""How does a program publish events to a hookline server?
+"""Publishes an event to a hookline server.
 
-HOOKLINE_URL and HOOKLINE_API_KEY name the server: python examples/publish.py order.paid '{"id": 42}' [key]
+Set HOOKLINE_URL and HOOKLINE_API_KEY, then run: python examples/publish.py order.paid '{"id": 42}' [key]
 """
 
 import sys
@@ -12,8 +12,8 @@ from hookline.client import ApiError, ClientError
 def main(type: str, payload: bytes, key: str | None) -> str | None:
     try:
         with SyncHooklineClient() as hooks:
-            # Sent again by itself when the connection breaks or the server is busy; it is one event all the same.
-            # The key makes it one event even when this program is run again.
+            # The client retries if the connection breaks or the server is busy; the result is still one event.
+            # With an idempotency key it is one event even if this program runs again.
             event = hooks.publish(type, payload, idempotency_key=key)
             print(f"{event.id} goes to {event.deliveries} endpoint(s){', again' if event.duplicate else ''}")
             for delivery in hooks.event_deliveries(event.id):

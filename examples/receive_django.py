@@ -1,6 +1,6 @@
-"""How does a Django application receive webhooks, and process each event once?
+"""Receives webhooks in a Django application and processes each event once.
 
-A whole project in one file:
+A complete project in one file:
 
     SECRET=whsec_… python examples/receive_django.py runserver 9000 --noreload
 
@@ -34,7 +34,7 @@ settings.configure(
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": os.environ.get("DATABASE", "orders.db"),
-            # Take the lock for writing at the beginning: then one that waits for another never fails.
+            # Take the write lock at the start, so that a transaction that waits for another does not fail.
             "OPTIONS": {"transaction_mode": "IMMEDIATE"},
         }
     },
@@ -44,16 +44,16 @@ django.setup()
 once = ProcessOnce()
 
 
-@csrf_exempt  # a webhook carries a signature instead
+@csrf_exempt  # a webhook has a signature instead
 @require_POST
 def receive(request: HttpRequest) -> JsonResponse:
     try:
-        # request.body holds the bytes as they came: these were signed.
+        # request.body has the raw bytes: the signature covers these.
         event = verify(SECRET, request.headers, request.body, style="standard")
     except VerificationError as error:
         return JsonResponse({"error": error.reason}, status=401)
     order = json.loads(event.body)
-    # Mark and effect in one transaction: both are kept, or neither. A repeat is answered 200, too.
+    # The mark and the effect share one transaction: both are kept, or neither. A repeat gets 200 too.
     with transaction.atomic():
         is_new = once.mark(connection, event.id)
         if is_new:

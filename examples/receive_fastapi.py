@@ -1,8 +1,8 @@
-"""How does a FastAPI application receive webhooks, and process each event once?
+"""Receives webhooks in a FastAPI application and processes each event once.
 
     SECRET=whsec_… uvicorn --app-dir examples receive_fastapi:app --port 9000
 
-The endpoint is then http://127.0.0.1:9000/hooks. Starlette is the same but for the decorator.
+The endpoint is then http://127.0.0.1:9000/hooks. With Starlette only the decorator differs.
 """
 
 import json
@@ -28,7 +28,7 @@ with closing(sqlite3.connect(DATABASE)) as connection, connection:
 
 @app.post("/hooks")
 async def receive(request: Request) -> dict[str, bool]:
-    body = await request.body()  # the bytes as they came: these were signed
+    body = await request.body()  # the raw bytes: the signature covers these
     try:
         event = verify(SECRET, request.headers, body, style="standard")
     except VerificationError as error:
@@ -37,7 +37,7 @@ async def receive(request: Request) -> dict[str, bool]:
 
 
 def process(event_id: str, body: bytes) -> bool:
-    """Mark and effect in one transaction: both are kept, or neither. A repeat is answered 200, too."""
+    """Write the mark and the effect in one transaction: both are kept, or neither. A repeat gets 200 too."""
     order = json.loads(body)
     with closing(sqlite3.connect(DATABASE)) as connection, connection:
         if not once.mark(connection, event_id):

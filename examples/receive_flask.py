@@ -1,4 +1,4 @@
-"""How does a Flask application receive webhooks, and process each event once?
+"""Receives webhooks in a Flask application and processes each event once.
 
     SECRET=whsec_… flask --app examples/receive_flask.py run --port 9000
 
@@ -27,13 +27,13 @@ with closing(sqlite3.connect(DATABASE)) as connection, connection:
 
 @app.post("/hooks")
 def receive() -> tuple[dict[str, object], int]:
-    body = request.get_data()  # the bytes as they came: these were signed
+    body = request.get_data()  # the raw bytes: the signature covers these
     try:
         event = verify(SECRET, request.headers, body, style="standard")
     except VerificationError as error:
         return {"error": error.reason}, 401
     order = json.loads(event.body)
-    # Mark and effect in one transaction: both are kept, or neither. A repeat is answered 200, too.
+    # The mark and the effect share one transaction: both are kept, or neither. A repeat gets 200 too.
     with closing(sqlite3.connect(DATABASE)) as connection, connection:
         is_new = once.mark(connection, event.id)
         if is_new:

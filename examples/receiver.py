@@ -1,6 +1,6 @@
-"""How does a receiver know that a webhook came from hookline and was not changed?
+"""Receives webhooks and checks their signatures, with only the standard library.
 
-A receiver with nothing but the standard library: SECRET=whsec_… python3 examples/receiver.py [port]
+Run it: SECRET=whsec_… python3 examples/receiver.py [port]
 """
 
 import base64
@@ -12,7 +12,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SECRET = os.environ.get("SECRET", "")
-TOLERANCE_S = 300  # an older request may be a recording that somebody sends again
+TOLERANCE_S = 300  # an older request may be a replayed recording
 
 
 def is_genuine(headers, body: bytes) -> bool:
@@ -31,7 +31,7 @@ class Receiver(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         accepted = is_genuine(self.headers, body)
-        # The id is the same on every retry: a receiver that must not act twice remembers it.
+        # The id is the same on every retry. A receiver that must not act twice stores it.
         print(
             self.headers["webhook-event"],
             self.headers["webhook-id"],
@@ -46,7 +46,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *args: object) -> None:
-        """Quiet: one line for each webhook is enough."""
+        """Log nothing: one printed line per webhook is enough."""
 
 
 if __name__ == "__main__":

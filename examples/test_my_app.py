@@ -1,6 +1,6 @@
-"""How does an application test that it sends the right webhooks?
+"""Tests that an application sends the right webhooks.
 
-With a real hookline and a real receiver, both gone when the test ends: pytest examples/test_my_app.py
+It uses a real hookline and a real receiver, which stop when the test ends. Run it: pytest examples/test_my_app.py
 """
 
 import asyncio
@@ -14,7 +14,7 @@ pytest_plugins = [
 
 
 class Shop:
-    """The application: it calls a hookline server."""
+    """An application that calls a hookline server."""
 
     def __init__(self, hooks: SyncHooklineClient) -> None:
         self._hooks = hooks
@@ -45,7 +45,7 @@ def test_a_receiver_that_fails_gets_it_again(hookline_server, webhook_receiver):
 
 
 class Diary:
-    """Another application: it has hookline inside."""
+    """An application that runs hookline in its own process."""
 
     def __init__(self, hooks: Hookline) -> None:
         self._hooks = hooks
