@@ -104,6 +104,7 @@ check: setup
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
+	$(PYTHON) scripts/mirror_client.py --check
 	$(PYTHON) tests/run_parts.py --fast
 
 bench: setup

@@ -229,3 +229,57 @@ def test_no_module_imports_itself_by_a_detour():
 
 def test_a_planted_detour_is_found():
     assert cycle_in({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
+
+
+# --- a newcomer finds the parts ---
+
+TOP_FILES = 12
+PACKAGE_FILES = 16
+ONE_FILE_EACH = {"rules", "cli/commands"}  # a decision, a command
+TOO_LARGE_YET = {"store/postgres": 22, "store/sqlite": 26}  # part of them moves to packages of their own
+
+
+def files_of(folder: Path) -> list[str]:
+    return [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
+
+
+def test_the_top_level_has_few_files():
+    assert len(list((SOURCE / "hookline").glob("*.py"))) <= TOP_FILES
+
+
+@pytest.mark.parametrize(
+    "package",
+    sorted({str(path.parent.relative_to(SOURCE / "hookline")) for path in MODULES.values()} - {"."}),
+)
+def test_a_package_has_no_more_files_than_one_reads_at_a_glance(package):
+    if package not in ONE_FILE_EACH:
+        most = TOO_LARGE_YET.get(package, PACKAGE_FILES)
+        assert len(files_of(SOURCE / "hookline" / package)) <= most
+
+
+def repeated(sources: dict[str, str]) -> dict[str, list[str]]:
+    """The classes that are defined in several modules. A client's may mirror an object or an error of the API."""
+    homes: dict[str, list[str]] = {}
+    for module, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module)
+    return {
+        name: modules
+        for name, modules in homes.items()
+        if len([each for each in modules if not each.startswith(MIRRORS)]) > 1
+        or len([each for each in modules if each.startswith(MIRRORS)]) > 1
+    }
+
+
+MIRRORS = ("hookline.client.answers", "hookline.client.overview", "hookline.client.errors")
+
+
+def test_a_class_name_stands_for_one_thing():
+    assert repeated({module: path.read_text() for module, path in MODULES.items()}) == {}
+
+
+def test_a_class_name_that_stands_twice_is_seen():
+    twice = {"hookline.model": "class Worker: ...", "hookline.pipeline.worker": "class Worker: ..."}
+    assert repeated(twice) == {"Worker": ["hookline.model", "hookline.pipeline.worker"]}
+    assert repeated({**twice, "hookline.model": "", "hookline.client.overview": "class Worker: ..."}) == {}

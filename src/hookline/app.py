@@ -14,7 +14,6 @@ import msgspec
 import structlog
 
 from hookline import rfc3339
-from hookline.admin.accounts import Accounts
 from hookline.admin.changes import Changes
 from hookline.admin.dead_letters import DeadLetterAdmin
 from hookline.admin.deliveries import DeliveryAdmin
@@ -162,9 +161,6 @@ class Hookline:
             self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
         )
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
-        self.accounts = Accounts(
-            self.store, self._catalogue, self.clock, canonical=self.destinations.canonical
-        )
         self.secret = secrets.token_bytes(32)  # until the start: then the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)

@@ -105,7 +105,6 @@ def furnish(server: ServerProcess) -> list[str]:
         "/v1/workers",
         "/v1/keys",
         "/v1/event-types",
-        "/v1/accounts/default",
         "/metrics",
     ]
 

@@ -353,7 +353,7 @@ def test_an_endpoint_is_tried_out(shell):
     assert_ends(shell("endpoints", "test", good), 5, "paused")
 
 
-# --- event types and accounts ---
+# --- event types ---
 
 
 def test_event_types_are_described(shell):
@@ -405,19 +405,6 @@ def test_an_event_type_that_will_not_do_is_refused(shell, arguments, code, words
     (shell.folder / "python.json").write_text('{"maximum": NaN}')
     (shell.folder / "wrong.json").write_text('{"type": 5}')
     assert_ends(shell("event-types", "set", *arguments), code, words)
-
-
-def test_accounts_say_where_they_are_told_about_trouble(shell):
-    assert shell.json("accounts", "show", "told")["notify"] == {"email": None, "webhook": None, "slack": None}
-    shell.json(
-        "accounts", "set", "told", "--email", "ops@example.com", "--webhook", "https://a.example/alerts"
-    )
-    changed = shell.json("accounts", "set", "told", "--webhook", "")
-    assert changed["notify"] == {"email": "ops@example.com", "webhook": None, "slack": None}
-    assert "ops@example.com" in shell("accounts", "show", "told").stdout
-    assert_ends(shell("accounts", "set", "told"), 2, "--email")
-    assert_ends(shell("accounts", "set", "told", "--email", "nobody"), 5, "/notify/email")
-    assert_ends(shell("accounts", "show", "to/ld"), 2, "An account is")
 
 
 # --- dead letters ---

@@ -210,13 +210,6 @@ def test_event_types_are_described_and_their_schemas_enforced(client, account):
         client.event_type(name)
 
 
-def test_an_account_says_where_it_is_told_about_trouble(client, account):
-    assert client.account(account).notify.email is None
-    changed = client.put_account(account, notify={"email": "ops@example.com"})
-    assert (changed.id, changed.notify.email) == (account, "ops@example.com")
-    assert client.account(account) == changed
-
-
 def test_a_key_of_its_own_publishes_for_one_account_until_it_is_revoked(connect, server, client, account):
     made = client.create_key(["publish"], name="the shop", account=account)
     assert made.key.startswith("hlk_")

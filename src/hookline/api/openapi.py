@@ -9,7 +9,6 @@ from typing import Any, get_origin
 
 import msgspec
 
-from hookline.api import webhooks
 from hookline.api.call import Call, CallScope, Page, Paged, names_account
 from hookline.api.problem import STATUSES, TITLES, Problem
 from hookline.api.request import parameters
@@ -42,7 +41,7 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
     table = [call for call in table if call.is_described]
     bodies = {call.body for call in table if call.body is not None}
     answers = {call.answer for call in table if call.answer is not None}
-    types = sorted(bodies | answers | {Problem, *webhooks.TYPES}, key=str)
+    types = sorted(bodies | answers | {Problem}, key=str)
     references, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     for body in bodies:  # unknown names are refused before a body becomes a value
         schemas[body.__name__]["additionalProperties"] = False
@@ -66,7 +65,6 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
         "security": [{"key": []}],
         "tags": [{"name": name} for name in dict.fromkeys(_tag(call) for call in table)],
         "paths": paths,
-        "webhooks": webhooks.described(schema_of),
         "components": {
             "schemas": schemas,
             "securitySchemes": {

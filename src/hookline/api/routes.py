@@ -1,7 +1,6 @@
 """Which calls does the API answer?"""
 
 from hookline.api.call import Call
-from hookline.api.calls.accounts import AccountCalls
 from hookline.api.calls.conservation import ConservationCalls
 from hookline.api.calls.dead_letters import DeadLetterCalls
 from hookline.api.calls.deliveries import DeliveryCalls
@@ -39,7 +38,6 @@ def table(hookline: Hookline) -> list[Call]:
         SecretCalls(hookline),
         TrialCalls(hookline),
         EventTypeCalls(hookline, pages),
-        AccountCalls(hookline),
         deliveries,
         DeadLetterCalls(hookline, deliveries),
         JobCalls(hookline, pages, kind=JobKind.REPLAY),

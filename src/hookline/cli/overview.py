@@ -30,7 +30,6 @@ SECTIONS = {
     "Manage": (
         ("endpoints", "endpoints", "Endpoints: who gets which events."),
         ("event-types", "event_types", "Event types: what they mean, and how their payloads look."),
-        ("accounts", "accounts", "Accounts: where they want to be told about trouble."),
         ("keys", "keys", "API keys: who may call the server, and for what."),
     ),
     "Receive": (

@@ -17,22 +17,14 @@ from hookline.client.answers import (
 from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client.overview import (
-    Account,
-    Alert,
-    Analysis,
     Conservation,
     EventType,
-    Health,
     Key,
-    Stats,
     Worker,
 )
 from hookline.client.publishing import NewEvent
 
 __all__ = [
-    "Account",
-    "Alert",
-    "Analysis",
     "ApiError",
     "Attempt",
     "Circuit",
@@ -42,7 +34,6 @@ __all__ = [
     "Endpoint",
     "Event",
     "EventType",
-    "Health",
     "HooklineClient",
     "Job",
     "Key",
@@ -52,7 +43,6 @@ __all__ = [
     "Published",
     "Replayed",
     "Secret",
-    "Stats",
     "SyncHooklineClient",
     "Trial",
     "Unavailable",

@@ -9,11 +9,11 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from hookline.client.aio.dead_letters import DeadLetterCalls
-from hookline.client.aio.deliveries import DeliveryCalls
-from hookline.client.aio.endpoints import EndpointCalls
-from hookline.client.aio.events import EventCalls
-from hookline.client.aio.installation import InstallationCalls
+from hookline.client.aio.dead_letters import AsyncDeadLetterMethods
+from hookline.client.aio.deliveries import AsyncDeliveryMethods
+from hookline.client.aio.endpoints import AsyncEndpointMethods
+from hookline.client.aio.events import AsyncEventMethods
+from hookline.client.aio.installation import AsyncInstallationMethods
 from hookline.client.call import ClientCall
 from hookline.client.errors import ClientError, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
@@ -29,7 +29,13 @@ T = TypeVar("T")
 _IN_ONE_PIECE_BYTES = 1 << 20  # above this aiohttp wants to be given a file
 
 
-class HooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, InstallationCalls):
+class HooklineClient(
+    AsyncEventMethods,
+    AsyncEndpointMethods,
+    AsyncDeliveryMethods,
+    AsyncDeadLetterMethods,
+    AsyncInstallationMethods,
+):
     """A server's API. Use it in `async with`, or close it; one client serves any number of tasks of one loop."""
 
     def __init__(

@@ -4,14 +4,13 @@ from datetime import datetime
 from typing import Unpack
 
 from hookline.client import call as calls
-from hookline.client.aio.listing import AsyncListing, Sends
+from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Delivery, Job
 from hookline.client.call import step
 from hookline.client.fields import DeadLetterFilter
-from hookline.client.overview import Analysis
 
 
-class DeadLetterCalls(Sends):
+class AsyncDeadLetterMethods(AsyncSends):
     """Look, replay, discard; one by one or in bulk."""
 
     def dead_letters(
@@ -38,10 +37,6 @@ class DeadLetterCalls(Sends):
             until=until,
             replayed=replayed,
         )
-
-    async def analyse_dead_letters(self, *, window: str | None = None) -> Analysis:
-        """Why deliveries died."""
-        return await self.send(calls.get("/v1/dead-letters/analysis", Analysis, window=window))
 
     async def replay_dead_letter(self, delivery_id: str) -> Delivery:
         """Bring a dead letter once more, from the beginning of its schedule."""

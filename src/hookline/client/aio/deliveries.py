@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from hookline.client import call as calls
-from hookline.client.aio.listing import AsyncListing, Sends
+from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Attempt, Delivery
 from hookline.client.call import step
 
 
-class DeliveryCalls(Sends):
+class AsyncDeliveryMethods(AsyncSends):
     """Look, hurry, give up."""
 
     async def delivery(self, id: str) -> Delivery:

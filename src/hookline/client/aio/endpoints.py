@@ -5,14 +5,13 @@ from datetime import datetime
 from typing import Unpack
 
 from hookline.client import call as calls
-from hookline.client.aio.listing import AsyncListing, Sends
+from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Delivery, Endpoint, Secret, Trial
 from hookline.client.call import step
 from hookline.client.fields import EndpointChanges, EndpointFields
-from hookline.client.overview import Stats
 
 
-class EndpointCalls(Sends):
+class AsyncEndpointMethods(AsyncSends):
     """Add, look, change, hold back."""
 
     async def create_endpoint(
@@ -94,10 +93,6 @@ class EndpointCalls(Sends):
         """Sign with a new secret; for the overlap with the old one too."""
         fields = calls.said(overlap_s=overlap_s, secret=secret, signature=signature)
         return await self.send(calls.post(f"/v1/endpoints/{step(id)}/secret/rotate", Secret, fields))
-
-    async def endpoint_stats(self, id: str, *, window: str | None = None) -> Stats:
-        """How it has been answering."""
-        return await self.send(calls.get(f"/v1/endpoints/{step(id)}/stats", Stats, window=window))
 
     def endpoint_deliveries(
         self,

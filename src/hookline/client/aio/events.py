@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from hookline.client import call as calls
-from hookline.client.aio.listing import AsyncListing, Sends
+from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Attempt, Delivery, Event, Published, Replayed
 from hookline.client.call import step
 from hookline.client.errors import ApiError
 from hookline.client.publishing import NewEvent, publish, publish_batch
 
 
-class EventCalls(Sends):
+class AsyncEventMethods(AsyncSends):
     """Publish, look, replay."""
 
     async def publish(

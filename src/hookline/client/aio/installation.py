@@ -4,25 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hookline.client import call as calls
-from hookline.client.aio.listing import AsyncListing, Sends
+from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.call import step
-from hookline.client.overview import Account, Alert, Conservation, EventType, Health, Key, Worker
+from hookline.client.overview import Conservation, EventType, Key, Worker
 
 
-class InstallationCalls(Sends):
+class AsyncInstallationMethods(AsyncSends):
     """Is it well, and who may use it?"""
-
-    async def health(self) -> Health:
-        """How the whole installation is doing."""
-        return await self.send(calls.get("/v1/health", Health))
 
     async def conservation(self, *, account: str | None = None) -> Conservation:
         """Where all deliveries are that were ever accepted, of one account or of all."""
         return await self.send(calls.get("/v1/conservation", Conservation, account=account))
-
-    def alerts(self) -> AsyncListing[Alert]:
-        """What an operator should look at."""
-        return AsyncListing(self, "/v1/alerts", Alert)
 
     def workers(self) -> AsyncListing[Worker]:
         """The processes that deliver."""
@@ -49,19 +41,7 @@ class InstallationCalls(Sends):
         """Forget what was said about a type; it can be published all the same."""
         await self.send(calls.delete(f"/v1/event-types/{step(name)}"))
 
-    # --- accounts and keys ---
-
-    async def account(self, id: str) -> Account:
-        """What was said about an account."""
-        return await self.send(calls.get(f"/v1/accounts/{step(id)}", Account))
-
-    async def put_account(self, id: str, *, notify: Mapping[str, str | None] | None = None) -> Account:
-        """Say where an account is told about trouble: `email`, `webhook`, `slack`."""
-        return await self.send(calls.put(f"/v1/accounts/{step(id)}", Account, calls.said(notify=notify)))
-
-    async def portal_link(self, account: str) -> dict[str, Any]:
-        """A link that shows an account its own endpoints."""
-        return await self.send(calls.post(f"/v1/accounts/{step(account)}/portal-link", dict[str, Any]))
+    # --- keys ---
 
     def keys(self) -> AsyncListing[Key]:
         """The keys that open the API, revoked ones too; none is shown itself."""

@@ -12,7 +12,7 @@ PAGE = 100
 T = TypeVar("T")
 
 
-class Sends(Protocol):
+class AsyncSends(Protocol):
     """Whatever carries calls out."""
 
     async def send(self, call: ClientCall[T]) -> T:
@@ -22,7 +22,7 @@ class Sends(Protocol):
 class AsyncListing(Generic[T]):
     """A list on the server, newest first: iterate over all of it, or ask for one page."""
 
-    def __init__(self, client: Sends, path: str, item: type[T], **query: Any) -> None:
+    def __init__(self, client: AsyncSends, path: str, item: type[T], **query: Any) -> None:
         self._client = client
         self._path = path
         self._item = item

@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
-from hookline.client.blocking.dead_letters import DeadLetterCalls
-from hookline.client.blocking.deliveries import DeliveryCalls
-from hookline.client.blocking.endpoints import EndpointCalls
-from hookline.client.blocking.events import EventCalls
-from hookline.client.blocking.installation import InstallationCalls
+from hookline.client.blocking.dead_letters import DeadLetterMethods
+from hookline.client.blocking.deliveries import DeliveryMethods
+from hookline.client.blocking.endpoints import EndpointMethods
+from hookline.client.blocking.events import EventMethods
+from hookline.client.blocking.installation import InstallationMethods
 from hookline.client.call import ClientCall
 from hookline.client.errors import ClientError, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
@@ -27,7 +27,9 @@ from hookline.clock import ThreadClock
 T = TypeVar("T")
 
 
-class SyncHooklineClient(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, InstallationCalls):
+class SyncHooklineClient(
+    EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, InstallationMethods
+):
     """A server's API. Use it in `with`, or close it; threads may share one, each call has a connection of its own."""
 
     def __init__(

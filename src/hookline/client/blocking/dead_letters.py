@@ -1,3 +1,4 @@
+# Generated from client/aio by scripts/mirror_client.py: change that, and run it.
 """Which calls are about deliveries that were given up?"""
 
 from datetime import datetime
@@ -8,10 +9,9 @@ from hookline.client.answers import Delivery, Job
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.fields import DeadLetterFilter
-from hookline.client.overview import Analysis
 
 
-class DeadLetterCalls(Sends):
+class DeadLetterMethods(Sends):
     """Look, replay, discard; one by one or in bulk."""
 
     def dead_letters(
@@ -38,10 +38,6 @@ class DeadLetterCalls(Sends):
             until=until,
             replayed=replayed,
         )
-
-    def analyse_dead_letters(self, *, window: str | None = None) -> Analysis:
-        """Why deliveries died."""
-        return self.send(calls.get("/v1/dead-letters/analysis", Analysis, window=window))
 
     def replay_dead_letter(self, delivery_id: str) -> Delivery:
         """Bring a dead letter once more, from the beginning of its schedule."""

@@ -1,3 +1,4 @@
+# Generated from client/aio by scripts/mirror_client.py: change that, and run it.
 """Which calls are about deliveries that are under way?"""
 
 from datetime import datetime
@@ -8,7 +9,7 @@ from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 
 
-class DeliveryCalls(Sends):
+class DeliveryMethods(Sends):
     """Look, hurry, give up."""
 
     def delivery(self, id: str) -> Delivery:

@@ -1,3 +1,4 @@
+# Generated from client/aio by scripts/mirror_client.py: change that, and run it.
 """Which calls are about endpoints?"""
 
 from collections.abc import Sequence
@@ -9,10 +10,9 @@ from hookline.client.answers import Delivery, Endpoint, Secret, Trial
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.fields import EndpointChanges, EndpointFields
-from hookline.client.overview import Stats
 
 
-class EndpointCalls(Sends):
+class EndpointMethods(Sends):
     """Add, look, change, hold back."""
 
     def create_endpoint(self, url: str, events: Sequence[str], **fields: Unpack[EndpointFields]) -> Endpoint:
@@ -92,10 +92,6 @@ class EndpointCalls(Sends):
         """Sign with a new secret; for the overlap with the old one too."""
         fields = calls.said(overlap_s=overlap_s, secret=secret, signature=signature)
         return self.send(calls.post(f"/v1/endpoints/{step(id)}/secret/rotate", Secret, fields))
-
-    def endpoint_stats(self, id: str, *, window: str | None = None) -> Stats:
-        """How it has been answering."""
-        return self.send(calls.get(f"/v1/endpoints/{step(id)}/stats", Stats, window=window))
 
     def endpoint_deliveries(
         self,

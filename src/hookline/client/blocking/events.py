@@ -1,3 +1,4 @@
+# Generated from client/aio by scripts/mirror_client.py: change that, and run it.
 """Which calls are about events?"""
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from hookline.client.errors import ApiError
 from hookline.client.publishing import NewEvent, publish, publish_batch
 
 
-class EventCalls(Sends):
+class EventMethods(Sends):
     """Publish, look, replay."""
 
     def publish(

@@ -1,3 +1,4 @@
+# Generated from client/aio by scripts/mirror_client.py: change that, and run it.
 """Which calls are about the installation as a whole?"""
 
 from collections.abc import Mapping, Sequence
@@ -6,23 +7,15 @@ from typing import Any
 from hookline.client import call as calls
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
-from hookline.client.overview import Account, Alert, Conservation, EventType, Health, Key, Worker
+from hookline.client.overview import Conservation, EventType, Key, Worker
 
 
-class InstallationCalls(Sends):
+class InstallationMethods(Sends):
     """Is it well, and who may use it?"""
-
-    def health(self) -> Health:
-        """How the whole installation is doing."""
-        return self.send(calls.get("/v1/health", Health))
 
     def conservation(self, *, account: str | None = None) -> Conservation:
         """Where all deliveries are that were ever accepted, of one account or of all."""
         return self.send(calls.get("/v1/conservation", Conservation, account=account))
-
-    def alerts(self) -> Listing[Alert]:
-        """What an operator should look at."""
-        return Listing(self, "/v1/alerts", Alert)
 
     def workers(self) -> Listing[Worker]:
         """The processes that deliver."""
@@ -49,19 +42,7 @@ class InstallationCalls(Sends):
         """Forget what was said about a type; it can be published all the same."""
         self.send(calls.delete(f"/v1/event-types/{step(name)}"))
 
-    # --- accounts and keys ---
-
-    def account(self, id: str) -> Account:
-        """What was said about an account."""
-        return self.send(calls.get(f"/v1/accounts/{step(id)}", Account))
-
-    def put_account(self, id: str, *, notify: Mapping[str, str | None] | None = None) -> Account:
-        """Say where an account is told about trouble: `email`, `webhook`, `slack`."""
-        return self.send(calls.put(f"/v1/accounts/{step(id)}", Account, calls.said(notify=notify)))
-
-    def portal_link(self, account: str) -> dict[str, Any]:
-        """A link that shows an account its own endpoints."""
-        return self.send(calls.post(f"/v1/accounts/{step(account)}/portal-link", dict[str, Any]))
+    # --- keys ---
 
     def keys(self) -> Listing[Key]:
         """The keys that open the API, revoked ones too; none is shown itself."""

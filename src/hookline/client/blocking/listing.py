@@ -1,3 +1,4 @@
+# Generated from client/aio by scripts/mirror_client.py: change that, and run it.
 """How is a list on the server read?"""
 
 from collections.abc import Iterator

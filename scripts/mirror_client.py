@@ -1,6 +1,7 @@
-"""What is the synchronous client's code, given the asynchronous one's?
+"""Writes the synchronous client from the asynchronous one: the same without the awaiting.
 
-The same without the awaiting. Run as a program it writes the files; the test compares them.
+Run it after a change of `src/hookline/client/aio`. With `--check` it writes nothing and exits with 1 if a file is not as
+it would be written.
 """
 
 import re
@@ -8,9 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 CLIENT = ROOT / "src/hookline/client"
 FROM, TO = CLIENT / "aio", CLIENT / "blocking"
+MARK = "# Generated from client/aio by scripts/mirror_client.py: change that, and run it.\n"
 NOT_MIRRORED = {"client.py", "__init__.py"}  # each does its own I/O
 
 _WORDS = (
@@ -30,6 +32,7 @@ def files() -> dict[Path, str]:
 
 
 def mirrored(source: str) -> str:
+    """The module without the awaiting, marked as generated."""
     for pattern, replacement in _WORDS:
         source = re.sub(pattern, replacement, source)
     for command in (["check", "--quiet", "--select", "I", "--fix"], ["format", "--quiet"]):
@@ -40,9 +43,19 @@ def mirrored(source: str) -> str:
             text=True,
             check=True,
         ).stdout
-    return source
+    return MARK + source
+
+
+def main() -> int:
+    stale = [path for path, text in files().items() if not path.exists() or path.read_text() != text]
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is not what scripts/mirror_client.py writes: run it")
+        return 1 if stale else 0
+    for path in stale:
+        path.write_text(files()[path])
+    return 0
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
-        path.write_text(text)
+    sys.exit(main())
