@@ -236,7 +236,7 @@ def test_a_planted_detour_is_found():
 TOP_FILES = 12
 PACKAGE_FILES = 16
 ONE_FILE_EACH = {"rules", "cli/commands"}  # a decision, a command
-TOO_LARGE_YET = {"store/postgres": 22, "store/sqlite": 26}  # part of them moves to packages of their own
+TOO_LARGE_YET = {"store/sqlite": 19}  # its verbs are not yet gathered by noun
 
 
 def files_of(folder: Path) -> list[str]:

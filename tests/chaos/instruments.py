@@ -18,7 +18,7 @@ from typing import Any
 from hookline import failpoints
 from hookline.store.postgres import schema as postgres_schema
 from hookline.store.postgres.store import PostgresStore
-from hookline.store.sqlite import migrating as sqlite_migrating
+from hookline.store.sqlite import schema as sqlite_migrating
 from hookline.store.sqlite.store import SqliteStore
 
 STALL_S = 2.0

@@ -26,7 +26,7 @@ from hookline.ids import read
 from hookline.model import WorkerId
 from hookline.store.contract import WorkerRow
 from hookline.store.contract.examination import Examination, Waiting
-from hookline.store.postgres.session import MOST_SESSIONS
+from hookline.store.postgres.driver.session import MOST_SESSIONS
 from hookline.store.postgres.store import PostgresStore
 from planting import plant
 from server_process import ServerProcess, run

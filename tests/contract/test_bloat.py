@@ -12,7 +12,7 @@ import pytest
 from factories import NOW, a_publication
 from hookline.store.contract import Snapshot, Store
 from hookline.store.postgres.store import PostgresStore
-from hookline.store.sqlite.connection import LOG_BYTES
+from hookline.store.sqlite.driver.connection import LOG_BYTES
 from hookline.store.sqlite.store import SqliteStore
 from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer
 from scenes import a_lane_in

@@ -18,7 +18,7 @@ from factories import NOW
 from hookline.ids import Ids, delivery_of, first_at
 from hookline.store.contract.events import EventFilter
 from hookline.store.postgres import events as postgres_events
-from hookline.store.postgres import session
+from hookline.store.postgres.driver import session
 from hookline.store.sqlite import events as sqlite_events
 from hookline.testing.clock import ManualClock
 from postgres_server import PostgresServers, installations

@@ -11,7 +11,7 @@ from deaf_proxy import deaf
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.store.contract import Store
 from hookline.store.contract.notifications import MOST_LANES, Notification
-from hookline.store.postgres.hints import CHANNEL, TELL, read, written
+from hookline.store.postgres.notifications import CHANNEL, TELL, read, written
 from hookline.store.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ import pytest
 
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
-from hookline.store.postgres import session
+from hookline.store.postgres.driver import session
 from hookline.store.postgres.lists import (
     dead_ahead,
     dead_count,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.store.postgres import arrays, session
+from hookline.store.postgres.driver import arrays, session
 
 pytestmark = pytest.mark.anyio
 

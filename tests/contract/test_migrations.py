@@ -10,8 +10,8 @@ import pytest
 
 from hookline.errors import SchemaMissing, SchemaOutgrown, StoreRefused
 from hookline.store.migrations import Applied, Migration, outstanding, read_migrations, refuse_unless_current
-from hookline.store.sqlite import migrating
-from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite import schema
+from hookline.store.sqlite.driver.connection import connect
 
 FIRST = Migration(1, "0001_tables", "sum 1", "")
 SECOND = Migration(2, "0002_more", "sum 2", "")
@@ -101,8 +101,8 @@ def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path):
     broken = Migration(1, "0001_broken", "sum", "CREATE TABLE a (b);\nINSERT INTO nowhere VALUES (1);\n")
     with closing(connect(str(tmp_path / "x.db"), create=True)) as connection:
         with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-            migrating.migrate(connection, at=0.0, migrations=[broken])
-        assert migrating.applied(connection) == []
+            schema.migrate(connection, at=0.0, migrations=[broken])
+        assert schema.applied(connection) == []
         assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 

@@ -12,7 +12,7 @@ from hookline.ids import delivery_of
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.sqlite import retention, sql
-from hookline.store.sqlite.bulk import spread
+from hookline.store.sqlite.driver.bulk import spread
 from hookline.store.sqlite.lists import dead_ahead, dead_count, dead_to_pick, delivery_list, look_ahead
 
 ROWS = 120_000

@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from hookline.store.postgres import retention, session, sql
+from hookline.store.postgres import retention, sql
+from hookline.store.postgres.driver import session
 from postgres_server import PostgresServers, installations
 
 LANES = 20_000

@@ -13,8 +13,8 @@ from factories import NOW, a_publication, a_settlement, a_worker
 from hookline.errors import StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.contract import Release, Verdict
-from hookline.store.postgres import session
-from hookline.store.postgres.links import Links
+from hookline.store.postgres.driver import session
+from hookline.store.postgres.driver.links import Links
 from hookline.store.postgres.store import DESK_SESSIONS, PostgresStore
 from hookline.store.visits import visiting
 from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer, require_installations

@@ -7,7 +7,7 @@ from hookline.model import CLOSED, LONG_AGO, CircuitPolicy, Ordering, State
 from hookline.store.contract import DeliveryFilter, LaneRow
 from hookline.store.migrations import read_migrations
 from hookline.store.postgres import sql as postgres_sql
-from hookline.store.sqlite import migrating
+from hookline.store.sqlite import schema
 from hookline.store.sqlite import sql as sqlite_sql
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ async def old_store(bare):
     record = "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (1, '{}', '{}', {})"
     if name == "sqlite":
         bare.execute(sqlite_sql.MIGRATIONS_CREATE)
-        statements = [*migrating._statements(first.sql), record.format(first.name, first.checksum, "0")]
+        statements = [*schema._statements(first.sql), record.format(first.name, first.checksum, "0")]
         statements += sqlite_rows().split(";\n")
     else:
         bare.execute("CREATE SCHEMA hookline")

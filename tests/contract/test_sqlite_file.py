@@ -19,7 +19,7 @@ from hookline.clock import SystemClock
 from hookline.errors import SchemaMissing, StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.contract import DeliveryFilter, Load, Want
-from hookline.store.sqlite.connection import connect
+from hookline.store.sqlite.driver.connection import connect
 from hookline.store.sqlite.store import SqliteStore
 from scenes import a_lane_in, a_worker_in, accepted, published
 

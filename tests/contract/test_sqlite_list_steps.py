@@ -10,8 +10,8 @@ from factories import NOW, a_job, a_publication
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.contract.events import EventFilter
+from hookline.store.sqlite.driver.writer import Inline
 from hookline.store.sqlite.store import SqliteStore
-from hookline.store.sqlite.writer import Inline
 from scenes import a_lane_in, accepted
 
 pytestmark = pytest.mark.anyio

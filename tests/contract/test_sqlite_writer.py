@@ -9,11 +9,11 @@ import pytest
 from factories import NOW, a_publication
 from hookline.errors import RowRefused, StoreUnavailable
 from hookline.model import State
-from hookline.store.sqlite.accepting import accept
-from hookline.store.sqlite.connection import connect
-from hookline.store.sqlite.paired import Paired
+from hookline.store.sqlite.accept import accept
+from hookline.store.sqlite.driver.connection import connect
+from hookline.store.sqlite.driver.paired import Paired
+from hookline.store.sqlite.driver.writer import Inline, Threaded, commit_together, run_each
 from hookline.store.sqlite.store import SqliteStore
-from hookline.store.sqlite.writer import Inline, Threaded, commit_together, run_each
 from scenes import a_lane_in, accepted, in_state
 
 pytestmark = pytest.mark.anyio

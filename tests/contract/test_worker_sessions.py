@@ -14,7 +14,8 @@ from factories import NOW
 from hookline.errors import StoreUnavailable
 from hookline.model import WorkerId
 from hookline.store.contract import Load
-from hookline.store.postgres import session, sql
+from hookline.store.postgres import sql
+from hookline.store.postgres.driver import session
 from hookline.store.postgres.store import PostgresStore
 from scenes import a_worker_in
 from tests.deaf_proxy import pooled

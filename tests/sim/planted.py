@@ -36,8 +36,8 @@ from hookline.rules.circuit import begin_probe
 from hookline.rules.liveness import By, DeadWorker, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
 from hookline.store.contract import Acceptance, EventFanout, Loaded, Release, Settlement, Verdict
-from hookline.store.sqlite import accepting, owning, retention, sql, workers
-from hookline.store.sqlite.bulk import write_rows
+from hookline.store.sqlite import accept, owning, retention, sql, workers
+from hookline.store.sqlite.driver.bulk import write_rows
 from hookline.store.sqlite.rows import attempt_row
 
 Plant = Callable[["Garden"], None]
@@ -166,7 +166,7 @@ def _m7(garden: Garden) -> None:
 
 @bug("M8 the idempotency key is not in the transaction")
 def _m8(garden: Garden) -> None:
-    garden.put(accepting, "_key_rows", lambda batch: [])
+    garden.put(accept, "_key_rows", lambda batch: [])
 
 
 def _waits(garden: Garden, wait: Callable[..., float | None]) -> None:

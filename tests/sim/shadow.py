@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from hookline.store.sqlite.writer import CarryOut, Inline, commit_together
+from hookline.store.sqlite.driver.writer import CarryOut, Inline, commit_together
 
 Row = dict[str, Any]
 

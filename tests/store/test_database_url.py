@@ -12,7 +12,7 @@ from hookline.app import Hookline, store_for
 from hookline.config import Settings, load
 from hookline.errors import ConfigError, HooklineError
 from hookline.store.database_url import fault, has_password, is_plain, shown
-from hookline.store.postgres.faults import translated, while_connecting
+from hookline.store.postgres.driver.faults import translated, while_connecting
 
 FIRST, SECOND = "Kx7Qz", "Wv9Jb"  # of the password: a mistake between them must show neither
 URLS = (

@@ -16,12 +16,7 @@ from hookline.client.answers import (
 )
 from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
-from hookline.client.overview import (
-    Conservation,
-    EventType,
-    Key,
-    Worker,
-)
+from hookline.client.overview import Conservation, EventType, Key, Worker
 from hookline.client.publishing import NewEvent
 
 __all__ = [

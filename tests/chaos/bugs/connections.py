@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partialmethod
 from typing import Any
 
-from hookline.store.postgres import session as postgres_session
+from hookline.store.postgres.driver import session as postgres_session
 from hookline.store.postgres.store import PostgresStore
 
 

@@ -6,7 +6,7 @@ from itertools import chain, repeat
 from hookline.model import DEFAULT_ACCOUNT, Attempt, AttemptId, EventId, State
 from hookline.store.contract.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
 from hookline.store.postgres import rows
-from hookline.store.postgres.links import Links
+from hookline.store.postgres.driver.links import Links
 from hookline.store.postgres.lists import STEPS, PostgresConditions, Statement
 from hookline.store.postgres.sql import ATTEMPT_COLUMNS, LOOK_AHEAD, LOOK_PART
 

@@ -4,7 +4,7 @@ In a session of its own, which may take longer than any other: a count of many m
 """
 
 from hookline.store.contract.figures import Bloat, Conservation, Snapshot
-from hookline.store.postgres.links import Links
+from hookline.store.postgres.driver.links import Links
 
 # One reading of the table: an index for each state, one after the other, took twice as long.
 CONSERVATION = """

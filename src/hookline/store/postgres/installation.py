@@ -1,6 +1,6 @@
 """How does PostgreSQL keep an installation's secret?"""
 
-from hookline.store.postgres.links import Links
+from hookline.store.postgres.driver.links import Links
 
 KEEP = "INSERT INTO installation (one, secret) VALUES (true, $1) ON CONFLICT DO NOTHING"
 READ = "SELECT secret FROM installation"

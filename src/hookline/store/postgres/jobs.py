@@ -9,7 +9,7 @@ from typing import Any
 from hookline.model import DeliveryId, JobId
 from hookline.store.contract import Job, JobKind, JobStep
 from hookline.store.postgres import lists, operators, rows, sql
-from hookline.store.postgres.links import Connection
+from hookline.store.postgres.driver.links import Connection
 
 _MOVES = {JobKind.REPLAY: sql.REDRIVE_THESE, JobKind.DISCARD: sql.DISCARD_THESE}
 _AHEAD = 5_000  # dead letters looked at in one step: a filter that few of them match must not make it long

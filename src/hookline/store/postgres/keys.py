@@ -5,7 +5,7 @@ from typing import Any
 
 from hookline.model import Key, KeyId, Scope
 from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
-from hookline.store.postgres.links import Connection, Links
+from hookline.store.postgres.driver.links import Connection, Links
 
 _COLUMNS = """id, digest, hint, name, scopes, account,
   date_part('epoch', created_at) AS created_at, date_part('epoch', revoked_at) AS revoked_at"""

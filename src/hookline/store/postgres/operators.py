@@ -9,7 +9,7 @@ from hookline import ids
 from hookline.errors import NotFound, WrongState
 from hookline.model import DeliveryId, Endpoint, EndpointId, EventId, State
 from hookline.store.postgres import rows, sql
-from hookline.store.postgres.links import Connection
+from hookline.store.postgres.driver.links import Connection
 
 
 async def create_endpoint(connection: Connection, endpoint: Endpoint, *, now: float) -> None:

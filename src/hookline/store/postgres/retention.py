@@ -17,7 +17,7 @@ from hookline.store.contract.retention import (
     batch_of,
     walk_ends_before,
 )
-from hookline.store.postgres.links import Connection, Links
+from hookline.store.postgres.driver.links import Connection, Links
 
 _LOCK = int.from_bytes(b"hkprune\0")  # the advisory lock of whoever prunes this database
 

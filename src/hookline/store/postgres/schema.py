@@ -21,7 +21,7 @@ from hookline.store.migrations import (
     refuse_unless_current,
 )
 from hookline.store.postgres import sql
-from hookline.store.postgres.session import SCHEMA
+from hookline.store.postgres.driver.session import SCHEMA
 
 _LOCK = int.from_bytes(b"hookline")  # the advisory lock of whoever migrates this database
 LOCK_TIMEOUT = "SET lock_timeout = '300ms'"

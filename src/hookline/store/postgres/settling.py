@@ -5,7 +5,7 @@ from typing import Any
 
 from hookline.store.contract import GONE, Settlement
 from hookline.store.postgres import sql
-from hookline.store.postgres.links import Connection
+from hookline.store.postgres.driver.links import Connection
 
 
 async def settle_and_disable(

@@ -7,7 +7,7 @@ read as seconds (`to_timestamp`, `date_part`): half the cost of a codec for time
 in one order everywhere: endpoints, workers, jobs, deliveries, lanes, changes.
 """
 
-from hookline.store.postgres import rights
+from hookline.store.postgres.driver import rights
 
 MIGRATIONS_LOCK = "SELECT pg_advisory_lock($1)"
 MIGRATIONS_CREATE = """

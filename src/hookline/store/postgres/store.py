@@ -46,18 +46,19 @@ from hookline.store.contract import (
 )
 from hookline.store.failing import failing
 from hookline.store.migrations import level
-from hookline.store.postgres import jobs, lists, operators, rows, session, settling, sql
-from hookline.store.postgres.described import PostgresDescribed
+from hookline.store.postgres import jobs, lists, operators, rows, settling, sql
+from hookline.store.postgres.descriptions import PostgresDescribed
+from hookline.store.postgres.driver import session
+from hookline.store.postgres.driver.faults import refuse_read_only, translated
+from hookline.store.postgres.driver.links import Connection, Links, Work
+from hookline.store.postgres.driver.presence import SessionPresence
+from hookline.store.postgres.driver.rights import NOT_ASKED, VALUES, refusal
 from hookline.store.postgres.events import PostgresEvents
-from hookline.store.postgres.faults import refuse_read_only, translated
 from hookline.store.postgres.figures import PostgresFigures
-from hookline.store.postgres.hints import PostgresHints
 from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.keys import PostgresKeys
-from hookline.store.postgres.links import Connection, Links, Work
-from hookline.store.postgres.presence import SessionPresence
+from hookline.store.postgres.notifications import PostgresHints
 from hookline.store.postgres.retention import PostgresRetention
-from hookline.store.postgres.rights import NOT_ASKED, VALUES, refusal
 from hookline.store.postgres.schema import (
     bring_up_to_date,
     known,

@@ -7,10 +7,10 @@ from typing import Protocol, TypeVar
 
 from hookline.model import Attempt, AttemptId, EventId, State
 from hookline.store.contract.events import SHOWN_PAYLOAD_BYTES, EventFilter, ListedEvent
+from hookline.store.sqlite.driver.writer import Work
 from hookline.store.sqlite.lists import STEP_ROWS, SqliteConditions, Statement
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS, delivery_range, read_attempt
 from hookline.store.sqlite.sql import ATTEMPT_COLUMNS, LOOK_AHEAD
-from hookline.store.sqlite.writer import Work
 
 T = TypeVar("T")
 

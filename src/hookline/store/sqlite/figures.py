@@ -9,9 +9,9 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from hookline.store.contract.figures import Bloat, Conservation
+from hookline.store.sqlite.driver.writer import Work
 from hookline.store.sqlite.reading import counts
 from hookline.store.sqlite.sql import EVENT_OF_DELIVERY
-from hookline.store.sqlite.writer import Work
 
 T = TypeVar("T")
 

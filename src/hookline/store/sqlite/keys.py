@@ -8,8 +8,8 @@ import msgspec
 
 from hookline.model import Key, KeyId, Scope
 from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
+from hookline.store.sqlite.driver.writer import Work
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS
-from hookline.store.sqlite.writer import Work
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from hookline.ids import show
 from hookline.model import DeliveryId, EndpointId, EventId, Queue, WorkerId
 from hookline.store.contract import GONE, LaneNote, Loaded, Release, Settlement, Suspect, Taken, Verdict, Want
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.bulk import returned_rows, write_rows
+from hookline.store.sqlite.driver.bulk import returned_rows, write_rows
 from hookline.store.sqlite.operators import write_change
 from hookline.store.sqlite.rows import attempt_row, note_rows, packed, read_loaded, read_taken, settled_row
 

@@ -45,7 +45,7 @@ from hookline.store.contract import (
     Taken,
     WorkerRow,
 )
-from hookline.store.sqlite.bulk import Row
+from hookline.store.sqlite.driver.bulk import Row
 
 ABOVE_ALL_IDS = b"\xff" * 17
 _ORDINALS = MAX_FANOUT - 1

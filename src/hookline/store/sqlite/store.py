@@ -47,21 +47,21 @@ from hookline.store.contract import (
     WorkerRow,
 )
 from hookline.store.failing import failing
-from hookline.store.sqlite import accepting, jobs, migrating, operators, owning, reading, workers
-from hookline.store.sqlite.connection import connect, refuse_unwritable
-from hookline.store.sqlite.described import SqliteDescribed
+from hookline.store.sqlite import accept, jobs, operators, owning, reading, schema, workers
+from hookline.store.sqlite.descriptions import SqliteDescribed
+from hookline.store.sqlite.driver.connection import connect, refuse_unwritable
+from hookline.store.sqlite.driver.faults import translated
+from hookline.store.sqlite.driver.lock import ServingLock
+from hookline.store.sqlite.driver.paired import Paired
+from hookline.store.sqlite.driver.presence import FilePresence
+from hookline.store.sqlite.driver.timekeeping import FileTime
+from hookline.store.sqlite.driver.writer import Executor, Threaded, Work, commit_together, run_each
 from hookline.store.sqlite.events import SqliteEvents
-from hookline.store.sqlite.faults import translated
 from hookline.store.sqlite.figures import SqliteFigures
-from hookline.store.sqlite.hints import SqliteHints
 from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.keys import SqliteKeys
-from hookline.store.sqlite.lock import ServingLock
-from hookline.store.sqlite.paired import Paired
-from hookline.store.sqlite.presence import FilePresence
+from hookline.store.sqlite.notifications import SqliteHints
 from hookline.store.sqlite.retention import SqliteRetention
-from hookline.store.sqlite.timekeeping import FileTime
-from hookline.store.sqlite.writer import Executor, Threaded, Work, commit_together, run_each
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class SqliteStore(
         """Bring the schema up to date, safely beside others doing the same; the names of what was applied."""
         connection = connect(self._path, create=True)
         try:
-            return migrating.migrate(connection, at=self._clock.wall())
+            return schema.migrate(connection, at=self._clock.wall())
         except sqlite3.Error as error:
             raise translated(error) from error
         finally:
@@ -111,7 +111,7 @@ class SqliteStore(
 
     async def outstanding(self) -> list[str]:
         """What `migrate` would apply; looks, and changes nothing."""
-        return migrating.would_apply(self._path)
+        return schema.would_apply(self._path)
 
     async def open(self, *, serve: bool = True) -> None:
         """Connect; refuse an unsafe or foreign file, and one that another process serves."""
@@ -122,7 +122,7 @@ class SqliteStore(
                 self._lock.acquire()  # first: whoever serves it decides when it is brought up to date
             connections.append(connect(self._path))
             self._presence = FilePresence(self._path)
-            migrating.refuse_unless_usable(connections[0])
+            schema.refuse_unless_usable(connections[0])
             connections += [connect(self._path), connect(self._path)]
         except BaseException as error:
             for connection in connections:
@@ -172,7 +172,7 @@ class SqliteStore(
         if self._presence is not None:
             self._presence.refuse_if_gone()
         work = partial(
-            accepting.accept,
+            accept.accept,
             batch=batch,
             catalogue=catalogue,
             now=now,

@@ -5,8 +5,8 @@ import sqlite3
 from hookline.model import FOREVER, EndpointId, WorkerId
 from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, WorkerRow
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.migrating import refuse_if_outgrown
 from hookline.store.sqlite.rows import ABOVE_ALL_IDS, load_values, read_taken, read_worker, worker_values
+from hookline.store.sqlite.schema import refuse_if_outgrown
 
 
 def register(connection: sqlite3.Connection, worker: WorkerRow) -> None:

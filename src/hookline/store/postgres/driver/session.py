@@ -9,8 +9,8 @@ import asyncpg
 import structlog
 
 from hookline.errors import StoreRefused, StoreUnavailable
-from hookline.store.postgres.arrays import use_lists
-from hookline.store.postgres.faults import while_connecting
+from hookline.store.postgres.driver.arrays import use_lists
+from hookline.store.postgres.driver.faults import while_connecting
 
 log = structlog.get_logger("hookline.store")
 

@@ -5,7 +5,7 @@ was taken on that very session. Who never had one is not missed.
 """
 
 from hookline.model import WorkerId
-from hookline.store.postgres.links import Connection
+from hookline.store.postgres.driver.links import Connection
 
 
 class SessionPresence:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from hookline.errors import StoreUnavailable
-from hookline.store.sqlite.connection import BUSY_TIMEOUT_S
-from hookline.store.sqlite.faults import translated
-from hookline.store.sqlite.writer import CarryOut, Work, WriterTask, answer_all, run_apart
+from hookline.store.sqlite.driver.connection import BUSY_TIMEOUT_S
+from hookline.store.sqlite.driver.faults import translated
+from hookline.store.sqlite.driver.writer import CarryOut, Work, WriterTask, answer_all, run_apart
 
 T = TypeVar("T")
 

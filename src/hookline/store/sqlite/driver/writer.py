@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
-from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.driver.faults import translated
 
 T = TypeVar("T")
 # Long work is a generator: it stops wherever others may have their turn on its thread, within the same transaction.

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from hookline.errors import SchemaMissing, StoreRefused, StoreUnavailable
-from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.driver.faults import translated
 
 BUSY_TIMEOUT_S = 5.0  # others write one short transaction at a time
 CACHED_STATEMENTS = 256  # every statement in every bulk length, with room to spare

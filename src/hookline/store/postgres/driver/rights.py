@@ -6,7 +6,7 @@ so that nothing but the next publish would notice.
 
 from collections.abc import Sequence
 
-from hookline.store.postgres.faults import RIGHTS_STEP
+from hookline.store.postgres.driver.faults import RIGHTS_STEP
 
 NEEDED = (
     ("attempts", "SELECT, INSERT"),

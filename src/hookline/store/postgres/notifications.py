@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
 from hookline.store.contract.notifications import MOST_LANES, Notification
-from hookline.store.postgres.faults import translated
-from hookline.store.postgres.links import Connection, Links
+from hookline.store.postgres.driver.faults import translated
+from hookline.store.postgres.driver.links import Connection, Links
 
 CHANNEL = "hookline"
 TELL = "SELECT pg_notify($1, $2)"

@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 from hookline.errors import HooklineError
 from hookline.store.contract.examination import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
-from hookline.store.sqlite import migrating, sql
-from hookline.store.sqlite.connection import OLDEST_SQLITE
-from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite import schema, sql
+from hookline.store.sqlite.driver.connection import OLDEST_SQLITE
+from hookline.store.sqlite.driver.faults import translated
 from hookline.store.sqlite.figures import OLDEST_DUE
 from hookline.store.sqlite.reading import list_endpoints
 from hookline.store.sqlite.rows import read_worker
@@ -72,7 +72,7 @@ def _contents(connection: sqlite3.Connection, *, now: float) -> dict[str, Any]:
 
 def _schema(connection: sqlite3.Connection) -> str | None:
     try:
-        migrating.refuse_unless_usable(connection)
+        schema.refuse_unless_usable(connection)
     except HooklineError as error:
         return str(error)
     return None

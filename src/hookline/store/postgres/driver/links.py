@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hookline.errors import HooklineError, StoreUnavailable
-from hookline.store.postgres.faults import REPEATABLE, keeps_session, translated
+from hookline.store.postgres.driver.faults import REPEATABLE, keeps_session, translated
 from hookline.store.visits import visitor
 
 T = TypeVar("T")

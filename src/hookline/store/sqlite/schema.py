@@ -17,8 +17,8 @@ from hookline.store.migrations import (
     refuse_unless_current,
 )
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.connection import refuse_unwritable
-from hookline.store.sqlite.faults import translated
+from hookline.store.sqlite.driver.connection import refuse_unwritable
+from hookline.store.sqlite.driver.faults import translated
 
 MIGRATIONS = read_migrations("hookline.store.sqlite.migrations")
 LEVEL = level(MIGRATIONS)

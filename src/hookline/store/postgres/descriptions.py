@@ -8,7 +8,7 @@ import msgspec
 from hookline.model import Account, EventType, Notify
 from hookline.store.contract.descriptions import NO_ENDPOINT
 from hookline.store.postgres import sql
-from hookline.store.postgres.links import Connection, Links
+from hookline.store.postgres.driver.links import Connection, Links
 
 _COLUMNS = """name, description, schema,
   date_part('epoch', created_at) AS created_at, date_part('epoch', updated_at) AS updated_at"""

@@ -9,8 +9,8 @@ import msgspec
 from hookline.model import Account, EventType, Notify
 from hookline.store.contract.descriptions import NO_ENDPOINT
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.bulk import Row
-from hookline.store.sqlite.writer import Work
+from hookline.store.sqlite.driver.bulk import Row
+from hookline.store.sqlite.driver.writer import Work
 
 T = TypeVar("T")
 

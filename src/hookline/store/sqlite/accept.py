@@ -7,8 +7,8 @@ from hookline.ids import delivery_of
 from hookline.model import EventId, Queue
 from hookline.store.contract import Acceptance, EventFanout, Prior
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.bulk import Row, returned_rows, write_rows
-from hookline.store.sqlite.room import refuse_if_low
+from hookline.store.sqlite.driver.bulk import Row, returned_rows, write_rows
+from hookline.store.sqlite.driver.room import refuse_if_low
 from hookline.store.sqlite.rows import delivery_range, event_row, packed
 
 _ROWS = 1_024  # written before others have their turn: about 12 ms

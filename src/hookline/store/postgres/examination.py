@@ -6,8 +6,9 @@ import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
 from hookline.store.contract.examination import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
-from hookline.store.postgres import rows, schema, session, sql
-from hookline.store.postgres.faults import translated, while_connecting
+from hookline.store.postgres import rows, schema, sql
+from hookline.store.postgres.driver import session
+from hookline.store.postgres.driver.faults import translated, while_connecting
 from hookline.store.postgres.figures import OLDEST_DUE
 
 COUNT_TIMEOUT = 30.0  # many lanes take their time, which is no sign of a server that does not answer
