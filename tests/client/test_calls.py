@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from hookline.client import HooklineClient, NewEvent, SyncHooklineClient
-from hookline.client.blocking.dead_letters import DeadLetterCalls
-from hookline.client.blocking.deliveries import DeliveryCalls
-from hookline.client.blocking.endpoints import EndpointCalls
-from hookline.client.blocking.events import EventCalls
-from hookline.client.blocking.installation import InstallationCalls
+from hookline.client.blocking.dead_letters import DeadLetterMethods
+from hookline.client.blocking.deliveries import DeliveryMethods
+from hookline.client.blocking.endpoints import EndpointMethods
+from hookline.client.blocking.events import EventMethods
+from hookline.client.blocking.installation import InstallationMethods
 from hookline.client.blocking.listing import Listing
 from hookline.errors import Invalid, Unreadable
 from scripts.mirror_client import files
@@ -20,7 +20,7 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOON_TEXT = "2026-01-31T12:00:00.000000Z"
 
 
-class Recorder(EventCalls, EndpointCalls, DeliveryCalls, DeadLetterCalls, InstallationCalls):
+class Recorder(EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, InstallationMethods):
     """Keeps the last call and does not send it."""
 
     def send(self, call):
