@@ -1,7 +1,7 @@
 """Checks an endpoint's retry policy.
 
-The checked policy is stored as it is shown, and `rules.retry.policy_of` reads it. A policy is replaced as a whole, never
-mixed from an old and a new one. The statuses that are retried are checked here too.
+The checked policy is stored as it is shown, and `rules.retry.policy_of` reads it. A policy is replaced as a whole,
+never mixed from an old and a new one. The statuses that are retried are checked here too.
 """
 
 import json
