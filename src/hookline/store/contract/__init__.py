@@ -373,7 +373,7 @@ class Store(
         """Take the ones of these lanes that are free, not paused and not held back, whatever their `wake_at`."""
 
     async def load(self, wants: Sequence[Want], *, known: Sequence[DeliveryId], now: float) -> list[Loaded]:
-        """Pending deliveries of the lanes except `known`: ready ones by seq, then due ones of the timed, by due time."""
+        """Pending deliveries of the lanes except `known`: ready ones by seq, then timed ones that are due, by time."""
 
     async def payload(self, event: EventId) -> bytes:
         """The payload of an event whose row exists."""
