@@ -118,14 +118,14 @@ class Scope(StrEnum):
 
 
 class RateLimit(msgspec.Struct, frozen=True):
-    """How fast an endpoint may be sent to, as a token bucket."""
+    """How fast an endpoint wants to be sent to, as a token bucket."""
 
     per_second: float
     burst: int
 
 
 class CircuitPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When a circuit trips, and how long it then stays open."""
+    """When a circuit trips and how long it then stays open."""
 
     consecutive_failures: int = 5
     failure_rate: float = 0.5
