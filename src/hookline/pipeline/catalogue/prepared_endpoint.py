@@ -100,7 +100,7 @@ class PreparedEndpoint:
         self.target = parse(endpoint.url)
         self._hosts = hosts
         self.host = self.host_of(self.target.host)  # None: it has no cap
-        self.health = health  # the result of the last attempt of this process
+        self.health = health  # after the last attempt of this process
         self._sign: Signer = _cannot_sign
         if fault is not None:
             self._sign = partial(_refuse, fault)

@@ -46,7 +46,7 @@ class Admission:
         self.turn += (seconds - self.turn) / _SMOOTHED
 
     def held_by(self, entry: Entry) -> Lane | None:
-        """The lane that the event has to wait for; only lanes that are behind, or that reserved nothing for it, count."""
+        """The lane that the event waits for; only lanes that are behind, or that reserved nothing for it, count."""
         for endpoint, reserved in zip(entry.endpoints, entry.lanes, strict=False):
             lane = self._lanes.get(endpoint) if reserved is None else reserved
             if lane is None or not (lane.behind or reserved is None) or not self._may_hold(lane):
