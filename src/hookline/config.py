@@ -1,4 +1,4 @@
-"""Lists the settings and reads their values.
+"""Reads the settings of a process.
 
 A flag wins over a `HOOKLINE_*` variable, a variable over `hookline.toml`, and the file over the default. An invalid
 value is refused with the name of the setting, the place it came from and what is allowed.

@@ -1,4 +1,4 @@
-"""Limits how much the next commit takes from each account and for each lane.
+"""Limits what the next commit takes.
 
 A commit takes everything that waits, up to what a statement should hold: later publishes wait for one commit at most.
 But accepting and delivering share one event loop, and accepting costs less. A lane whose answers wait for the loop

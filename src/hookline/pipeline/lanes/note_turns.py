@@ -18,7 +18,7 @@ class NoteTurns:
         self._under_way: dict[Lane, asyncio.Future[None]] = {}
 
     async def wait(self, lanes: Collection[Lane]) -> None:
-        """Wait until no note of these lanes is being written; a caller that writes in the same step of the loop is next."""
+        """Wait until no note of these lanes is being written; the caller must begin in the same step of the loop."""
         while under_way := [self._under_way[lane] for lane in lanes if lane in self._under_way]:
             await asyncio.wait(under_way)
 

@@ -1,4 +1,4 @@
-"""Sends HTTP requests and reports the answers.
+"""Sends HTTP requests to receivers.
 
 This is the hot path of hookline. With an idle connection, a request costs no task, no future and no timer: it is
 written in `send`, read in the transport's callback, and answered from there. One sweep over everything under way

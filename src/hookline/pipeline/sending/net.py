@@ -1,7 +1,6 @@
-"""Resolves names and opens connections.
+"""Gives the sender the operating system's network.
 
-This is the seam between the sender and the operating system. It happens only here, so that a test or a simulation can
-be the network.
+Names are resolved and connections opened only here, so that a test or a simulation can be the network.
 """
 
 import asyncio

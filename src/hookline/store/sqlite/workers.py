@@ -1,4 +1,4 @@
-"""Carries out the verbs of a worker's life and death on SQLite."""
+"""Carries out the verbs about workers on SQLite."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""Commits writes together, with the statements on the event loop and the commit on a thread.
+"""Runs the statements of a batch on the event loop while a thread commits.
 
 The statements of a batch run on the loop's own thread: they are pure computation, and a second thread would wait up to
 5 ms for the interpreter's lock at each one. Only the commit, which waits for the disk, runs on the writer thread.
