@@ -156,7 +156,7 @@ class Loader:
                 continue
             lined_up += 1
             if lane.has_unsent and lane.is_held and lane.flow.wants_probe():
-                # Offer it for its probe: the cooldown did not release it, and without room no load offers it.
+                # Offer it for its probe: it was not released in the cooldown, and without room no load offers it.
                 self._on_loaded(lane)
             if self._is_turn(lane, now):
                 lane.look_at = LONG_AGO
