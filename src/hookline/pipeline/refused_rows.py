@@ -15,7 +15,7 @@ Write = Callable[[Sequence[T]], Awaitable[list[R]]]
 
 
 async def is_row_at_fault(error: Exception, write: Write[T, R]) -> bool:
-    """Whether the store refuses a row of the batch, not every write. If the error does not say, a write is tried."""
+    """Whether the store refuses a row of the batch rather than every write; if the error is unclear, it is tried."""
     if isinstance(error, RowRefused) or not isinstance(error, HooklineError):
         return True
     if isinstance(error, StoreUnavailable):

@@ -20,7 +20,7 @@ def threshold(policy: CircuitPolicy, *, is_slow: bool) -> int:
 def after_answer(
     circuit: Circuit, outcome: Outcome, *, policy: CircuitPolicy, now: float, is_slow: bool = False
 ) -> Circuit:
-    """The circuit after an ordinary attempt's answer; while it is not closed, answers are only counted."""
+    """The circuit after an ordinary attempt's answer; while it is not closed, an answer is only noted."""
     noted = _noted(circuit, outcome, now)
     if circuit.state is not CircuitState.CLOSED:
         return noted

@@ -94,7 +94,7 @@ def walk_ends_before(*, done_before: float, dead_before: float) -> EventId | Non
 
 
 def batch_of(looked: Sequence[Looked], *, after: EventId, limit: int) -> PruneBatch:
-    """The next events with `limit` deliveries together, one event at least; the walk continues after the last one."""
+    """The next events with at most `limit` deliveries in all, or one event; the walk continues after the last seen."""
     chosen: list[Looked] = []
     room = limit
     for event in looked:
