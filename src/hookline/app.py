@@ -1,6 +1,7 @@
-"""How is a hookline put together?
+"""Builds a running hookline from its parts.
 
-The only place that constructs: clock, chance, network, store and pipeline are made here and handed down.
+This is the only place that constructs things: the clock, the random numbers, the network, the store and the pipeline
+are made here and handed down.
 """
 
 import secrets
@@ -161,7 +162,7 @@ class Hookline:
             self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
         )
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
-        self.secret = secrets.token_bytes(32)  # until the start: then the one that all processes share
+        self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
         self.figures = Figures(self.store, self.clock)
@@ -172,18 +173,18 @@ class Hookline:
             default_retry=settings.retry,
             judge=judge,
         )
-        # A server claims an SQLite file also when it delivers nothing from it: one process serves a file.
+        # A server locks an SQLite file even when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
         self._was_started = False
-        self.outgrown: SchemaOutgrown | None = None  # why this process can be of no more use
+        self.outgrown: SchemaOutgrown | None = None  # why this process can no longer work
         self.on_outgrown: Callable[[], None] = self._say_outgrown
         self._heartbeat.on_outgrown = self._note_outgrown
 
     # --- life ---
 
     async def start(self) -> None:
-        """Open the database, recover what is pending, begin to deliver."""
+        """Open the database, recover pending deliveries and start delivering."""
         await self.store.open(serve=self._claims)
         try:
             await self._check_key()
@@ -198,7 +199,7 @@ class Hookline:
         self._is_running = self._was_started = True
 
     async def stop(self) -> bool:
-        """Finish what is under way and let go of everything; says whether that was done within `drain_s`."""
+        """Finish the requests under way and release everything; True if that was done within `drain_s`."""
         if not self._is_running:
             return True
         self._is_running = False
@@ -222,7 +223,7 @@ class Hookline:
 
     @property
     def is_ready(self) -> bool:
-        """Does the database answer, and does it take what is published?"""
+        """Whether the database answers and accepts published events."""
         return self._is_running and self._heartbeat.is_fresh() and self._heartbeat.may_write()
 
     @property
@@ -245,7 +246,7 @@ class Hookline:
         log.error("schema.outgrown", error=str(self.outgrown))
 
     async def _check_key(self) -> None:
-        """Refuse a key that is not the one this database's secrets are sealed with."""
+        """Refuse a key that did not seal the secrets of this database."""
         if self.sealer.seals:
             mark = await self.store.mark_sealed(self.sealer.mark())
             renewed = self.sealer.renewed_mark(mark)
@@ -255,11 +256,11 @@ class Hookline:
     # --- publishing ---
 
     async def accept(self, drafts: list[Draft]) -> list[Result]:
-        """Publish many checked drafts; what was refused is an error in its place."""
+        """Publish many checked drafts; a refused draft has an error in its place."""
         return await self._intake.accept(drafts)
 
     def submit(self, drafts: list[Draft], done: Done) -> None:
-        """Publish many checked drafts, and be called back when they are durable; raises Overloaded."""
+        """Publish many checked drafts and call `done` when they are durable; raises Overloaded."""
         self._intake.submit(drafts, done)
 
     async def publish_draft(self, draft: Draft) -> Published:
@@ -276,9 +277,9 @@ class Hookline:
         deliver_at: datetime | None = None,
         hops: int = 0,
     ) -> "PublishedEvent":
-        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are.
+        """Publish an event; when this returns it is durable. Bytes must be one JSON value and are sent unchanged.
 
-        `hops` is what a webhook came with (`Verified.hops`) that this is published because of: circles end by it.
+        `hops` is the hop count (`Verified.hops`) of the webhook that caused this publish. It ends loops.
         """
         self._refuse_unless_started()
         if isinstance(payload, bytes):
@@ -312,7 +313,7 @@ class Hookline:
     # --- endpoints ---
 
     async def create_endpoint(self, **fields: Any) -> EndpointReport:
-        """Add an endpoint: `url` and `events`, and any other field of the API. The answer holds its secret."""
+        """Create an endpoint: `url`, `events`, and any other field of the API. The answer holds its secret."""
         self._refuse_unless_started()
         return await self.reports.endpoint(await self.endpoints.create(fields), reveal=True)
 
@@ -330,19 +331,19 @@ class Hookline:
         await self.endpoints.delete(EndpointId(read("endpoint", id)))
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
-        """Is the delivery being sent by this process now?"""
+        """Whether this process is sending the delivery now."""
         return self.worker.status.is_under_way(delivery)
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a publish in a program gives back."""
+    """The result of a publish from a program."""
 
     id: str  # the receivers' idempotency key
     type: str
     account: str
     created_at: float
     deliveries: int  # how many endpoints it goes to
-    duplicate: bool  # the idempotency key was used before: this is the first one's event
+    duplicate: bool  # the idempotency key was used before: this is the event of its first use
 
 
 def store_for(url: str, clock: Clock | None = None) -> Store:
@@ -359,7 +360,7 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
 
 
 def key_admin(store: Store, clock: Clock | None = None) -> KeyAdmin:
-    """A way to keys for whoever runs no hookline."""
+    """The admin of API keys, for code that runs no hookline."""
     clock = clock or SystemClock()
     return KeyAdmin(store, clock, Ids(clock, Random()))
 
@@ -368,7 +369,7 @@ def _store_time(moment: datetime, *, now: float) -> float | None:
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise Invalid("deliver_at is a datetime with a zone.", pointer="/deliver_at")
     at = moment.timestamp()
-    if not rfc3339.can_be_shown(at):  # a zone can carry it there
+    if not rfc3339.can_be_shown(at):  # its zone can carry a moment out of the range
         raise Invalid("deliver_at lies in the years 1 to 9999.", pointer="/deliver_at")
     if at > now + 365 * 86_400:
         raise Invalid("deliver_at lies at most 365 days ahead.", pointer="/deliver_at")

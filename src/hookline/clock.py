@@ -1,7 +1,7 @@
-"""What time is it?
+"""Tells the time.
 
-Three clocks, never mixed: the store's time decides what is due and whose a lane is; the wall clock is only
-written into headers, ids and logs; the monotonic clock measures. This is the only module that reads them.
+There are three clocks, and they are never mixed. The store's time decides what is due and who owns a lane. The wall
+clock is only written into headers, ids and logs. The monotonic clock measures durations. Only this module reads them.
 """
 
 import asyncio
@@ -9,81 +9,83 @@ import time
 from functools import partial
 from typing import NamedTuple, Protocol
 
-# CLOCK_BOOTTIME goes on while the machine sleeps: a worker that wakes from a suspended machine must see
-# that its pulse is old.
+# CLOCK_BOOTTIME keeps running while the machine sleeps: a worker that wakes with a suspended machine must see
+# that its heartbeat is old.
 _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
     """Time, as an argument."""
 
-    line: "Timeline | None"  # if the store's time was found ahead; for those who ask for every event
+    line: "Timeline | None"  # if the store's time was found ahead; for callers that convert every event
 
     def now(self) -> float:
         """The store's time, in seconds since 1970."""
 
     def wall(self) -> float:
-        """The machine's idea of the time, in seconds since 1970; may jump."""
+        """The machine's own time, in seconds since 1970; may jump."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never jumps, also counts a suspended machine."""
+        """Seconds since an arbitrary moment; never jumps and keeps running while the machine is suspended."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait until the event is set or the time is over; says whether it was set."""
+        """Wait until the event is set or the time is over; True if it was set."""
 
     def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
-        """The store's clock stood at `store_now` when the monotonic one stood at `at`.
+        """The store's clock showed `store_now` when the monotonic clock showed `at`.
 
-        It may be `ahead` of the right time; then it runs at this `rate` until it meets it (a file, see its timekeeping).
+        It may be `ahead` of the right time. It then runs at this `rate` until it meets the right time (SQLite's
+        timekeeping does that).
         """
 
     def due(self, moment: float) -> float:
-        """The store's time at the moment that people mean; another one only while the store's is ahead."""
+        """The store's time for a real moment; the two differ only while the store's time is ahead."""
 
     def shown(self, at: float) -> float:
-        """The moment to show people for a time of the store's; another one only if its time was found ahead."""
+        """The moment to show for a time of the store; the two differ only if the store's time was found ahead."""
 
     def asked(self, moment: float) -> float:
-        """The store's time to compare with for a moment that people give: what is shown before it lies before it."""
+        """The store's time to compare with for a moment in a query: what is shown before the moment lies before it."""
 
 
 class Timeline(NamedTuple):
-    """How a store's time that was found ahead goes with the right one, until they meet.
+    """Maps a store's time that was found ahead to the right time, until the two meet.
 
-    What was written before it was found so may have been written by any clock. What cannot be later than that moment is
-    left as it is, the rest is shown as of then: the order stays, and nothing is shown as later than it can have been.
+    Rows written before it was found ahead may carry the time of any clock. Times that cannot be later than that moment
+    are left as they are. All others are shown as that moment: the order stays, and nothing is shown as later than it
+    can have been.
     """
 
-    store: float  # when it was found
-    right: float  # then
+    store: float  # the store's time when it was found ahead
+    right: float  # the right time at that moment
     rate: float
 
     def shown(self, at: float) -> float:
-        """The right time at this time of the store's."""
+        """The right time at this time of the store."""
         if at < self.store:
             return min(at, self.right)
         return min(at, self.right + (at - self.store) / self.rate)
 
     def asked(self, moment: float) -> float:
-        """The first time of the store's that is shown as this moment or a later one."""
+        """The first time of the store that is shown as this moment or a later one."""
         if moment <= self.right:
             return moment
         return max(moment, self.store + self.rate * (moment - self.right))
 
 
 def carried(moment: float, *, now: float, ahead: float, rate: float) -> float:
-    """What a clock says at the moment that people mean, if it says `now`, is `ahead`, and runs at `rate` until it is not."""
+    """The reading of a clock at a real moment, if it shows `now`, is `ahead`, and runs at `rate` until it is right."""
     return max(moment, now + rate * (moment - (now - ahead))) if ahead > 0 else moment
 
 
 class SystemClock:
-    """The real clocks; the store's time is its last reading carried on by the monotonic clock."""
+    """The real clocks; the store's time is its last reading, carried forward by the monotonic clock."""
 
-    # Read many times for every delivery: the clocks themselves, with no call of ours around them. In the class, so that
-    # a clock made of this one can have others.
+    # Read many times for every delivery, so these are the clocks themselves, with no call of ours around them. They are
+    # class attributes, so that a subclass can replace them.
     wall = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic if _BOOT is None else partial(time.clock_gettime, _BOOT))
 
@@ -95,7 +97,7 @@ class SystemClock:
 
     def now(self) -> float:
         # Whole microseconds, as PostgreSQL keeps them: a time reads the same before it is stored and after.
-        # (By whole numbers: `round` to six places costs ten times as much, and this is called for every delivery.)
+        # (With integers: `round` to six places costs ten times as much, and this is called for every delivery.)
         return int((self.monotonic() * self._rate + self._offset) * 1e6) / 1e6
 
     async def sleep(self, seconds: float) -> None:
@@ -129,14 +131,14 @@ class SystemClock:
 
 
 class ThreadClock:
-    """The real clocks for code that holds its thread up instead of awaiting."""
+    """The real clocks for code that blocks its thread instead of awaiting."""
 
     def wall(self) -> float:
-        """The machine's idea of the time, in seconds since 1970; may jump."""
+        """The machine's own time, in seconds since 1970; may jump."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never jumps."""
+        """Seconds since an arbitrary moment; never jumps."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:

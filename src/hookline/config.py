@@ -1,7 +1,7 @@
-"""Which settings are there, and where does each value come from?
+"""Reads the settings of a process.
 
-A flag wins over a `HOOKLINE_*` variable, that over `hookline.toml`, that over the default. A value that
-will not do is refused with the name of the setting, the place it came from and what is allowed.
+A flag wins over a `HOOKLINE_*` variable, a variable over `hookline.toml`, and the file over the default. An invalid
+value is refused with the name of the setting, the place it came from and what is allowed.
 """
 
 import ipaddress
@@ -27,12 +27,12 @@ FILE = "hookline.toml"
 SECRET = frozenset({"api_key", "secret_key"})  # settings whose value is never shown
 PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard", "quick")  # see rules/retry.py
 
-# Variables that start like ours and are not settings: the failpoints of tests, and what container
-# platforms set for a service that happens to be called "hookline".
+# Variables with our prefix that are not settings: the failpoints of tests, and what container platforms set for a
+# service that happens to be called "hookline".
 _NOT_SETTINGS = re.compile(r"FAILPOINTS|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?")
 _MAY_BE_EMPTY = frozenset(
     {"api_key", "secret_key", "allow_networks", "contact"}
-)  # those that may be left out
+)  # the ones that may be left out
 _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://")
 
 
@@ -41,7 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     database: str = "sqlite:///hookline.db"
     api_key: str | None = None
-    secret_key: tuple[str, ...] = ()  # what secrets are sealed with in the database: the first; opened: any
+    secret_key: tuple[str, ...] = ()  # the first one seals secrets in the database; any of them opens one
     dev: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
@@ -50,10 +50,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_s: float = 2.0
     takeover_s: float = 10.0
     poll_s: float = 0.5
-    notify: bool = True  # workers on PostgreSQL tell each other what the next poll would find
+    notify: bool = True  # workers on PostgreSQL notify each other of what the next poll would find
     drain_s: float = 30.0
     max_in_flight: int = 1_000  # requests under way at once, per worker
-    max_in_flight_per_host: int = 100  # likewise to one host, but for those in allowed networks
+    max_in_flight_per_host: int = 100  # likewise to one host; hosts in allowed networks have no such limit
     payload_limit_bytes: int = 1_048_576
     batch_limit_bytes: int = 16_777_216
     deliveries_per_event: int = 10_000
@@ -62,12 +62,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         3  # times that an event may have been sent on, from webhook to publish, before it is published
     )
     retry: str = "patient"  # the preset of endpoints that have no policy of their own
-    keep_delivered_days: int = 30  # cancelled ones too; 0: for ever
+    keep_delivered_days: int = 30  # cancelled ones too; 0: forever
     keep_dead_days: int = 90  # likewise
-    open_docs: bool = False  # /openapi.json and /docs are answered without a key
+    open_docs: bool = False  # /openapi.json and /docs need no key
     open_metrics: bool = False  # /metrics likewise
-    contact: str | None = None  # told to receivers in the User-Agent: where to ask about these requests
-    url: str = "http://127.0.0.1:8080"  # of the server that client commands speak to
+    contact: str | None = None  # sent to receivers in the User-Agent: whom to ask about these requests
+    url: str = "http://127.0.0.1:8080"  # of the server that client commands talk to
 
     def __repr__(self) -> str:
         shown = {name: presentable(name, getattr(self, name)) for name in self.__struct_fields__}
@@ -84,7 +84,7 @@ def presentable(name: str, value: Any) -> Any:
 
 
 class _Unfit(Exception):
-    """The value will not do; the text says what is allowed."""
+    """The value is invalid; the text says what is allowed."""
 
 
 def _text(value: Any) -> str:
@@ -254,7 +254,7 @@ def load(
     environ: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Settings:
-    """The settings of this process. A flag that is None was not given; a file that is not there says nothing."""
+    """The settings of this process. A flag of None was not given; a missing file sets nothing."""
     return load_with_sources(flags, environ=environ, file=file)[0]
 
 
@@ -264,7 +264,7 @@ def load_with_sources(
     environ: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> tuple[Settings, dict[str, str]]:
-    """The settings, and the flag, variable or line of the file that each comes from; defaults come from none."""
+    """The settings, with the flag, variable or file line that each value comes from; defaults have no source."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name, value, source in [*_from_file(file), *_from_environ(environ or {}), *_from_flags(flags or {})]:
@@ -281,7 +281,7 @@ def load_with_sources(
 
 
 def _given(name: str, value: Any) -> str:
-    """A value that is refused, as it may be repeated: a URL may hold a password, also one meant for another setting."""
+    """A refused value as it may be shown: a URL may hold a password, even one given to the wrong setting."""
     text = repr(value[:100] if isinstance(value, str) else value)
     if name in SECRET:
         return MASK
@@ -320,7 +320,7 @@ def _from_environ(environ: Mapping[str, str]) -> list[tuple[str, Any, str]]:
         rest = variable[len(PREFIX) :]
         value = environ[variable]
         if not value and rest.lower() in _MAY_BE_EMPTY:
-            continue  # as platforms set a variable that nobody filled in
+            continue  # platforms set a variable that nobody filled in to the empty text
         if _NOT_SETTINGS.fullmatch(rest) or (rest == "PORT" and _SERVICE_LINK.match(value)):
             continue
         found.append((_known(rest.lower(), variable, shout=True), value, variable))
@@ -340,13 +340,13 @@ def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
 
 
 def _key(key: str) -> str:
-    """A key of the file as it may be repeated: a value may stand where its name should."""
+    """A key of the file as it may be shown: a secret value may stand where a name should."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) else "a key that is no name"
 
 
 def _known(name: str, source: str, *, shout: bool = False) -> str:
     if name in _READERS:
         return name
-    near = nearest(name, _READERS)  # without the prefix, which would make all of them alike
+    near = nearest(name, _READERS)  # without the prefix, which would make all names alike
     hint = "" if near is None else f" Did you mean {PREFIX + near.upper() if shout else near}?"
     raise ConfigError(f"{source}: there is no such setting.{hint}")

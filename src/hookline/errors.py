@@ -1,16 +1,16 @@
-"""What can go wrong that a caller has to know about?
+"""Defines the errors that a caller has to handle.
 
-Expected things (a 500 from an endpoint, an open circuit) are values, not errors. Errors of drivers and
-libraries are translated into these where they enter.
+Expected things (a 500 from an endpoint, an open circuit) are values, not errors. Errors of drivers and libraries are
+translated into these where they enter.
 """
 
 
 class HooklineError(Exception):
-    """Something a caller of hookline must deal with."""
+    """Something that a caller of hookline must handle."""
 
 
 class NotFound(HooklineError):
-    """No object of that kind has that id (or it belongs to somebody else: the answer is the same)."""
+    """No object of that kind has that id (or it belongs to another account: the answer is the same)."""
 
     def __init__(self, noun: str, id: str) -> None:
         super().__init__(f"No {noun} has the id {id!r}.")
@@ -28,7 +28,7 @@ class WrongState(HooklineError):
 
 
 class OverlapUnderWay(WrongState):
-    """The endpoint's secret is being rotated already."""
+    """The endpoint's secret is already being rotated."""
 
     def __init__(self, until: str) -> None:
         HooklineError.__init__(
@@ -40,7 +40,7 @@ class OverlapUnderWay(WrongState):
 
 
 class NotSending(WrongState):
-    """The endpoint is not being sent to."""
+    """Nothing is sent to the endpoint at present."""
 
     def __init__(self, state: str) -> None:
         HooklineError.__init__(self, f"The endpoint is {state}: nothing is sent to it now.")
@@ -48,7 +48,7 @@ class NotSending(WrongState):
 
 
 class Invalid(HooklineError):
-    """Input that can be read and will not do; `pointer` is a JSON pointer to the culprit."""
+    """Input that can be read but is invalid; `pointer` is a JSON pointer to the culprit."""
 
     def __init__(self, detail: str, *, pointer: str = "", code: str = "invalid_field") -> None:
         super().__init__(detail)
@@ -57,12 +57,12 @@ class Invalid(HooklineError):
         self.code = code
 
     def under(self, pointer: str) -> "Invalid":
-        """The same, where what was handed in is a part of something larger."""
+        """The same error, where the input is a part of something larger."""
         return Invalid(self.detail, pointer=pointer + self.pointer, code=self.code)
 
 
 class SchemaMismatch(Invalid):
-    """A payload that does not fit the schema of its type; `errors` are pointers into it, with what is wrong there."""
+    """A payload that does not fit the schema of its type; `errors` are pointers into it, each with what is wrong."""
 
     def __init__(self, event_type: str, errors: tuple[tuple[str, str], ...]) -> None:
         super().__init__(
@@ -78,7 +78,7 @@ class SchemaMismatch(Invalid):
 
 
 class AccountMismatch(Invalid):
-    """A caller that is bound to one account names another (which may be there or not: nothing is said of it)."""
+    """A caller bound to one account names another one (the error does not tell whether that account exists)."""
 
     def __init__(self, pointer: str) -> None:
         detail = "This key is bound to another account; leave the account out."
@@ -89,7 +89,7 @@ class AccountMismatch(Invalid):
 
 
 class Unreadable(HooklineError):
-    """Input that cannot be read at all: not one JSON value, a duplicate key, nested too deep."""
+    """Input that cannot be read at all: not one JSON value, a duplicate key, nested too deeply."""
 
     def __init__(self, detail: str, *, code: str = "invalid_json") -> None:
         super().__init__(detail)
@@ -106,7 +106,7 @@ class TooLarge(HooklineError):
 
 
 class IdempotencyConflict(HooklineError):
-    """The idempotency key was used before, for another event."""
+    """The idempotency key was already used for another event."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -116,7 +116,7 @@ class IdempotencyConflict(HooklineError):
 
 
 class StoreUnavailable(HooklineError):
-    """The database did not answer; whether the last write was committed may be in doubt."""
+    """The database did not answer; the last write may or may not be committed."""
 
 
 class StorageFull(StoreUnavailable):
@@ -124,27 +124,27 @@ class StorageFull(StoreUnavailable):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """The database answers and takes no writes at present: a standby, a failover, an operator."""
+    """The database answers but accepts no writes at present: a standby, a failover, an operator."""
 
 
 class StoreRefused(HooklineError):
-    """The database is there and must not be used: unsafe durability, wrong schema, no rights, file in use."""
+    """The database answers but must not be used: unsafe durability, wrong schema, no rights, file in use."""
 
 
 class RowRefused(StoreRefused):
-    """The database takes writes, and not this one: something in it is against its types or its rules."""
+    """The database accepts writes but not this one: a value in it violates a type or a constraint."""
 
 
 class SealBroken(HooklineError):
-    """A secret in the database is sealed, and not with a key of this server's."""
+    """A secret in the database is sealed, but not with a key of this server."""
 
 
 class SealGarbled(SealBroken):
-    """What is stored as a sealed secret is none, whatever the key."""
+    """A value stored as a sealed secret is not one, whatever the key."""
 
 
 class EndpointUnusable(HooklineError):
-    """A stored endpoint, or what a request to it is made of, would not make a request; names the field."""
+    """A stored endpoint, or a part of a request to it, makes no valid request; names the field."""
 
 
 class SchemaOutgrown(StoreRefused):
@@ -156,12 +156,12 @@ class SchemaBehind(StoreRefused):
 
 
 class SchemaMissing(SchemaBehind):
-    """The database is there, and has never been migrated."""
+    """The database exists but has never been migrated."""
 
 
 class Overloaded(HooklineError):
-    """More was handed in than can be kept; try again later."""
+    """More was handed in than can be held; try again later."""
 
 
 class ConfigError(HooklineError):
-    """A setting has a value that will not do; names the setting and what is allowed."""
+    """A setting has an invalid value; names the setting and what is allowed."""

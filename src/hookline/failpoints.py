@@ -1,14 +1,14 @@
-"""Where can a test make this process fail?
+"""Lets a test make this process fail at chosen steps.
 
-Inert unless `HOOKLINE_FAILPOINTS` is set, e.g. `settle.before=kill@3,send.after=pause`. Each step that
-matters for durability calls `failpoint("name")`; what happens there is chosen by the test from outside.
+It does nothing unless `HOOKLINE_FAILPOINTS` is set, e.g. to `settle.before=kill@3,send.after=pause`. Each step that
+matters for durability calls `failpoint("name")`; the test chooses from outside what happens there.
 """
 
 import os
 import signal
 from collections.abc import Callable
 
-# The store's verbs that write: `store.failing` puts `.before` and `.after` around each.
+# The store's verbs that write: `store.failing` calls a `.before` and an `.after` failpoint around each.
 VERBS = frozenset(
     {"accept", "take", "take_these", "settle", "note", "mark", "condemn", "release", "wake"}
     | {"register", "beat", "bury", "free", "sweep", "retire"}
@@ -21,10 +21,10 @@ STEPS = frozenset(
     {
         "handover.before",
         "load.after",
-        "job.before",  # about to do some of a bulk replay or discard
+        "job.before",  # about to do a part of a bulk replay or discard
         "migrate.step",  # before a migration, and after each of its steps
-        "job.after",  # they are committed, their lanes not woken
-        "answer.after",  # the answer is here, not settled
+        "job.after",  # the part is committed, its lanes are not woken
+        "answer.after",  # the answer has arrived and is not settled
     }
 )
 NETWORK = frozenset(
@@ -37,7 +37,7 @@ NETWORK = frozenset(
         "tls.after",
         "send.before",  # admitted, no byte written
         "send.after",  # the request is written, no answer yet
-        "head.after",  # the answer's head is here, its body is not
+        "head.after",  # the answer's head has arrived, its body has not
     }
 )
 NAMES = STEPS | NETWORK | {f"{verb}.{side}" for verb in VERBS for side in ("before", "after")}
@@ -65,7 +65,7 @@ _hits: dict[str, int] = {}
 
 
 def plant(text: str) -> None:
-    """Switch failpoints on: `name=action` or `name=action@n` (at the n-th hit only), comma-separated."""
+    """Switch failpoints on: `name=action` or `name=action@n` (only at the n-th hit), comma-separated."""
     planted.clear()
     _hits.clear()
     for part in filter(None, text.split(",")):
@@ -77,7 +77,7 @@ def plant(text: str) -> None:
 
 
 def failpoint(name: str) -> None:
-    """Do what a test planted under this name; nothing otherwise."""
+    """Do what a test planted under this name; otherwise nothing."""
     if not planted:
         return
     found = planted.get(name)

@@ -1,8 +1,8 @@
-"""How are things named?
+"""Makes ids.
 
-An id is 128 bits in the shape of a UUIDv7: 48 bits of milliseconds, then a count, then chance, so ids made
-later sort later (on one clock) and index pages fill from one side. An event's id ends in 20 zero bits; its
-deliveries are that id plus their ordinal, so that one primary key lists them.
+An id is 128 bits in the shape of a UUIDv7: 48 bits of milliseconds, then a counter, then random bits. Ids made later
+sort later (on one clock), and index pages fill from one side. An event's id ends in 20 zero bits. Its deliveries' ids
+are that id plus their ordinal, so that one primary key lists them.
 """
 
 import re
@@ -72,26 +72,26 @@ class Ids:
         if ms > self._ms:
             self._ms, self._count = ms, 0
         else:
-            self._count += 1  # the same millisecond, or a clock that was set back
+            self._count += 1  # the same millisecond, or the clock was set back
             if self._count > 0xFFF:
                 self._ms, self._count = self._ms + 1, 0
-        # In two halves: numbers of 128 bits take twice the time.
+        # In two halves: arithmetic on 128-bit numbers takes twice as long.
         return _HALVES.pack(
             self._ms << 16 | 0x7000 | self._count, _VARIANT | self._rng.getrandbits(62) & chance
         )
 
 
 def delivery_of(event: EventId, ordinal: int) -> DeliveryId:
-    """The id of the event's delivery with this place in the fan-out."""
+    """The id of the event's delivery at this place in the fan-out."""
     if not ordinal:
         return DeliveryId(event)
     return DeliveryId((int.from_bytes(event) | ordinal).to_bytes(16))
 
 
 def event_of(delivery: DeliveryId | bytes) -> EventId:
-    """The id of the event a delivery belongs to."""
+    """The id of the event that a delivery belongs to."""
     if delivery[14:] == b"\0\0" and not delivery[13] & 15:
-        return EventId(delivery)  # the first one's is the event's
+        return EventId(delivery)  # the first delivery has the event's own id
     return EventId((int.from_bytes(delivery) & ~_ORDINAL_MASK).to_bytes(16))
 
 
@@ -100,11 +100,11 @@ def first_at(moment: float) -> bytes:
     return (min(max(int(moment * 1_000), 0), (1 << 48) - 1) << 80).to_bytes(16)
 
 
-@lru_cache(maxsize=8_192)  # an event's is shown to its producer, and to each receiver soon after
+@lru_cache(maxsize=8_192)  # an event's id is shown to its producer, and soon after to each receiver
 def show(noun: str, id: bytes) -> str:
-    """The id as people and programs outside see it: prefix and 26 characters."""
+    """The id as people and programs outside see it: a prefix and 26 characters."""
     n, triples = int.from_bytes(id), _TRIPLES
-    # Written out: every event's id is shown, and this takes a fifth of the time of a loop over its digits.
+    # Unrolled: every event's id is shown, and this takes a fifth of the time of a loop over its digits.
     return (
         f"{PREFIXES[noun]}{_PAIRS[n >> 120]}{triples[n >> 105 & 32767]}{triples[n >> 90 & 32767]}"
         f"{triples[n >> 75 & 32767]}{triples[n >> 60 & 32767]}{triples[n >> 45 & 32767]}"
@@ -113,7 +113,7 @@ def show(noun: str, id: bytes) -> str:
 
 
 def read(noun: str, text: str) -> bytes:
-    """The 16 bytes behind an id's text; anything else names nothing and is `NotFound`."""
+    """The 16 bytes of an id's text; any other text is `NotFound`."""
     prefix = PREFIXES[noun]
     digits = text[len(prefix) :]
     if not text.startswith(prefix) or not _TEXT.match(digits):

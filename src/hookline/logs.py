@@ -1,6 +1,6 @@
-"""What does a log line say of an error?
+"""Renders errors in log lines.
 
-Where it happened and its text, never the values that were at hand: among them are payloads and secrets.
+A line shows where an error happened and its text. It never shows local variables: they hold payloads and secrets.
 """
 
 import logging
@@ -11,12 +11,12 @@ import structlog
 
 
 def plain(*, colors: bool) -> Any:
-    """Renders lines for people. structlog's own choice shows every local variable beside a traceback."""
+    """Renders lines for people. structlog's default shows every local variable beside a traceback."""
     return structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
 
 
 def keep_plain() -> None:
-    """For a hookline inside an application that has not set up structlog; what it set up stays as it is."""
+    """Set up structlog for a hookline inside an application that has not; an application's own setup is kept."""
     if structlog.is_configured():
         return
     structlog.configure(
@@ -32,5 +32,5 @@ def keep_plain() -> None:
 
 
 def _to_stderr(*_: Any) -> Any:
-    """Wherever that goes by then: an application may put another in its place, and close the first."""
+    """Looks `sys.stderr` up for each line: an application may replace it and close the first one."""
     return structlog.PrintLogger(sys.stderr)

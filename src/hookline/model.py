@@ -1,7 +1,7 @@
-"""Which nouns does hookline speak of?
+"""Defines the nouns of hookline.
 
-Frozen values only: what changes is a new value. Times are seconds since 1970 (UTC, the store's clock),
-ids are 16 bytes inside and prefixed text outside (`ids`).
+All are frozen values: a change makes a new value. Times are seconds since 1970 (UTC, the store's clock). Ids are 16
+bytes inside and prefixed text outside (`ids`).
 """
 
 from enum import StrEnum
@@ -39,7 +39,7 @@ class Queue(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What an attempt's answer meant."""
+    """What an attempt's answer means."""
 
     ACCEPTED = "accepted"
     TRANSIENT = "transient"
@@ -88,14 +88,14 @@ class Signing(StrEnum):
 
 
 class Signature(StrEnum):
-    """What the signatures of `standard` are made with; in `classic` it is always a shared secret."""
+    """How the signatures of `standard` are made; `classic` always uses a shared secret."""
 
     V1 = "v1"  # HMAC-SHA256 under a secret that both sides know
-    V1A = "v1a"  # ed25519: the receiver has the public key only
+    V1A = "v1a"  # ed25519: the receiver has only the public key
 
 
 class Ordering(StrEnum):
-    """May a lane's deliveries overtake each other?"""
+    """Whether a lane's deliveries may overtake each other."""
 
     PARALLEL = "parallel"
     STRICT = "strict"
@@ -110,7 +110,7 @@ class CircuitState(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a key is good for; which of them includes which is decided by `rules.scopes`."""
+    """What a key may do; `rules.scopes` decides which scope includes which."""
 
     PUBLISH = "publish"
     READ = "read"
@@ -136,9 +136,9 @@ class CircuitPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CircuitSlice(msgspec.Struct, frozen=True, array_like=True):
-    """What happened in a tenth of a circuit's window."""
+    """The results in a tenth of a circuit's window."""
 
-    index: int  # of its beginning, in slices since 1970
+    index: int  # of its start, in slices since 1970
     attempts: int
     failures: int
 
@@ -151,7 +151,7 @@ class Circuit(msgspec.Struct, frozen=True, kw_only=True):
     slices: tuple[CircuitSlice, ...] = ()
     cooldown: float | None = None  # seconds, of the current opening
     opened_at: float | None = None
-    probe_at: float | None = None  # open: no probe before this; half-open: nobody else probes before this
+    probe_at: float | None = None  # open: no probe before this; half-open: no other worker probes before this
     reason: str | None = None
     last_success_at: float | None = None
     last_failure_at: float | None = None
@@ -162,15 +162,15 @@ DEFAULT_RETRY_STATUSES: tuple[str | int, ...] = ("5xx", 408, 425, 429)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """A fact a producer published."""
+    """A fact that a producer published."""
 
     id: EventId
     account: str
     type: str
-    payload: bytes  # one JSON value, as it came
+    payload: bytes  # one JSON value, unchanged
     idempotency_key: str | None = None
     deliver_at: float | None = None
-    hops: int = 0  # times it was sent on by a hookline before it was published here
+    hops: int = 0  # how many times a hookline sent it on before it was published here
     created_at: float
 
 
@@ -181,11 +181,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     url: str  # canonical
     events: tuple[str, ...]  # patterns
-    secret: str  # as it is stored: sealed where the server has a key for that (`sealing`)
+    secret: str  # as stored: sealed if the server has a key for that (`sealing`)
     old_secret: str | None = None  # signs as well, until `old_secret_until`
     old_secret_until: float | None = None
     signing: Signing = Signing.STANDARD
-    signature: Signature = Signature.V1  # what `secret` makes
+    signature: Signature = Signature.V1  # the kind that `secret` makes
     description: str = ""
     enabled: bool = True
     disabled_reason: str | None = None
@@ -198,18 +198,18 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     ordering: Ordering = Ordering.PARALLEL
     paused: bool = False
     filter: str | None = None  # JMESPath over the payload; None: everything passes
-    retry: dict[str, Any] | None = None  # as it was given; None: the server's default
+    retry: dict[str, Any] | None = None  # as given; None: the server's default
     retry_statuses: tuple[str | int, ...] = DEFAULT_RETRY_STATUSES
     circuit: CircuitPolicy | None = CircuitPolicy()  # None: never trips
     created_at: float
     updated_at: float
     unread: dict[
         str, str
-    ] = {}  # fields whose stored value cannot be read, and why: a stand-in is in their place
+    ] = {}  # fields whose stored value cannot be read, with the reason; the field itself holds a placeholder
 
 
 class EventType(msgspec.Struct, frozen=True, kw_only=True):
-    """An event type that was described; others may be published all the same."""
+    """An event type with a description; types without one may be published too."""
 
     name: str
     description: str = ""
@@ -219,7 +219,7 @@ class EventType(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an account wants to be told about trouble."""
+    """Where an account wants to be notified of trouble."""
 
     email: str | None = None
     webhook: str | None = None
@@ -227,11 +227,11 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose events and endpoints these are; one that nothing was said about exists all the same."""
+    """The owner of events and endpoints; an account without settings exists too."""
 
     id: str
     notify: Notify = Notify()
-    updated_at: float | None = None  # None: nothing was ever said about it
+    updated_at: float | None = None  # None: nothing was ever set for it
 
 
 class Timings(msgspec.Struct, frozen=True, gc=False):
@@ -251,7 +251,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     id: AttemptId
     delivery_id: DeliveryId
-    number: int  # 1 is the first request of this life
+    number: int  # 1 is the first request of this life (a replay begins a new one)
     replays: int  # the life it belongs to
     at: float
     outcome: Outcome
@@ -261,16 +261,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error_detail: str | None = None
     timings: Timings = NO_TIMINGS
     request_url: str | None = None
-    request_headers: dict[str, str] | None = None  # secrets masked; only of attempts not accepted
+    request_headers: dict[str, str] | None = None  # secrets masked; only for attempts that were not accepted
     response_headers: dict[str, str] | None = None  # likewise
     response_body: bytes = b""
     response_truncated: bool = False
     final_url: str | None = None
-    late: bool = False  # settled by a worker that had lost the lane; counts for nothing
+    late: bool = False  # settled by a worker that had lost the lane; it decides nothing
 
 
 class Death(msgspec.Struct, frozen=True):
-    """How a delivery that was redriven had died."""
+    """The death of a delivery that was replayed since."""
 
     reason: Reason
     at: float
@@ -302,13 +302,13 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key, as far as it is kept: the key itself is not."""
+    """An API key as it is stored: without the key itself."""
 
     id: KeyId
-    digest: bytes  # what the key is recognised by
-    hint: str  # how it begins: enough to tell keys apart, of no use to a thief
+    digest: bytes  # identifies the key
+    hint: str  # how it begins: enough to tell keys apart, useless to a thief
     name: str
     scopes: tuple[Scope, ...]
-    account: str | None = None  # bound to this one; None: good for all
+    account: str | None = None  # bound to this account; None: valid for all
     created_at: float
     revoked_at: float | None = None

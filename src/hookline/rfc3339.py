@@ -1,7 +1,6 @@
-"""How is a moment written outside?
+"""Converts moments between seconds since 1970 and RFC 3339 text.
 
-RFC 3339: read with any zone (but with one), written in UTC with `Z` and microseconds. Inside it is seconds
-since 1970.
+Text may have any zone but must have one. It is written in UTC with `Z` and microseconds.
 """
 
 import math
@@ -20,7 +19,7 @@ _AFTER_ALL = "9999-12-31T23:59:59.000000Z"
 
 
 def read(text: str) -> float:
-    """Seconds since 1970; ValueError for what is no moment, or has no zone, or is a leap second."""
+    """Seconds since 1970; ValueError for text that is no moment, has no zone, or is a leap second."""
     shape = _SHAPE.fullmatch(text)
     if shape is None:
         raise ValueError("not an RFC 3339 time with a zone")
@@ -40,18 +39,18 @@ def read(text: str) -> float:
 
 
 def can_be_shown(at: float) -> bool:
-    """Whether the moment has a year of four digits in UTC: a zone, or rounding, can carry it beyond."""
+    """Whether the moment has a four-digit year in UTC: a zone, or rounding, can carry it beyond."""
     return _FIRST <= at <= _LAST
 
 
 def show(at: float) -> str:
-    """`2026-05-04T10:20:30.400000Z`; what cannot be shown, as the first or the last moment that can.
+    """`2026-05-04T10:20:30.400000Z`; a moment out of range is shown as the first or the last one that can be.
 
     A database may hold any time. One row with an odd one must not make a list fail.
     """
     global _shown
     if at == _shown[0]:
-        return _shown[1]  # events of one commit share their moment
+        return _shown[1]  # the events of one commit share their moment
     if not _FIRST <= at <= _LAST:
         return _BEFORE_ALL if at < _FIRST else _AFTER_ALL
     whole = math.floor(at)
@@ -68,7 +67,7 @@ _last: tuple[int, str] = (0, "1970-01-01T00:00:00")
 
 
 def _whole_seconds(whole: int) -> str:
-    # Answers written within the same second share this part: a quarter of the cost of a publish's answer.
+    # Answers written within the same second share this part: it is a quarter of the cost of a publish's answer.
     global _last
     second, text = _last
     if second != whole:

@@ -1,6 +1,6 @@
-"""Tells this process at once what an operator changed.
+"""Applies an operator's change to this process at once.
 
-The other processes hear of it with their next pulse.
+The other processes learn of it with their next heartbeat.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ class Changes:
         self._handover = handover
 
     async def tell(self, *lanes: EndpointId) -> None:
-        """Something was changed; of these lanes, rows were made due or may be sent again."""
+        """Something was changed; rows of these lanes were made due or may be sent again."""
         await self._catalogue.include_own()
         for lane in lanes:
             self._handover.announce(lane)
 
     @contextmanager
     def making_due(self, lane: EndpointId | None = None) -> Iterator[None]:
-        """Around a verb that makes rows of the lane due; None: its answer says which lanes.
+        """Wraps a verb that makes rows of the lane due; None: its answer names the lanes.
 
-        If the answer is lost the rows may be due all the same, and a repeat may find nothing left to do. So the lane is
-        woken, or every free one is looked at: otherwise it would sleep until the next sweep.
+        If the answer is lost, the rows may be due all the same, and a repeat may find nothing left to do. So the lane
+        is woken, or every free lane is checked: otherwise it would sleep until the next sweep.
         """
         try:
             yield

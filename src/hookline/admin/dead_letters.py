@@ -1,6 +1,6 @@
-"""Replays and discards dead letters, one by one and in bulk.
+"""Replays and discards dead letters, one by one or in bulk.
 
-In bulk it is a job: it is created here and carried out by a worker, a few at a time.
+A bulk replay or discard is a job: it is created here, and a worker carries it out in steps.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from hookline.validate.dead_letter_filter import Chosen
 
 
 class DeadLetterAdmin:
-    """What an operator does about dead letters."""
+    """What an operator does with dead letters."""
 
     def __init__(
         self, store: Store, changes: Changes, clock: Clock, ids: Ids, *, on_job: Callable[[], None]
@@ -26,14 +26,14 @@ class DeadLetterAdmin:
         self._changes = changes
         self._clock = clock
         self._ids = ids
-        self._on_job = on_job  # somebody has a job to carry out
+        self._on_job = on_job  # called when there is a job to carry out
 
     async def replay(self, id: DeliveryId) -> None:
-        """Replay a dead letter, from the beginning of its schedule."""
+        """Replay a dead letter, from the start of its schedule."""
         delivery = await self._delivery(id)
         if not await self._store.endpoints_by_id([delivery.endpoint_id]):
             raise WrongState("replayed", f"{delivery.state.value} and has lost its endpoint")
-        # By event, because that verb names the states: a delivery that is no dead letter any more is left alone.
+        # By event, because that verb names the states: a delivery that is no longer a dead letter is left alone.
         with self._changes.making_due(delivery.endpoint_id):
             redriven = await self._store.redrive_event(
                 event_of(id), endpoint=delivery.endpoint_id, states=[State.DEAD], now=self._clock.now()
@@ -55,9 +55,9 @@ class DeadLetterAdmin:
         account: str | None = None,
         idempotency_key: str | None = None,
     ) -> Job:
-        """Replay or discard all dead letters that are chosen; the job goes on when this returns.
+        """Replay or discard all chosen dead letters; the job continues after this returns.
 
-        With an account it is that account's job, and of the ids does only those that are its own.
+        With an account it is that account's job, and of the ids it processes only the account's own.
         """
         job = msgspec.structs.replace(
             self._job(kind, chosen),
@@ -75,7 +75,7 @@ class DeadLetterAdmin:
         return created
 
     async def try_job(self, kind: JobKind, chosen: Chosen, *, account: str | None = None) -> Job:
-        """What a job would do now; nothing is done."""
+        """What a job would do now; changes nothing."""
         if chosen.ids:
             found = [await self._store.delivery(id) for id in chosen.ids]
             matched = sum(

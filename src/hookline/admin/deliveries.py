@@ -1,4 +1,4 @@
-"""Retries and cancels deliveries, and replays those of an event."""
+"""Retries, cancels and replays deliveries."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ class DeliveryAdmin:
         self._clock = clock
 
     async def retry(self, id: DeliveryId) -> None:
-        """Make a pending delivery due now; its count goes on."""
+        """Make a pending delivery due now; its attempts keep counting."""
         with self._changes.making_due():
             lane = await self._store.retry(id, now=self._clock.now())
         await self._changes.tell(lane)
@@ -38,7 +38,7 @@ class DeliveryAdmin:
         endpoint: EndpointId | None = None,
         states: Sequence[State] = REPLAYED_BY_DEFAULT,
     ) -> list[DeliveryId]:
-        """Replay an event's deliveries in these states; returns which they are."""
+        """Replay an event's deliveries in these states; returns them."""
         if await self._store.event(id) is None:
             raise NotFound("event", show("event", id))
         with self._changes.making_due():

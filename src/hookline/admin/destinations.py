@@ -1,7 +1,7 @@
-"""Where may requests go?
+"""Decides where requests may go.
 
-To the public internet and the networks that the operator allowed, but not back to this very server: an endpoint
-that is our own way in would publish what it is sent.
+They may go to the public internet and to the networks that the operator allowed, but not back to this very server: an
+endpoint that is our own API would publish what it is sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from hookline.rules.own_address import Place, is_own
 
 
 class Destinations:
-    """What the settings allow, and what this process listens on."""
+    """What the settings allow, and the addresses that this process listens on."""
 
     def __init__(self, settings: Settings, *, is_here: Callable[[str], bool]) -> None:
         self.listening: tuple[Place, ...] = ()
@@ -32,7 +32,7 @@ class Destinations:
         return spelled
 
     def refuse_own(self, url: str) -> None:
-        """`Invalid` for a canonical URL with an address that this process listens on; names are seen when dialled."""
+        """`Invalid` for a canonical URL with an address this process listens on; names are checked when dialled."""
         if not self.listening:
             return
         target = parse(url)
@@ -44,13 +44,13 @@ class Destinations:
             )
 
     def may_dial(self, address: str, port: int) -> bool:
-        """May a connection be opened there?"""
+        """Whether a connection to this address may be opened."""
         if self.allowed is None:
             return True
         return may_dial(address, self.allowed) and not self._is_own(address, port)
 
     def is_allowed(self, address: str) -> bool:
-        """Is it in a network that the operator named, so that no stranger is on the other side?"""
+        """Whether it is in a network that the operator named, so that no stranger is on the other side."""
         return self.allowed is None or is_within(address, self.allowed)
 
     def _is_own(self, address: str, port: int) -> bool:

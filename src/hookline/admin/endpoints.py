@@ -1,6 +1,6 @@
-"""Creates, changes and deletes endpoints, and resets their circuits.
+"""Creates, changes and deletes endpoints.
 
-Every change is a verb of the store; here it is checked, carried out, and told to this process at once.
+Every change is a verb of the store. Here it is checked, carried out, and applied to this process at once.
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ class EndpointAdmin:
         self._judge = judge
 
     async def create(self, fields: dict[str, Any]) -> Endpoint:
-        """Add an endpoint; the one given back has its secret as it is to be shown."""
+        """Create an endpoint; the returned one has its secret as it is shown to its owner."""
         endpoint = new_endpoint(
             read_fields(EndpointInput, fields),
             id=self._ids.endpoint(),
@@ -107,7 +107,7 @@ class EndpointAdmin:
         await self._changes.tell()
 
     async def reset_circuit(self, id: EndpointId) -> None:
-        """Close an endpoint's circuit: it is sent to again, beginning with one request."""
+        """Close an endpoint's circuit: it is sent to again, starting with one request."""
         with self._changes.making_due(id):
             is_there = await self._store.reset_circuit(id, now=self._clock.now())
         if not is_there:

@@ -1,4 +1,4 @@
-"""What may be said about event types, and who is told?"""
+"""Describes event types."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ MOST_TYPES = 2_000
 
 
 class EventTypeInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be said about an event type, unchecked; None is the same as not said."""
+    """The description of an event type, unchecked; None is the same as absent."""
 
     description: Any = None
     schema: Any = None
@@ -42,7 +42,7 @@ class EventTypes:
         self._clock = clock
 
     async def put(self, name: str, asked: EventTypeInput) -> EventType:
-        """Describe a type, in place of what was said before; when this returns, its schema is in force here."""
+        """Create or replace a type's description; when this returns, its schema is in force here."""
         check_type(name, pointer="/name")
         description = read_description("" if asked.description is None else asked.description)
         schema = None if asked.schema is None else _schema(asked.schema)
@@ -58,7 +58,7 @@ class EventTypes:
         return described
 
     async def delete(self, name: str) -> None:
-        """Forget what was said about a type; it can be published all the same."""
+        """Delete a type's description; the type can still be published."""
         if not await self._store.delete_event_type(name, now=self._clock.now()):
             raise NotFound("event type", name)
         await self._catalogue.include_own()
@@ -83,6 +83,6 @@ def event_type_report(event_type: EventType) -> EventTypeReport:
 
 
 def _schema(value: Any) -> str:
-    from hookline.validate import json_schema  # only those who have one pay for the import
+    from hookline.validate import json_schema  # only types with a schema pay for the import
 
     return json_schema.checked(value)

@@ -1,11 +1,11 @@
-"""Whose is this key, as far as this process knows?
+"""Knows all API keys of the database in memory.
 
-A copy of all keys in memory, so that no request costs a read of the database. It is brought up to date once a
-second, and at once when somebody comes with a key that is not in it. A copy that could not be compared with the
-store for TRUSTED_S is not gone by any more: a key that was revoked elsewhere may be in it.
+So no request costs a read of the database. The copy is brought up to date once a second, and at once when a caller has
+a key that is not in it. A copy that could not be compared with the store for TRUSTED_S is no longer trusted: a key in
+it may have been revoked elsewhere.
 
-Timing tells nothing about keys: they are found by their digests, and who does not have the key cannot choose
-what its digest is close to.
+Timing tells nothing about keys: they are found by their digests, and an attacker without the key cannot choose what its
+digest is close to.
 """
 
 import asyncio
@@ -23,22 +23,22 @@ from hookline.store.contract.keys import KeyStore
 LOOK_EVERY_S = 1.0
 LOOK_WITHIN_S = 2.0
 TRUSTED_S = 2.5  # with a look under way on top of it, a revoked key is refused everywhere within 4.5 s
-PAUSE_S = 0.1  # between looks, however many unknown keys come in
-MOST_WAITING = 1_000  # callers who wait for the next look; more are refused at once
+PAUSE_S = 0.1  # between looks, however many unknown keys arrive
+MOST_WAITING = 1_000  # callers that wait for the next look; more are refused at once
 
 log = structlog.get_logger()
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who is calling."""
+    """The holder of a key."""
 
     scopes: frozenset[Scope]
     account: str | None  # None: all of them
     key_id: KeyId | None  # None: not a stored key
-    may_publish: bool  # asked for with every event
+    may_publish: bool  # stored, because it is read for every event
 
     def may(self, scope: Scope) -> bool:
-        """May this caller do what needs this scope?"""
+        """Whether this caller may do what needs this scope."""
         return allows(self.scopes, scope)
 
 
@@ -47,30 +47,30 @@ def caller(scopes: frozenset[Scope], *, account: str | None = None, key_id: KeyI
     return Caller(scopes, account, key_id, allows(scopes, Scope.PUBLISH))
 
 
-# Without a stored key: whoever has the one in the settings, and in development everybody on this machine.
+# Without a stored key: the holder of the one in the settings and, in development, everybody on this machine.
 OPERATOR = caller(frozenset({Scope.ADMIN}))
 NOBODY = caller(frozenset())
 
 
 class KeyCache:
-    """All keys that are good, by digest."""
+    """All valid keys, by digest."""
 
     def __init__(self, store: KeyStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._callers: dict[bytes, Caller] = {}
-        self._revoked: set[bytes] = set()  # digests: nothing ever makes such a key good again
+        self._revoked: set[bytes] = set()  # digests: nothing ever makes such a key valid again
         self._n = 0  # the last change this copy includes
         self._good = float("-inf")  # when the last look that succeeded began
         self._is_used = asyncio.Event()
         self._asked = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._is_stopped = False
-        # What was found here before is not to be gone by any more.
+        # What was found here before is no longer trusted.
         self.on_change: Callable[[], None] = lambda: None
 
     def use(self) -> None:
-        """Somebody asks for keys from now on; nothing is read before that."""
+        """Start reading keys: somebody asks for them from now on."""
         self._is_used.set()
 
     def find(self, digest: bytes) -> Caller | None:
@@ -78,19 +78,19 @@ class KeyCache:
         return self._callers.get(digest)
 
     def is_empty(self) -> bool:
-        """Is there no key that is good?"""
+        """Whether there is no valid key."""
         return not self._callers
 
     def is_revoked(self, digest: bytes) -> bool:
-        """Was there such a key? There will not be one again."""
+        """Whether there was such a key. It will not be valid again."""
         return digest in self._revoked
 
     def is_trusted(self) -> bool:
-        """Was this copy compared with the store of late?"""
+        """Whether this copy was compared with the store recently."""
         return self._clock.monotonic() - self._good < TRUSTED_S
 
     def learn(self, key: Key) -> None:
-        """Take in a key as it was at some moment, in any order: a revoked key stays revoked."""
+        """Add a key as it was at some moment, in any order: a revoked key stays revoked."""
         if key.revoked_at is not None:
             self._revoked.add(key.digest)
             self._callers.pop(key.digest, None)
@@ -99,7 +99,7 @@ class KeyCache:
         self.on_change()
 
     async def refresh(self) -> None:
-        """Wait for a look that begins after this; `StoreUnavailable` when it fails."""
+        """Wait for a look that starts after this; `StoreUnavailable` when it fails."""
         if self._is_stopped:
             raise _stopping()
         if len(self._waiting) >= MOST_WAITING:
@@ -138,7 +138,7 @@ class KeyCache:
             _answer(waiting, error)
 
     async def look(self) -> None:
-        """Take in what changed."""
+        """Read what changed."""
         began = self._clock.monotonic()
         try:
             async with asyncio.timeout(LOOK_WITHIN_S):

@@ -1,8 +1,8 @@
-"""Which keys may there be, and what is kept of one?
+"""Creates and revokes API keys.
 
-A key is `hlk_` and 256 random bits, shown once, when it is made. What is kept is its SHA-256. A slow hash would
-add nothing: it makes guessing dear where people choose short secrets, and nobody guesses 256 bits; but it would
-be paid for by every caller that is not known yet.
+A key is `hlk_` and 256 random bits, shown once, when it is made. Only its SHA-256 is stored. A slow hash would add
+nothing: it makes guessing expensive where people choose short secrets, but nobody guesses 256 bits. Every caller that
+is not known yet would pay for it.
 """
 
 import secrets
@@ -27,7 +27,7 @@ _HINT = 8  # characters that are shown: 24 of the 256 bits
 
 
 class KeyInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be said about a new key, unchecked."""
+    """The fields of a new key, unchecked."""
 
     name: Any = None
     scopes: Any = None
@@ -48,12 +48,12 @@ class KeyReport(msgspec.Struct, kw_only=True):
 
 
 def digest_of(key: bytes) -> bytes:
-    """What a key is recognised by."""
+    """The digest that identifies a key."""
     return sha256(key).digest()
 
 
 def new_key(fields: KeyInput, *, id: KeyId, now: float) -> tuple[Key, str]:
-    """The key that the fields describe, and its text, which is nowhere else; `Invalid` names what will not do."""
+    """The key that the fields describe, and its text, which is stored nowhere; `Invalid` names the invalid field."""
     text = PREFIX + secrets.token_urlsafe(32)
     key = Key(
         id=id,
@@ -98,7 +98,7 @@ class KeyAdmin:
         self._on_change = on_change
 
     async def create(self, fields: Mapping[str, Any]) -> KeyReport:
-        """Make a key; the answer alone holds it."""
+        """Create a key; only the answer holds it."""
         check_known(fields, KeyInput.__struct_fields__)
         key, text = new_key(KeyInput(**fields), id=self._ids.key(), now=self._clock.now())
         await self._store.create_key(key)
@@ -106,7 +106,7 @@ class KeyAdmin:
         return shown(key, text)
 
     async def create_first(self) -> KeyReport | None:
-        """Make a key for everything where there never was one; None elsewhere."""
+        """Create a key for everything if there was never one; None otherwise."""
         fields = KeyInput(name="first", scopes=[Scope.ADMIN])
         key, text = new_key(fields, id=self._ids.key(), now=self._clock.now())
         if not await self._store.create_first_key(key):
@@ -115,7 +115,7 @@ class KeyAdmin:
         return shown(key, text)
 
     async def revoke(self, id: KeyId) -> KeyReport:
-        """Revoke a key for good; one that is revoked stays as it is."""
+        """Revoke a key for good; a revoked one stays as it is."""
         found = await self._store.key(id) if await self._store.revoke_key(id, now=self._clock.now()) else None
         if found is None:
             raise NotFound("key", show("key", id))

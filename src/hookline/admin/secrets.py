@@ -1,6 +1,6 @@
-"""Shows, rotates, seals and unseals endpoints' secrets.
+"""Shows, rotates, seals and unseals the secrets of endpoints.
 
-One endpoint after another, each in a transaction of its own, beside servers that go on working.
+Sealing and unsealing go from one endpoint to the next, each in a transaction of its own, while servers keep working.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ log = structlog.get_logger()
 
 
 class RotationInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be said about a rotation, unchecked; None is the same as not said."""
+    """The fields of a rotation, unchecked; None is the same as absent."""
 
     overlap_s: Any = None
-    secret: Any = None  # one's own, instead of a new one
-    signature: Any = None  # by default as it was
+    secret: Any = None  # the caller's own, instead of a new one
+    signature: Any = None  # by default unchanged
 
 
 class OldSecretReport(msgspec.Struct, kw_only=True):
@@ -64,7 +64,7 @@ class Rotation:
         self._clock = clock
 
     async def read(self, id: EndpointId) -> SecretReport:
-        """The secrets that sign now. Leaves a line in the log."""
+        """The secrets that sign now. Writes a line to the log."""
         report = self._shown(await self._endpoint(id))
         log.info("secret.shown", endpoint_id=ids.show("endpoint", id))
         return report
@@ -80,7 +80,7 @@ class Rotation:
             kind = signature if asked.secret is not None else signature or endpoint.signature
             secret = chosen_secret(asked.secret, style=endpoint.signing, signature=kind)
             now = self._clock.now()
-            # One that cannot sign is replaced at once: there is nothing to overlap with.
+            # A secret that cannot sign is replaced at once: there is nothing to overlap with.
             opened = None if "secret" in self._judge.faults(endpoint) else self._sealer.opened(endpoint)
             if opened is not None and (
                 secret == opened.secret or (is_overlapping(endpoint, at=now) and secret == opened.old)
@@ -129,7 +129,7 @@ class Rotation:
 
 
 def _half(secret: str, endpoint: Endpoint) -> tuple[str, str | None]:
-    """What a secret's signatures are, and what they can be verified with by those who must not sign."""
+    """The kind of a secret's signatures, and the public key that verifies them without being able to sign."""
     signature = signing.signature_of(secret, endpoint.signing)
     return signature.value, signing.public_key_of(secret) if signature is Signature.V1A else None
 
@@ -153,7 +153,7 @@ async def unseal_all(store: Store, sealer: Sealer) -> int:
     mark = await store.mark_sealed(sealer.mark())
     sealer.renewed_mark(mark)  # refuses a wrong key
     written = await _rewrite_all(store, sealer.plain)
-    await store.mark_sealed("", was=mark)  # from now on any key will do
+    await store.mark_sealed("", was=mark)  # from now on any key is right
     return written
 
 
@@ -163,7 +163,7 @@ async def _rewrite_all(store: Store, rewritten: Callable[[Endpoint], Endpoint]) 
     for endpoint in (await store.catalogue()).endpoints:
         try:
             written += await _rewrite(store, endpoint, rewritten, now=now)
-        except (Invalid, SealGarbled) as error:  # it spoils itself alone
+        except (Invalid, SealGarbled) as error:  # only this endpoint is affected
             log.warning("secret.left", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
     return written
 

@@ -1,7 +1,7 @@
-"""How is an endpoint tried out?
+"""Sends a test event to an endpoint.
 
-An event made for the purpose goes to this one endpoint, whatever its patterns and filter say, and from then on
-it is an event like any other: accepted, signed, sent through the same guard, tried again, recorded.
+The event goes to this endpoint alone, whatever its patterns and filter say. From then on it is an event like any other:
+accepted, signed, sent through the same checks, tried again, recorded.
 """
 
 import msgspec
@@ -56,7 +56,7 @@ class EndpointTest:
             seen = self._catalogue.n
             prepared = self._catalogue.prepared(id)
             if prepared is None:
-                await self._catalogue.catch_up()  # one that another process created a moment ago
+                await self._catalogue.catch_up()  # another process may have created it a moment ago
                 prepared = self._catalogue.prepared(id)
                 seen = self._catalogue.n
             if prepared is None:

@@ -1,8 +1,8 @@
-"""How are secrets kept from whoever gets hold of the database?
+"""Seals the secrets in the database.
 
-With a key of the server's own (`HOOKLINE_SECRET_KEY`) they are stored sealed: AES-256-GCM, bound to the
-endpoint they belong to, so that one cannot be put in another's place. Without one they are stored as they are.
-What was stored plain goes on working and is sealed when it is next written.
+With a key of the server (`HOOKLINE_SECRET_KEY`) secrets are stored sealed: AES-256-GCM, bound to their endpoint, so
+that one cannot be put in the place of another. Without a key they are stored plain. A secret that was stored plain
+keeps working and is sealed when it is next written.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import msgspec
 from hookline.errors import ConfigError, SealBroken, SealGarbled
 from hookline.model import Endpoint
 
-# No secret has a space in it, so nothing that was stored plain can look like this. The number is the method's.
+# No secret contains a space, so no plain secret can look like this. The number names the method.
 PREFIX = "sealed1 "
 _NONCE_BYTES = 12
 _TAG_BYTES = 16
@@ -26,7 +26,7 @@ _MARK = b"hookline"
 
 
 class Secrets(msgspec.Struct, frozen=True):
-    """What an endpoint's requests are signed with, opened."""
+    """The secrets that sign an endpoint's requests, opened."""
 
     secret: str
     old: str | None = None
@@ -44,11 +44,11 @@ class Sealer:
 
     @property
     def seals(self) -> bool:
-        """Is there a key?"""
+        """Whether there is a key."""
         return bool(self._ciphers)
 
     def seal(self, text: str, *, of: bytes) -> str:
-        """A secret as it is stored; one that is sealed with the first key stays as it is."""
+        """A secret as it is stored; one already sealed with the first key stays as it is."""
         if not self._ciphers or self._is_current(text, of=of):
             return text
         nonce = secrets.token_bytes(_NONCE_BYTES)
@@ -56,7 +56,7 @@ class Sealer:
         return PREFIX + b64encode(sealed).decode()
 
     def open(self, text: str, *, of: bytes) -> str:
-        """A stored secret as it is shown and signed with."""
+        """A stored secret, opened: as it is shown and as it signs."""
         if not text.startswith(PREFIX):
             return text
         for cipher in self._ciphers:
@@ -74,7 +74,7 @@ class Sealer:
         )
 
     def opened(self, endpoint: Endpoint) -> Secrets:
-        """An endpoint's secrets, as they sign."""
+        """An endpoint's secrets, opened for signing."""
         old = endpoint.old_secret
         return Secrets(
             self.open(endpoint.secret, of=endpoint.id),
@@ -99,11 +99,11 @@ class Sealer:
         return msgspec.structs.replace(endpoint, secret=opened.secret, old_secret=opened.old)
 
     def mark(self) -> str:
-        """Something sealed, to be kept beside the secrets: whoever can open it has the right key."""
+        """A sealed value stored beside the secrets: a key that opens it is the right key."""
         return self.seal(_MARK.decode(), of=_MARK)
 
     def renewed_mark(self, mark: str) -> str:
-        """The mark that is there, sealed with the first key; `ConfigError` when no key opens it."""
+        """The existing mark, sealed with the first key; `ConfigError` when no key opens it."""
         try:
             return self.seal(mark, of=_MARK)
         except SealBroken:
@@ -113,7 +113,7 @@ class Sealer:
             ) from None
 
     def opens_mark(self, mark: str) -> bool:
-        """Is one of the keys the one that the mark is sealed with? Without a mark any will do."""
+        """Whether one of the keys sealed the mark. Without a mark any key is right."""
         try:
             self.open(mark, of=_MARK)
         except SealBroken:
@@ -125,10 +125,10 @@ class Sealer:
 
 
 def _cipher(key: str) -> Any:
-    # Here, not above: nobody pays for it who has no key.
+    # Imported here, not above: only servers with a key pay for it.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    # The setting is long and random, not a password: it needs to be spread over the cipher's key, not stretched.
+    # The setting is long and random, not a password: it must be spread over the cipher's key, not stretched.
     return AESGCM(hmac.digest(_PURPOSE, key.encode(), hashlib.sha256))
 
 
@@ -146,7 +146,7 @@ def _opened(cipher: Any, text: str, *, of: bytes) -> str | None:
 
 
 def _bytes_of(text: str) -> bytes | None:
-    """Nonce, text and tag of a sealed secret; None: it cannot be one."""
+    """Nonce, text and tag of a sealed secret; None: it is not one."""
     try:
         sealed = b64decode(text[len(PREFIX) :], validate=True)
     except ValueError:

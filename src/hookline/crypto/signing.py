@@ -1,9 +1,9 @@
-"""How does a receiver know that a request came from us and was not changed?
+"""Signs requests, so that a receiver can check who sent them and that nothing was changed.
 
-Pure functions over keys and bytes. Two styles: `standard` is Standard Webhooks (id, time and body are signed
-with the decoded key), `classic` is what receivers written by hand expect (the body alone, keyed with the
-secret's text as it was shown). A standard secret may also be an ed25519 key (`v1a`): the receiver is then
-given the public half, and nothing that could sign.
+Pure functions over keys and bytes. There are two styles. `standard` is Standard Webhooks: id, time and body are signed
+with the decoded key. `classic` is what handwritten receivers expect: the body alone, keyed with the secret's text as
+it was shown. A standard secret may also be an ed25519 key (`v1a`): the receiver then gets the public half, which
+cannot sign.
 """
 
 import re
@@ -23,14 +23,14 @@ PREFIX = "whsec_"
 PRIVATE_PREFIX, PUBLIC_PREFIX = "whsk_", "whpk_"  # of an ed25519 key's two halves
 _SEED_BYTES = 32
 _BLOCK_BYTES = 64  # of SHA-256
-NEW_KEY_BYTES = 32  # as long as the digest: more adds nothing to HMAC-SHA256
+NEW_KEY_BYTES = 32  # as long as the digest: a longer key adds nothing to HMAC-SHA256
 MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
 
 _CLASSIC = re.compile(r"[\x21-\x7e]{16,256}\Z")
 
 
 def new_secret(signature: Signature = Signature.V1) -> str:
-    """A secret nobody has seen; of `v1` good for both styles, of `v1a` a private key with its public half behind it."""
+    """A new secret; with `v1` it works in both styles, with `v1a` it is a private key followed by its public half."""
     if signature is Signature.V1A:
         seed = secrets.token_bytes(_SEED_BYTES)
         return PRIVATE_PREFIX + b64encode(seed + _public(_private(seed))).decode()
@@ -61,18 +61,18 @@ def check_secret(secret: str, style: Signing) -> None:
 
 
 def signature_of(secret: str, style: Signing) -> Signature:
-    """Which signatures a secret makes."""
+    """The kind of signature that a secret makes."""
     is_key = style is Signing.STANDARD and secret.startswith(PRIVATE_PREFIX)
     return Signature.V1A if is_key else Signature.V1
 
 
 def public_key_of(secret: str) -> str:
-    """What a receiver verifies `v1a` signatures with."""
+    """The key that a receiver verifies `v1a` signatures with."""
     return PUBLIC_PREFIX + b64encode(_public(_private(_seed(secret)))).decode()
 
 
 def key_of(secret: str, style: Signing) -> bytes:
-    """The HMAC key behind a secret; decode once, sign often."""
+    """The HMAC key in a secret; decode once, sign often."""
     check_secret(secret, style)
     if style is Signing.CLASSIC:
         return secret.encode("ascii")
@@ -80,10 +80,10 @@ def key_of(secret: str, style: Signing) -> bytes:
 
 
 class Mac:
-    """HMAC-SHA256 under one key, the key's own two blocks hashed in advance.
+    """HMAC-SHA256 under one key, with the key's own two blocks hashed in advance.
 
-    Not `hmac.digest`: it gives up the interpreter's lock for every message, however short, and beside a busy
-    thread of the store getting it back takes up to 5 ms.
+    Not `hmac.digest`: it releases the interpreter's lock for every message, however short. Beside a busy thread of the
+    store, getting the lock back takes up to 5 ms.
     """
 
     __slots__ = ("_inner", "_outer")
@@ -94,7 +94,7 @@ class Mac:
         self._outer = sha256(bytes(byte ^ 0x5C for byte in block))
 
     def digest(self, *parts: bytes) -> bytes:
-        """The 32 bytes of the message made of these parts; a payload is not copied to be joined."""
+        """The 32-byte digest of these parts, joined; a payload is not copied for that."""
         inner = self._inner.copy()
         for part in parts:
             inner.update(part)
@@ -112,12 +112,12 @@ class Ed25519:
         self._key = _private(_seed(secret))
 
     def sign(self, message: bytes) -> bytes:
-        """The message's 64 bytes."""
+        """The 64-byte signature of the message."""
         return self._key.sign(message)
 
 
 def sign_standard(mac: Mac, id: str, timestamp: int, body: bytes) -> str:
-    """The value of `webhook-signature`. An id never holds a dot, so no two triples share a message."""
+    """The value of `webhook-signature`. An id never contains a dot, so no two triples share a message."""
     signature = mac.digest(f"{id}.{timestamp}.".encode("ascii"), body)
     return "v1," + b2a_base64(signature, newline=False).decode("ascii")
 
@@ -134,7 +134,7 @@ def sign_classic(mac: Mac, body: bytes) -> str:
 
 
 def _private(seed: bytes) -> "Ed25519PrivateKey":
-    # Here, not above: 20 ms that only those pay who use such keys.
+    # Imported here, not above: it takes 20 ms, and only users of such keys pay for them.
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     return Ed25519PrivateKey.from_private_bytes(seed)
@@ -145,7 +145,7 @@ def _public(key: "Ed25519PrivateKey") -> bytes:
 
 
 def _seed(secret: str) -> bytes:
-    """The private half of an ed25519 key; `Invalid` when it is none, or when the public half behind it is another's."""
+    """The private half of an ed25519 key; `Invalid` if it is not one or if the public half is of another key."""
     key = _decoded(secret, PRIVATE_PREFIX)
     if key is None or len(key) not in (_SEED_BYTES, 2 * _SEED_BYTES):
         raise _refused(
@@ -165,7 +165,7 @@ def _decoded(secret: str, prefix: str) -> bytes | None:
         key = b64decode(text, validate=True)
     except ValueError:
         return None
-    # Receivers' decoders differ on stray trailing bits: only the one spelling that all of them read will do.
+    # Receivers' decoders differ on stray trailing bits, so only the one spelling that all of them read is valid.
     return key if b64encode(key).decode() == text else None
 
 

@@ -1,10 +1,11 @@
 """Makes one attempt to deliver.
 
-From the slot to the settlement: sign, send, classify, decide. Whatever goes wrong in here is a failed attempt
-of this delivery, never a dead worker.
+It goes from the slot to the settlement: sign, send, classify, decide. Whatever fails here is a failed attempt of this
+delivery, never a dead worker.
 
-Mostly the API accepted them, and this process was started without its setting. Each attempt would fail in the same way
-until they run out, and nobody but a reader of single attempts would know.
+Endpoints with a forbidden address are named in the log (`BlockedEndpoints`). Mostly the API accepted them, and this
+process was started without its setting. Each attempt would fail in the same way until none is left, and only a reader
+of single attempts would notice.
 """
 
 import asyncio
@@ -69,7 +70,7 @@ class Flight:
         self.number = delivery.attempts + 1
         self.body = delivery.payload
         self.is_probe = is_probe
-        self.hop: Host | None = None  # where a redirect has led to, if that is another host with a cap
+        self.hop: Host | None = None  # the host that a redirect led to, if it is another one with a cap
         self.hops = 0
         self.final_url: str | None = None
         self.began = 0.0
@@ -80,7 +81,7 @@ class Flight:
         self.owner.land(self, answer)
 
     def visit(self, host: Host | None) -> bool:
-        """Be counted at the host that a redirect points to; False: it has as many under way as it may."""
+        """Count the request at the host that a redirect points to; False: that host is at its cap."""
         if host is None or host is self.prepared.host:
             return True
         if host.in_flight >= host.cap:
@@ -90,14 +91,14 @@ class Flight:
         return True
 
     def leave(self) -> None:
-        """What was sent where a redirect pointed to is answered."""
+        """The request to the redirect's host is answered."""
         if self.hop is not None:
             self.hop.in_flight -= 1  # lanes that wait for the host are called with the next pulse
             self.hop = None
 
 
 class Deliverer:
-    """Sends what the dispatcher admits, and turns answers into settlements."""
+    """Sends what the dispatcher admits and turns answers into settlements."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Deliverer:
         self.under_way: set[bytes] = set()
 
     def send(self, lane: Lane, delivery: Loaded, is_probe: bool) -> None:
-        """Begin an attempt; its end is told to `on_landed`, or `on_unsent` if no byte left."""
+        """Begin an attempt; its end is reported to `on_landed`, or to `on_unsent` if no byte was sent."""
         assert lane.prepared is not None  # noqa: S101 - Lane.can_send() saw to it
         flight = Flight(self, lane, lane.prepared, delivery, is_probe=is_probe)
         self.under_way.add(delivery.id)
@@ -138,7 +139,7 @@ class Deliverer:
             self._send(flight)
 
     async def close(self) -> None:
-        """End the fetches of large payloads that are still under way."""
+        """Cancel the reads of large payloads that are still under way."""
         for task in self._fetches:
             task.cancel()
         await asyncio.gather(*self._fetches, return_exceptions=True)
@@ -176,14 +177,14 @@ class Deliverer:
         self._sender.send(request, flight.done)
 
     def _fail(self, flight: Flight, detail: str) -> None:
-        """No request could be made; in the loop's next step: whoever sends must not recurse."""
+        """No request could be made; reported in the loop's next step, because the caller must not recurse."""
         answer = SendResult(duration=0.0, error=ErrorKind.INTERNAL, detail=detail)
         asyncio.get_running_loop().call_soon(partial(self.land, flight, answer, was_made=False))
 
     def _follow(self, flight: Flight, answer: SendResult) -> bool:
-        """Send the request on where a redirect points to, if the endpoint allows it; says whether it was seen to.
+        """Send the request to the URL of a redirect, if the endpoint allows it; True if that was handled.
 
-        A host gets no more by redirects than by its own endpoints: where it is full, the delivery is put back.
+        A host gets no more requests by redirects than by its own endpoints: if it is full, the delivery is put back.
         """
         endpoint = flight.prepared.endpoint
         if flight.hops >= endpoint.max_redirects:
@@ -214,7 +215,7 @@ class Deliverer:
         return True
 
     def land(self, flight: Flight, answer: SendResult, *, was_made: bool = True) -> None:
-        """An attempt ended, or a request for it could not even be made."""
+        """An attempt ended, or its request could not even be made."""
         failpoint("answer.after")
         delivery, lane = flight.delivery, flight.lane
         if flight.hop is not None:
@@ -242,7 +243,7 @@ class Deliverer:
                 asked=None if attempt.outcome is Outcome.ACCEPTED else self._asked(answer),
                 was_probe=flight.is_probe,
             )
-        except Exception:  # what the lane makes of it must not keep the delivery from being settled
+        except Exception:  # an error in the lane must not keep the delivery from being settled
             log.exception("lane.failed", delivery=ids.show("delivery", delivery.id))
         self._on_landed(lane, flight.health, flight.prepared.host, settlement)
         if delivery.payload is None:
@@ -261,14 +262,14 @@ class Deliverer:
             self._let_go(flight)
 
     def _let_go(self, flight: Flight) -> None:
-        """The payload is needed no more, and its bytes are others'."""
+        """The payload is no longer needed: give its bytes back."""
         flight.body = None
         self._memory.give_back(flight.lane, flight.health, flight.delivery.payload_bytes)
 
     def _settlement(self, flight: Flight, answer: SendResult, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery
         if answer.error is None and is_accepted(answer.status) and not flight.hops:
-            # The way of nearly every attempt: there is nothing to decide.
+            # The path of nearly every attempt: there is nothing to decide.
             attempt = Attempt(
                 id=self._ids.attempt(),
                 delivery_id=delivery.id,
@@ -336,7 +337,7 @@ class Deliverer:
                 )
 
     def _with_evidence(self, attempt: Attempt, flight: Flight, answer: SendResult) -> Attempt:
-        """What is also kept of an attempt that was not accepted, for the person who asks why."""
+        """The attempt with what is kept only if it was not accepted, for people who ask why."""
         received: dict[str, str] = {}
         size = 0
         for name, value in answer.headers:
@@ -362,11 +363,11 @@ def _header(answer: SendResult, wanted: bytes) -> str | None:
 
 
 SAY_AGAIN = 3_600.0  # seconds between two lines about one endpoint
-REMEMBERED = 10_000  # endpoints; names that point inside are their owners' choice, and so is how many
+REMEMBERED = 10_000  # endpoints; their owners choose names that point inside, and how many of them
 
 
 class BlockedEndpoints:
-    """Says it in the log, once in a while for each endpoint."""
+    """Logs endpoints whose address is forbidden, at most once an hour for each."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -380,7 +381,7 @@ class BlockedEndpoints:
             return
         self._said.pop(endpoint, None)
         if len(self._said) >= REMEMBERED:
-            del self._said[next(iter(self._said))]  # of whom it was said longest ago
+            del self._said[next(iter(self._said))]  # the one logged longest ago
         self._said[endpoint] = at
         log.warning(
             "endpoint.blocked",

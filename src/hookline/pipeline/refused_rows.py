@@ -1,7 +1,7 @@
-"""Writes a batch of which the store refuses something, without what it refuses.
+"""Writes a batch without the rows that the store refuses.
 
-The batch is halved until what is refused stands alone: of 2,000 rows with one at fault that costs two statements for
-each of eleven halvings, not 2,000.
+The batch is halved until a refused row is alone: for one bad row in 2,000 that costs two statements for each of eleven
+halvings, not 2,000.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ Write = Callable[[Sequence[T]], Awaitable[list[R]]]
 
 
 async def is_row_at_fault(error: Exception, write: Write[T, R]) -> bool:
-    """Is something in the batch refused, and not whatever is written? Where the error does not say, it is tried."""
+    """Whether the store refuses a row of the batch rather than every write; if the error is unclear, it is tried."""
     if isinstance(error, RowRefused) or not isinstance(error, HooklineError):
         return True
     if isinstance(error, StoreUnavailable):
@@ -30,7 +30,7 @@ async def is_row_at_fault(error: Exception, write: Write[T, R]) -> bool:
 async def write_apart(
     items: Sequence[T], write: Write[T, R], set_aside: Callable[[T, Exception], Awaitable[list[R]]]
 ) -> list[R]:
-    """Write all that the store takes; each that it refuses is handed to `set_aside`. What they answered, in order."""
+    """Write all that the store accepts; each refused one is given to `set_aside`. Their answers, in order."""
     try:
         return await write(items)
     except Exception as error:

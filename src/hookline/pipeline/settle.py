@@ -1,9 +1,9 @@
 """Makes the ends of attempts durable.
 
-Settlements gather while one batch is with the store; there is never more than one under way, and a batch
-whose outcome is in doubt is sent again as it was: the store says of each row whether it was applied now or
-before. A settlement that the store refuses is written without its evidence; one that is refused even so is set aside
-and tried again later, more and more rarely. Nobody else waits for it, and it is not sent again meanwhile.
+Settlements gather while one batch is with the store. There is never more than one batch under way. A batch whose
+outcome is in doubt is sent again unchanged: the store says of each row whether it was applied now or before. A
+settlement that the store refuses is written without its evidence. If it is refused again, it is set aside and tried
+later, less and less often. Nobody else waits for it, and its delivery is not sent again meanwhile.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from hookline.pipeline.lanes.note_turns import NoteTurns
 from hookline.pipeline.refused_rows import is_row_at_fault, write_apart
 from hookline.store.contract import Settlement, Store, Verdict
 
-_BATCH = 2_000  # rows; with 500 a backlog waits for commits more than for receivers
-_LINGER = 0.02  # seconds to gather before a small batch: a statement and a commit have a price of their own
+_BATCH = 2_000  # rows; with 500, a backlog waits more for commits than for receivers
+_LINGER = 0.02  # seconds to gather before a small batch: each statement and each commit has a price
 _BACKOFF = (0.05, 0.1, 0.2, 0.5, 1.0)
-_ASIDE_FOR = 1.0  # seconds before one that was set aside is tried again; twice as long each time
+_ASIDE_FOR = 1.0  # seconds before a settlement that was set aside is tried again; doubled each time
 _ASIDE_LONGEST = 300.0
 _ASIDE_AT_ONCE = 16  # tried again before others have their turn
 _LONGEST_WAIT = 31 * 86_400.0  # seconds; no policy waits longer
@@ -39,7 +39,7 @@ class _Aside(msgspec.Struct):
     """A settlement that the store refuses."""
 
     entry: Entry
-    at: float  # when it is tried again, by the monotonic clock
+    at: float  # when it is tried again, on the monotonic clock
     wait: float
 
 
@@ -72,10 +72,10 @@ class Settler:
         self._many = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self.delivered = 0  # deliveries that came to their good end, since the start
+        self.delivered = 0  # deliveries that were delivered, since the start
         self.late = 0  # settlements that came too late, since the start
         self.set_aside = (
-            0  # settlements that the store refused, with their evidence at least, since the start
+            0  # settlements that the store refused, at least with their evidence, since the start
         )
 
     def add(self, lane: Lane, settlement: Settlement) -> None:
@@ -85,7 +85,7 @@ class Settler:
         if len(self._waiting) == 1:
             self._some.set()
             self._idle.clear()
-        # Unsettled deliveries take up the lane's buffer, and a strict lane waits for each of them.
+        # Unsettled deliveries fill the lane's buffer, and a strict lane waits for each of them.
         if len(self._waiting) >= _BATCH or 2 * lane.unsettled >= lane.depth:
             self._many.set()
 
@@ -118,14 +118,14 @@ class Settler:
             verdicts: Sequence[Verdict | None] = await self._write(batch)
         except Exception as error:
             log.warning("settle.split", rows=len(batch), error=_words(error))
-            # First what was learnt of the lanes: without it a strict lane's next owner could go past its head.
+            # First the notes of the lanes: without them the next owner of a strict lane could pass its head.
             await self._note(list(dict.fromkeys(lane for lane, _ in batch)))
             verdicts = await write_apart(batch, self._write_without_notes, self._without_evidence)
         for entry, verdict in zip(batch, verdicts, strict=True):
             lane, settlement = entry
             lane.unsettled -= 1
             if verdict is Verdict.APPLIED and settlement.state is State.DELIVERED:
-                self.delivered += 1  # the way of nearly all
+                self.delivered += 1  # the path of nearly all
                 self._on_settled(lane, settlement, verdict)
             else:
                 self._end(entry, verdict, wait=_ASIDE_FOR)
@@ -144,7 +144,7 @@ class Settler:
         self._on_settled(lane, settlement, verdict)
 
     async def _without_evidence(self, entry: Entry, error: Exception) -> list[Verdict | None]:
-        """The store refuses this one. Most likely it is what a receiver sent; what becomes of the delivery is kept."""
+        """The store refuses this one, most likely for what a receiver sent. The delivery's new state is kept."""
         lane, settlement = entry
         self.set_aside += 1
         delivery = ids.show("delivery", settlement.attempt.delivery_id)
@@ -158,15 +158,15 @@ class Settler:
         return verdicts
 
     def _aside_for(self) -> float:
-        """Seconds until one that was set aside is tried again."""
+        """Seconds until a settlement that was set aside is tried again."""
         return (
             max(0.0, min(each.at for each in self._aside) - self._clock.monotonic()) if self._aside else 0.0
         )
 
     async def _try_again(self) -> None:
-        """Try to write some of those that were set aside, if their time has come."""
+        """Try to write some of those that were set aside, if they are due."""
         at = self._clock.monotonic()
-        self._aside = deque(each for each in self._aside if not each.entry[0].lost)  # another's by now
+        self._aside = deque(each for each in self._aside if not each.entry[0].lost)  # owned by another by now
         due = [each for each in self._aside if each.at <= at][:_ASIDE_AT_ONCE]
         for each in due:
             self._aside.remove(each)
@@ -180,11 +180,11 @@ class Settler:
             self._on_batch()
 
     async def _write(self, batch: Sequence[Entry], *, with_notes: bool = True) -> list[Verdict]:
-        """Until the store has answered, however long it is away; raises if it refuses something of the batch."""
+        """Write until the store answers, however long it is away; raises if it refuses a part of the batch."""
         settlements = [settlement for _, settlement in batch]
         tries = 0
         while True:
-            # Made afresh for each try: what was written down of a lane meanwhile must not be taken back.
+            # Made again for each try: it must not undo a note of a lane that was stored meanwhile.
             changed = await self._changed(batch) if with_notes else []
             notes = [lane.note() for lane in changed]
             versions = [(lane.flow, lane.flow.version) for lane in changed]
@@ -208,7 +208,7 @@ class Settler:
         return verdicts
 
     async def _changed(self, batch: Sequence[Entry]) -> list[Lane]:
-        """The lanes of which something is to be written down, when nobody else is writing of them."""
+        """The lanes with something to store, once no other write of them is under way."""
         while True:
             changed = list(
                 {lane.endpoint_id: lane for lane, _ in batch if lane.flow.is_dirty and not lane.lost}.values()
@@ -224,7 +224,7 @@ class Settler:
         return await self._store.settle(self._worker(), batch, now=self._clock.now())
 
     async def _note(self, lanes: Sequence[Lane]) -> None:
-        """Write down what changed of the lanes, however long the store is away."""
+        """Store what changed in the lanes, however long the store is away."""
         tries = 0
         while True:
             try:
@@ -239,7 +239,7 @@ class Settler:
 
 
 def _bare(settlement: Settlement, *, now: float) -> Settlement:
-    """What becomes of the delivery, and of the attempt no more than that it was made and how it ended."""
+    """The delivery's new state, and of the attempt only that it was made and how it ended."""
     attempt = settlement.attempt
     return msgspec.structs.replace(
         settlement,
@@ -256,10 +256,10 @@ def _bare(settlement: Settlement, *, now: float) -> Settlement:
             final_url=None,
         ),
         due_at=min(max(settlement.due_at, 0.0), now + _LONGEST_WAIT),
-        gone=None,  # the next one says so again
+        gone=None,  # the next attempt reports it again
     )
 
 
 def _words(error: Exception) -> str:
-    """A store's own words; of anything else no more than its name: it may quote what was to be written."""
+    """A store error's own text; for other errors only the name: the text may quote what was to be written."""
     return str(error) if isinstance(error, HooklineError) else type(error).__name__

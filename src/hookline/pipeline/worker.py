@@ -1,6 +1,6 @@
-"""How do the parts of a delivering process work together?
+"""Connects the parts of a delivering process.
 
-This is the wiring between lanes, dispatcher, sender and settler: what each of them reports, and who is told.
+Lanes, dispatcher, sender and settler report here, and this passes on what they report.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""How much is there, without counting it at every question?
+"""Remembers counts, so that not every question is counted anew.
 
-Counting a million deliveries takes a moment, and monitoring asks every few seconds. What was counted is good for a
-while: five seconds, or fifty times as long as it took to count, so that no more than a fiftieth of the time goes into
-it however much there is. Whoever asks while it is being counted waits for the same answer.
+Counting a million deliveries takes a moment, and monitoring asks every few seconds. A count is used for five seconds,
+or for fifty times as long as it took, so that at most a fiftieth of the time is spent counting however much there is.
+A caller that asks during a count waits for the same answer.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Counted(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Figures:
-    """What was counted lately, and how to count it again."""
+    """The recent counts, and how to count again."""
 
     def __init__(self, store: FiguresStore, clock: Clock) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class Figures:
         found = self._of_accounts.pop(account, None)
         if found is None:
             if len(self._of_accounts) >= MOST_ACCOUNTS:
-                del self._of_accounts[next(iter(self._of_accounts))]  # the one nobody asked for the longest
+                del self._of_accounts[next(iter(self._of_accounts))]  # the one not asked for the longest
             found = Remembered(self._clock, lambda: self._store.conservation(account=account))
         self._of_accounts[account] = found
         return await found.get()
@@ -53,7 +53,7 @@ class Figures:
         return (await self._bloat.get()).value
 
     async def oldest_due_age(self) -> float:
-        """For how long the oldest delivery that is due and not held back has been waiting; 0: none is."""
+        """For how long the oldest delivery that is due and not held back has waited; 0: none waits."""
         counted = await self._due.get()
         return 0.0 if counted.value is None else max(0.0, self._clock.now() - counted.value)
 
@@ -75,7 +75,7 @@ class Remembered(Generic[T]):
         self._turn = asyncio.Lock()
 
     async def get(self) -> Counted[T]:
-        """As it was counted last, or counted now."""
+        """The last count if it is still good, else a new one."""
         async with self._turn:
             if self._counted is None or self._clock.monotonic() >= self._good_until:
                 as_of, began = self._clock.now(), self._clock.monotonic()

@@ -1,6 +1,6 @@
-"""What does an operator want to know about an event, an endpoint, a delivery, a job or a worker?
+"""Answers what operators ask about events, endpoints, deliveries, jobs and workers.
 
-The questions that need more than one look into the store, and how their answers are shown (`shapes`).
+These are the questions that need more than one read of the store. `views` has the shapes of the answers.
 """
 
 import math
@@ -48,7 +48,7 @@ from hookline.store.contract.events import ListedEvent
 from hookline.validate.headers import MASK
 from hookline.validate.stored_endpoint import EndpointJudge, retry_of, shown_as
 
-Shown = Callable[[float], float]  # the moment to show for a time of the store's (`Clock.shown`)
+Shown = Callable[[float], float]  # the moment to show for a time of the store (`Clock.shown`)
 
 _NO_FAULTS: Mapping[str, str] = {}
 
@@ -57,7 +57,7 @@ class OwnerStatus(Protocol):
     """What the worker of this process knows about the lanes it owns."""
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
-        """Is it being sent now?"""
+        """Whether it is being sent now."""
 
     def circuit_of(self, endpoint: EndpointId) -> Circuit | None:
         """The circuit of a lane owned here."""
@@ -66,7 +66,7 @@ class OwnerStatus(Protocol):
         """What holds back a lane that is owned here."""
 
     def is_slow(self, endpoint: EndpointId) -> bool:
-        """Does it take long to answer?"""
+        """Whether it takes long to answer."""
 
 
 class Reports:
@@ -94,7 +94,7 @@ class Reports:
         return msgspec.structs.replace(report, secret=endpoint.secret) if reveal else report
 
     async def endpoints(self, endpoints: Sequence[Endpoint]) -> list[EndpointReport]:
-        """Endpoints with how their circuits stand."""
+        """Endpoints with the state of their circuits."""
         circuits = self._circuits(await self._lanes([each.id for each in endpoints]))
         return [
             endpoint_report(
@@ -278,7 +278,7 @@ def attempt_report(attempt: Attempt, *, shown: Shown) -> AttemptReport:
 
 
 def job_report(job: Job, *, shown: Shown, dry_run: bool = False) -> JobReport:
-    """A job; one that was only tried out is done with nothing done, and is kept nowhere."""
+    """A job; a dry run is shown as done with nothing done, and is stored nowhere."""
     return JobReport(
         id=None if dry_run else ids.show(job.kind.value, job.id),
         state=job.state.value,
@@ -294,7 +294,7 @@ def job_report(job: Job, *, shown: Shown, dry_run: bool = False) -> JobReport:
 
 
 def worker_report(worker: WorkerRow, *, shown: Shown, now: float, heartbeat: float) -> WorkerReport:
-    """A worker that should be heard of every `heartbeat` seconds."""
+    """A worker that should send a heartbeat every `heartbeat` seconds."""
     load = worker.load
     return WorkerReport(
         id=ids.show("worker", worker.id),

@@ -1,6 +1,6 @@
-"""What do the things that the API shows look like?
+"""Defines the objects that the API shows.
 
-Shapes only: field names and types are what clients see, so none of them changes lightly.
+These are shapes only. Clients see the field names and types, so none of them changes lightly.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from hookline.model import (
 from hookline.reports.waiting import WORDS
 from hookline.rules.liveness import Condition
 
-# Texts of a kind: for programs that read the description of the API; here they are texts.
+# Texts with a format: programs that read the API's description see it; here they are plain texts.
 
 
 def _id(noun: str) -> msgspec.Meta:
@@ -94,12 +94,12 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     rate_limit: RateLimit | None
     ordering: OrderingWord
     paused: bool
-    retry: dict[str, Any]  # the server's default where the endpoint has none of its own
+    retry: dict[str, Any]  # the server's default if the endpoint has none of its own
     retry_statuses: tuple[str | int, ...]
     circuit: CircuitPolicy | None
     circuit_state: CircuitReport
     slow: bool
-    problems: tuple[EndpointProblem, ...]  # mostly none; with one its deliveries fail until it is put right
+    problems: tuple[EndpointProblem, ...]  # mostly none; with one its deliveries fail until it is corrected
     created_at: Moment
     updated_at: Moment
     secret: str | msgspec.UnsetType = msgspec.UNSET
@@ -120,7 +120,7 @@ class EventReport(msgspec.Struct, kw_only=True):
     id: EventText
     type: str
     account: str
-    payload: msgspec.Raw  # in lists null if it is large: `payload_bytes` tells, and the event itself has it
+    payload: msgspec.Raw  # in lists null if it is large: see `payload_bytes`; the event itself has it
     idempotency_key: str | None
     deliver_at: Moment | None
     created_at: Moment
@@ -215,7 +215,7 @@ class JobReport(msgspec.Struct, kw_only=True):
     filter: dict[str, Any]
     created_at: Moment
     finished_at: Moment | None
-    reason: str | None  # why it has failed
+    reason: str | None  # why it failed
 
 
 class WorkerReport(msgspec.Struct, kw_only=True):
@@ -242,7 +242,7 @@ class PublishedReport(msgspec.Struct, kw_only=True):
     account: str
     created_at: Moment
     deliveries: int  # how many endpoints it goes to
-    duplicate: bool  # the idempotency key was used before: this is the first one's event
+    duplicate: bool  # the idempotency key was used before: this is the event of its first use
 
 
 class ReplayedReport(msgspec.Struct):

@@ -1,7 +1,7 @@
-"""What does a pending delivery wait for?
+"""Finds what a pending delivery waits for.
 
-The first of these that holds it back. Whoever owns the lane knows best; for lanes owned elsewhere the store
-tells, which may be a heartbeat old.
+It is the first of these that holds it back. The owner of the lane knows best. For lanes owned elsewhere the store
+answers, which may be a heartbeat old.
 """
 
 from hookline.model import FOREVER, Circuit, CircuitState, Delivery, Endpoint, Ordering, State
@@ -19,11 +19,11 @@ def waiting_for(
     owner_says: str | None,
     now: float,
 ) -> str | None:
-    """One word; None for a delivery that is not pending. `owner_says`: what holds the lane back, if it is owned here."""
+    """One word; None for a delivery that is not pending. `owner_says`: what holds a lane back that is owned here."""
     if delivery.state is not State.PENDING:
         return None
     if endpoint is None or not endpoint.enabled:
-        return "disabled"  # one that is deleted is about to be cancelled
+        return "disabled"  # a deleted one is about to be cancelled
     if endpoint.paused:
         return "paused"
     rests = endpoint.circuit is not None and circuit.state is not CircuitState.CLOSED
@@ -42,5 +42,5 @@ def waiting_for(
         return owner_says
     if lane is not None and lane.hold_until > now:
         return "due"
-    # A strict lane that somebody else serves sends one at a time, and this is not it.
+    # A strict lane owned elsewhere sends one at a time, and this is not the one.
     return "order" if is_strict and lane is not None and lane.owner is not None and head is None else "slot"

@@ -1,8 +1,8 @@
-"""Which IP addresses may a request be sent to?
+"""Decides which IP addresses a request may be sent to.
 
-The machines of the public internet, and the networks an operator named. An allow-list where it can be one:
-an address nobody thought of is refused. `ipaddress.is_global` is not asked: it calls NAT64, 6to4 and
-IPv4-compatible spellings of 127.0.0.1 global, and multicast too.
+The machines of the public internet are allowed, and so are the networks that an operator named. This is an allow-list
+where it can be one: an address nobody thought of is refused. `ipaddress.is_global` is not used: it calls multicast
+global, and also the NAT64, 6to4 and IPv4-compatible spellings of 127.0.0.1.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Network = IPv4Network | IPv6Network
 
 
 def _ranges(*networks: str) -> tuple[tuple[int, int], ...]:
-    # Compared as plain numbers: a tenth of the time of `address in network`.
+    # Compared as plain numbers: that takes a tenth of the time of `address in network`.
     nets = [ip_network(network) for network in networks]
     return tuple((int(net.network_address), int(net.broadcast_address)) for net in nets)
 
@@ -25,7 +25,7 @@ _V4_DENIED = _ranges(
     "127.0.0.0/8",
     "169.254.0.0/16",  # link-local, where clouds keep their metadata
     "172.16.0.0/12",
-    "192.0.0.0/24",  # protocol assignments; one cloud's metadata
+    "192.0.0.0/24",  # protocol assignments; metadata of one cloud
     "192.0.2.0/24",  # documentation
     "192.88.99.0/24",  # 6to4 relays
     "192.168.0.0/16",
@@ -47,10 +47,10 @@ _V6_ENDING_IN_V4 = _ranges("::/96", "::ffff:0:0:0/96", "64:ff9b::/96")  # compat
 
 
 def is_public(address: str) -> bool:
-    """Whether the address, as text, is a machine of the public internet's; False for what is no address.
+    """Whether the address, as text, is a machine of the public internet; False for text that is no address.
 
-    Every form that wraps an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) lies outside
-    the allowed ranges and is refused whatever it wraps: no public machine has to be reached that way.
+    Every form that wraps an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) lies outside the allowed
+    ranges and is refused whatever it wraps: every public machine can be reached without one.
     """
     found = _read(address)
     return found is not None and _is_public(found)
@@ -63,17 +63,17 @@ def may_dial(address: str, allowed: Sequence[Network] = ()) -> bool:
         return False
     if isinstance(found, IPv6Address):
         if found.ipv4_mapped is not None:
-            # The kernel connects a mapped address to the IPv4 machine: that one has to be allowed.
+            # The kernel connects a mapped address to the IPv4 machine, so that machine has to be allowed.
             return _within(found.ipv4_mapped, allowed)
         inner = _wrapped(int(found))
         if inner is not None:
-            # A gateway may be allowed without everything behind it being so.
+            # A gateway may be allowed without everything behind it being allowed.
             return _within(found, allowed) and (_is_public(inner) or _within(inner, allowed))
     return _is_public(found) or _within(found, allowed)
 
 
 def is_within(address: str, networks: Sequence[Network]) -> bool:
-    """Whether the machine that a connection to the address reaches lies in one of the networks."""
+    """Whether a connection to the address reaches a machine in one of the networks."""
     found = _read(address)
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
@@ -92,7 +92,7 @@ def _is_public(address: Address) -> bool:
     if isinstance(address, IPv4Address):
         return not _among(number, _V4_DENIED)
     if address.scope_id is not None:
-        return False  # a zone only means something on a local link
+        return False  # a zone has a meaning only on a local link
     return _among(number, _V6_GLOBAL) and not _among(number, _V6_DENIED)
 
 

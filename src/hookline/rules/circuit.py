@@ -1,8 +1,8 @@
-"""May an endpoint be sent to, given how it has answered lately?
+"""Decides whether an endpoint may be sent to, from its recent answers.
 
-A circuit per lane. It trips on failures in a row or on their share in a window, stays open for a cooldown,
-then lets one single probe through; what the probe meets with closes or reopens it. Failures are the transient
-outcomes: a refusal or a request to slow down says that the endpoint is there.
+Each lane has a circuit. It trips on failures in a row, or on their share in a window. It stays open for a cooldown and
+then lets a single probe through. The probe's result closes or reopens it. Only transient outcomes are failures: a
+refusal or a request to slow down shows that the endpoint is there.
 """
 
 import msgspec
@@ -13,14 +13,14 @@ SLICES = 10  # the window is counted in this many slices
 
 
 def threshold(policy: CircuitPolicy, *, is_slow: bool) -> int:
-    """Failures in a row that trip; half as many, rounded up, for an endpoint that is slow anyway."""
+    """How many failures in a row trip the circuit; half as many, rounded up, for an endpoint that is slow anyway."""
     return (policy.consecutive_failures + 1) // 2 if is_slow else policy.consecutive_failures
 
 
 def after_answer(
     circuit: Circuit, outcome: Outcome, *, policy: CircuitPolicy, now: float, is_slow: bool = False
 ) -> Circuit:
-    """The circuit after an ordinary attempt's answer; while it is not closed such answers are only noted."""
+    """The circuit after an ordinary attempt's answer; while it is not closed, an answer is only noted."""
     noted = _noted(circuit, outcome, now)
     if circuit.state is not CircuitState.CLOSED:
         return noted
@@ -48,7 +48,7 @@ def after_successes(circuit: Circuit, successes: int, *, policy: CircuitPolicy, 
 
 
 def begin_probe(circuit: Circuit, *, until: float) -> Circuit:
-    """One probe is under way; should its sender die, the next may go at `until`."""
+    """The circuit with one probe under way; if its sender dies, the next probe may go at `until`."""
     return msgspec.structs.replace(circuit, state=CircuitState.HALF_OPEN, probe_at=until)
 
 
@@ -66,14 +66,14 @@ def after_probe(
             reopened = _opened(noted, cooldown, circuit.reason or "the probe was throttled", now)
             if asked is None:
                 return reopened
-            # Like a cooldown: nobody is left alone for longer than the policy says.
+            # Limited like a cooldown: no endpoint rests for longer than the policy says.
             return msgspec.structs.replace(reopened, probe_at=now + min(asked, policy.max_cooldown_s))
         case _:
             return Circuit(last_success_at=noted.last_success_at, last_failure_at=noted.last_failure_at)
 
 
 def reset(circuit: Circuit) -> Circuit:
-    """Closed by hand."""
+    """The circuit, closed by an operator."""
     return Circuit(last_success_at=circuit.last_success_at, last_failure_at=circuit.last_failure_at)
 
 

@@ -1,7 +1,7 @@
 """Shares out the files that a process may have open.
 
-The sender gets what is left after a reserve for the API's clients, the store, lookups and files: half of what is
-allowed where that is little, 1,024 where it is much. A server without a descriptor for a client resets its publishes.
+The sender gets what is left after a reserve for the API's clients, the store, lookups and files. The reserve is half of
+a small limit and 1,024 of a large one. A server without a descriptor for a client resets that client's publishes.
 """
 
 RESERVED = 1_024

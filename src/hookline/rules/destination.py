@@ -1,8 +1,8 @@
-"""Which URLs may an endpoint have, and how is each one spelled?
+"""Decides which URLs an endpoint may have, each in one spelling.
 
-A grammar of what is allowed, not a list of what is not: programs disagree about every URL outside it, and
-each disagreement is a way to reach a machine that was checked as another. What passes is spelled in one way,
-in ASCII, and is parsed again by nobody who might read it differently.
+It is a grammar of what is allowed, not a list of what is forbidden. Programs disagree about every URL outside it, and
+each disagreement is a way to reach a machine that was checked as another one. A URL that passes has one spelling, in
+ASCII, and no later code parses it in a different way.
 """
 
 import re
@@ -20,7 +20,7 @@ MAX_NAME_BYTES = 253
 
 SPECIAL_SUFFIXES = ("internal", "local", "localhost", "lan", "home.arpa", "corp", "intranet")
 
-# Services that speak something else than HTTP or trust whoever can reach them. Below 1024 only the web's own.
+# Services that do not speak HTTP, or that trust everybody who can reach them. Below 1024 only the web's own ports.
 DENIED_PORTS = frozenset(
     {1433, 1521, 2375, 2376, 2379, 2380, 3306, 3389, 5432, 5672, 5984, 6000, 6379, 6443}
     | {9042, 9092, 9200, 9300, 10250, 11211, 27017}
@@ -43,10 +43,10 @@ _PRIVATE_HINT = "Private destinations need --dev, or HOOKLINE_ALLOW_NETWORKS nam
 
 
 def canonical(url: str, *, private_allowed: bool, allowed: Sequence[Network] | None = None) -> str:
-    """The one spelling of an endpoint's URL; `Invalid` with `url_invalid` or `url_forbidden` for all others.
+    """The one spelling of an endpoint's URL; `Invalid` with `url_invalid` or `url_forbidden` if it has none.
 
-    With `private_allowed`, names of private machines pass. Then a literal address must be public or within
-    `allowed`; when that is None every literal passes, and the check before each connection decides.
+    With `private_allowed`, names of private machines pass. A literal address must then be public or within `allowed`;
+    if that is None, every literal passes and the check before each connection decides.
     """
     if len(url) > MAX_URL_BYTES or len(url.encode("utf-8", "surrogatepass")) > MAX_URL_BYTES:
         _invalid(f"A URL may have at most {MAX_URL_BYTES:,} bytes.")
@@ -115,7 +115,7 @@ def _v6(text: str) -> str:
     except AddressValueError:
         _invalid(f"{_shown(text)} is not an IPv6 address.")
     if address.ipv4_mapped is not None:
-        return f"::ffff:{address.ipv4_mapped}"  # newer Pythons write these so, older ones in hex
+        return f"::ffff:{address.ipv4_mapped}"  # newer Pythons write it like this, older ones in hex
     return str(address)
 
 
@@ -123,7 +123,7 @@ def _check_literal(address: str, *, private_allowed: bool, allowed: Sequence[Net
     if private_allowed and (allowed is None or may_dial(address, allowed)):
         return
     if not is_public(address):
-        # One text for every refused address: it must not tell what lies behind.
+        # One text for every refused address: it must not tell what is behind it.
         _forbidden(f"The address is not one of the public internet. {_PRIVATE_HINT}")
 
 
@@ -154,7 +154,7 @@ def _canonical_label(label: str, *, host: str) -> str:
             _invalid(f"The host part {_shown(label)} is not 1 to 63 letters, digits and inner hyphens.")
         return label
     try:
-        # Through its Unicode form and back: an A-label that is not what its own meaning encodes to is refused.
+        # To its Unicode form and back: an A-label that its own Unicode form does not encode to is refused.
         encoded = idna.alabel(idna.ulabel(label)).decode("ascii")
     except UnicodeError:
         encoded = ""

@@ -1,25 +1,25 @@
-"""Which endpoints does an event go to?
+"""Decides which endpoints an event goes to.
 
-Those of its account that are enabled and whose patterns match its type. A pattern is a type, a type followed
-by `.*` (one or more further parts), or `*`.
+It goes to the enabled endpoints of its account whose patterns match its type. A pattern is a type, a type followed by
+`.*` (one or more further parts), or `*`.
 """
 
 from collections.abc import Iterable
 
 from hookline.model import Endpoint, EndpointId
 
-_REMEMBERED_TYPES = 4_096  # producers choose the types; what is remembered of them has an end
+_REMEMBERED_TYPES = 4_096  # producers choose the types, so the memory for them needs a limit
 
 
 def matches(pattern: str, event_type: str) -> bool:
-    """Does this one pattern ask for events of this type?"""
+    """Whether this pattern matches the event type."""
     if pattern == "*" or pattern == event_type:
         return True
     return pattern.endswith(".*") and event_type.startswith(pattern[:-1])
 
 
 class Subscriptions:
-    """The endpoints of one account, arranged so that finding those for a type does not look at all of them."""
+    """The endpoints of one account, indexed so that a lookup by type does not go through all of them."""
 
     __slots__ = ("_by_pattern", "_found")
 

@@ -1,7 +1,7 @@
-"""Has an event gone round in a circle?
+"""Detects events that go round in a circle.
 
-Every request says in `hookline-hops` how many times its event was sent on by a hookline. Whoever publishes again
-because of it passes the number along, and a chain that is too long is refused: it would never end.
+Every request says in `hookline-hops` how many times a hookline sent its event on. A program that publishes because of a
+webhook passes the number along. A chain that is too long is refused: it would never end.
 """
 
 import re
@@ -14,14 +14,14 @@ _NUMBER = re.compile(rb"[0-9]{1,9}")
 
 
 def read(value: bytes) -> int:
-    """The number that a request came with."""
+    """The number in a request's header."""
     if not _NUMBER.fullmatch(value):
         raise Invalid(f"The header {HEADER} is a whole number, as it came with the webhook.")
     return int(value)
 
 
 def checked(hops: int, *, most: int) -> int:
-    """The number of an event that may be published; `Invalid` with `loop_detected` for one that has gone too far."""
+    """The hop count of an event that may be published; `Invalid` with `loop_detected` if it has gone too far."""
     if not isinstance(hops, int) or hops < 0:
         raise Invalid("hops is a whole number, as it came with the webhook.", pointer="/hops")
     if hops > most:

@@ -1,4 +1,4 @@
-"""Which moves can a delivery make?
+"""Defines the moves between a delivery's states.
 
                  deliver                        redrive
         ┌──────────────────────► delivered ───────────────┐
@@ -11,9 +11,9 @@
     retry   └──────────────────► cancelled ───────────────┘
     later
 
-The first three verbs of the table settle an attempt, the others are asked for by a person. `retry` makes a
-pending delivery due now; `retry_later` is an attempt that failed with another to come. Everything not in the
-table is refused. The stores enforce it row by row, and the contract tests walk every pair.
+The first three verbs of the table settle an attempt; an operator asks for the others. `retry` makes a pending delivery
+due now. `retry_later` settles a failed attempt that another one follows. Everything that is not in the table is
+refused. The stores enforce it row by row, and the contract tests try every pair.
 """
 
 from enum import StrEnum

@@ -1,12 +1,13 @@
-"""Is another worker dead?
+"""Decides whether another worker is dead.
 
-A worker is dead when its beat has not changed over a lease of the observer's own, unbroken looks. No
-timestamp of anybody's decides, so no clock that jumps can bury a live worker; and an observer that was itself
-asleep starts its watch again.
+A worker is dead when its heartbeat has not changed for a whole lease of uninterrupted looks by one observer. No
+worker's timestamp decides, so a clock that jumps cannot bury a live worker. An observer that was itself asleep starts
+its watch again.
 
-It is seen dead sooner by its session, where the store has such: the session of its pulse holds a lock, which goes with the
-process at once and stays with one that is stopped. The lock has to be free at every look for a sixth of a lease, on one
-session of the observer's own. A database that starts again frees all locks, but it ends the observer's session too.
+Where the store has sessions, a death is seen sooner. The session of a worker's heartbeat holds a lock. The lock is
+freed at once when the process ends, and stays held while the process is only stopped. It has to be free at every look
+for a sixth of a lease, seen from one session of the observer. A database restart frees all locks, but it ends the
+observer's session too.
 """
 
 from collections.abc import Iterable
@@ -17,30 +18,30 @@ import msgspec
 
 from hookline.model import WorkerId
 
-MISSED = 2.5  # heartbeats; a worker that is silent for longer may be dead, and people are told so
-FRESH = 1.0  # seconds after the beginning of a good pulse in which attempts may start
+MISSED = 2.5  # heartbeats; a worker that is silent for longer may be dead, and is shown as stale
+FRESH = 1.0  # seconds after the start of a good heartbeat in which attempts may start
 _SHARE = 6  # of a lease
 
 
 class Condition(StrEnum):
-    """How a worker stands, as people are shown it; nothing is decided by it."""
+    """A worker's condition as it is shown to people; it decides nothing."""
 
     RUNNING = "running"
     DRAINING = "draining"
-    STALE = "stale"  # not heard of lately, or taken for dead
+    STALE = "stale"  # silent lately, or considered dead
 
 
 class By(StrEnum):
-    """What a death was seen by."""
+    """How a death was seen."""
 
     LEASE = "lease"
     SESSION = "session"
-    FILE = "file"  # it is this process's alone: whoever is listed died
-    OTHERS = "others"  # who did not come to the end of burying it
+    FILE = "file"  # this process alone owns the file: any other listed worker is dead
+    OTHERS = "others"  # other workers, who did not finish burying it
 
 
 class DeadWorker(NamedTuple):
-    """A worker to be buried, with the beat it was last seen at."""
+    """A worker to be buried, with the last heartbeat count that was seen."""
 
     id: WorkerId
     beat: int
@@ -52,17 +53,17 @@ class Seen(NamedTuple):
 
     id: WorkerId
     beat: int
-    is_gone: bool = False  # it has a session that holds a lock, and the lock is free
+    is_gone: bool = False  # it has a session that should hold a lock, and the lock is free
 
 
 class _Stillness(NamedTuple):
     beat: int
-    since: float  # when the beat was first seen at this count
-    gone_since: float  # when the lock was first seen free, of all looks since; FOREVER: it is held
+    since: float  # when this heartbeat count was first seen
+    gone_since: float  # since when every look saw the lock free; FOREVER: it is held
 
 
 class Watch(msgspec.Struct, frozen=True):
-    """What an observer remembers of the others."""
+    """What an observer remembers of the other workers."""
 
     looked_at: float = float("-inf")  # the observer's monotonic time of its last look
     session: int | None = None  # the observer's own, at that look
@@ -71,10 +72,10 @@ class Watch(msgspec.Struct, frozen=True):
 
 
 def patience(lease: float) -> float:
-    """Seconds that a lock has to be free.
+    """For how many seconds a lock has to be free.
 
-    However short the lease is: by then its worker starts no attempt any more, if it lives. Its last good pulse began
-    before its session ended.
+    However short the lease is: after this time a worker that still lives starts no more attempts, because its last good
+    heartbeat began before its session ended.
     """
     return max(lease / _SHARE, FRESH)
 
@@ -88,9 +89,9 @@ def look(
     lease: float,
     session: int | None = None,
 ) -> tuple[Watch, list[DeadWorker]]:
-    """The watch after this look, and who is dead.
+    """The watch after this look, and the dead workers.
 
-    `session` is the number of the observer's session that it looked on; None: it has none of its own.
+    `session` is the number of the observer's session for this look; None: it has no session of its own.
     """
     pause = ended - watch.looked_at
     unbroken = pause <= lease / 2
@@ -118,7 +119,7 @@ def look(
 
 
 def condition(*, silent: float, is_draining: bool, is_buried: bool, heartbeat: float) -> Condition:
-    """How a worker stands that was last heard of `silent` seconds ago and should be heard every `heartbeat`."""
+    """The condition of a worker last heard from `silent` seconds ago, with a heartbeat every `heartbeat` seconds."""
     if is_buried or silent > MISSED * heartbeat:
         return Condition.STALE
     return Condition.DRAINING if is_draining else Condition.RUNNING

@@ -1,20 +1,20 @@
-"""Which names may be looked up at the same time, and for how long is an answer good?
+"""Limits DNS lookups.
 
-The machine's resolver takes as long as it likes over a name, and each lookup holds a thread. So names come in
-classes, as lanes do: those that were found before never wait behind those that were not, or that nobody has asked
-for yet. An answer is good for seconds only: what is dialled is vetted each time, but a name that moves must be followed.
+The machine's resolver may take any time over a name, and each lookup holds a thread. So names are in classes, as lanes
+are: names that were found before never wait behind names that were not found, or that nobody has looked up yet. An
+answer is used for seconds only. Every dialled address is checked each time, but a name that moves must be followed.
 """
 
 from enum import IntEnum
 
-BUDGET_S = 5.0  # that a request waits for its name
+BUDGET_S = 5.0  # how long a request waits for its name
 FOUND_S = 5.0
-NOT_FOUND_S = 5.0  # likewise a lookup that did not come back within its budget
-GIVEN_UP_S = 30.0  # after which a lookup that has not come back is not waited for any more
+NOT_FOUND_S = 5.0  # likewise for a lookup that did not return within its budget
+GIVEN_UP_S = 30.0  # a lookup that has not returned by then is given up
 
 
 class LookupResult(IntEnum):
-    """What is known of a name."""
+    """What is known about a name."""
 
     FOUND = 0
     UNTRIED = 1

@@ -1,8 +1,8 @@
 """Decides whether a large payload may be brought into memory.
 
-Payloads over the in-line size are read for their request and held until its answer. Their bytes are shared out as
-slots are: whatever hangs, a quarter of them is there for lanes that answer at once, and no lane holds more than a
-quarter. A payload larger than a share still goes, alone of its class: a setting may allow any size.
+Payloads over the in-line size are read for their request and held until its answer. Their memory is shared out like
+slots: whatever hangs, a quarter of it is free for lanes that answer at once, and no lane holds more than a quarter. A
+payload larger than a share is still sent, alone in its class: the settings may allow any size.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _LANES_SHARE = 4  # a lane may hold a quarter
 
 
 def fits(size: int, health: LaneHealth, *, held: Sequence[int], of_lane: int, budget: int) -> bool:
-    """May a lane of this health bring in `size` bytes more? `held` are the bytes of each class, `of_lane` its own."""
+    """Whether a lane of this health may load `size` more bytes; `held`: bytes per class, `of_lane`: the lane's own."""
     of_class = held[health]
     if not of_class:
         return True

@@ -1,6 +1,6 @@
-"""What did an answer mean?
+"""Classifies the answer to an attempt.
 
-Every answer means something: the classification is total, and nobody downstream looks at a status again.
+Every answer has a class, so that no later code looks at a status again.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from hookline.model import DEFAULT_RETRY_STATUSES, ErrorKind, Outcome
 
 
 def expanded(statuses: Iterable[str | int]) -> frozenset[int]:
-    """The statuses that a list of statuses and classes ("5xx") stands for."""
+    """The statuses in a list of statuses and classes ("5xx")."""
     found: set[int] = set()
     for status in statuses:
         if isinstance(status, int):
@@ -24,7 +24,7 @@ DEFAULT_RETRIED = expanded(DEFAULT_RETRY_STATUSES)
 
 
 def is_accepted(status: int | None) -> bool:
-    """Does an answer with this status say that the receiver has it?"""
+    """Whether an answer with this status means that the receiver has the event."""
     return status is not None and 200 <= status < 300
 
 
@@ -35,10 +35,10 @@ def classify(
     asks_to_wait: bool,
     retried: frozenset[int] = DEFAULT_RETRIED,
 ) -> tuple[Outcome, ErrorKind | None]:
-    """The meaning of an attempt's end, and the kind of error where it was not accepted.
+    """The outcome of an attempt, and the kind of error if it was not accepted.
 
-    `asks_to_wait`: the answer carried a `Retry-After`. `retried`: the statuses the endpoint wants to be tried
-    again after.
+    `asks_to_wait`: the answer carried a `Retry-After`. `retried`: the statuses after which the endpoint wants another
+    attempt.
     """
     if error is not None:
         return Outcome.TRANSIENT, error

@@ -1,4 +1,4 @@
-"""Is this where we listen ourselves?"""
+"""Detects connections that come back to this server."""
 
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -7,7 +7,7 @@ Place = tuple[str, int]  # an address and a port; 0.0.0.0 and :: are every addre
 
 
 def is_own(address: str, port: int, *, listening: Sequence[Place], is_here: Callable[[str], bool]) -> bool:
-    """Does a connection to this address and port come back to us? `is_here`: does the address belong to this machine?"""
+    """Whether a connection to this address and port reaches us; `is_here`: is it an address of this machine?"""
     found = _read(address)
     if found is None:
         return False

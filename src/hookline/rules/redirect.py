@@ -1,4 +1,4 @@
-"""Where does an answer send us on to?"""
+"""Reads the URL that a redirect points to."""
 
 from urllib.parse import urljoin
 
@@ -6,7 +6,7 @@ _CODES = frozenset({301, 302, 303, 307, 308})
 
 
 def next_url(status: int | None, location: str | None, *, current: str) -> str | None:
-    """The URL a redirect points to, unchecked; None when the answer is no redirect."""
+    """The URL of a redirect, unchecked; None when the answer is not a redirect."""
     if status not in _CODES or not location:
         return None
     try:

@@ -1,16 +1,16 @@
-"""When is a server process that died started again?
+"""Decides when a server process that died is started again.
 
-At once the first time, and after ever longer pauses while it keeps dying: what kills it at every start, such as
-a database that is away, is not helped by trying faster.
+The first restart is immediate. While the process keeps dying the pauses grow: if something kills it at every start,
+such as an unreachable database, trying faster does not help.
 """
 
 SHORTEST = 0.1  # seconds
 LONGEST = 30.0
-STEADY = 60.0  # seconds; one that lived this long was well, and its death is the first again
+STEADY = 60.0  # seconds; a process that lived this long was healthy, and its death counts as the first again
 
 
 def deaths_in_a_row(before: int, *, lived: float) -> int:
-    """How many there are with this one, of a process that lived for so many seconds."""
+    """The number of deaths in a row including this one, of a process that lived for so many seconds."""
     return 1 if lived >= STEADY else before + 1
 
 

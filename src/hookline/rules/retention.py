@@ -1,4 +1,4 @@
-"""What is too old to be kept, and how much of it goes at once?"""
+"""Decides what is deleted when it is too old, in steps of what size."""
 
 import msgspec
 
@@ -6,33 +6,33 @@ from hookline.model import LONG_AGO
 
 DAY = 86_400.0
 
-TOLD_S = 7 * DAY  # how long changes are kept, which every process has read within a second
+TOLD_S = 7 * DAY  # how long changes are kept; every process reads them within a second
 
 STEP_S = 0.05  # how long a step may take before the next one is smaller
 FIRST_STEP, LEAST_STEP = 100, 10  # deliveries
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
-    """How long what is finished is kept, in seconds; None: for ever."""
+    """How long finished deliveries are kept, in seconds; None: forever."""
 
     done: float | None  # delivered or cancelled
     dead: float | None
 
 
 class CutOffs(msgspec.Struct, frozen=True):
-    """What finished before these moments can go."""
+    """Deliveries that finished before these moments may be deleted."""
 
     done: float
     dead: float
 
 
 def keep_from_days(*, delivered: int, dead: int) -> Keep:
-    """As the settings say it: 0 days are for ever."""
+    """Reads the settings: 0 days means forever."""
     return Keep(done=delivered * DAY or None, dead=dead * DAY or None)
 
 
 def cut_offs(keep: Keep, *, now: float) -> CutOffs:
-    """What is kept for ever was finished before no moment at all."""
+    """The cut-off moments; what is kept forever has one that nothing finished before."""
     return CutOffs(
         LONG_AGO if keep.done is None else now - keep.done,
         LONG_AGO if keep.dead is None else now - keep.dead,
@@ -40,10 +40,10 @@ def cut_offs(keep: Keep, *, now: float) -> CutOffs:
 
 
 def next_step(step: int, *, took: float, most: int) -> int:
-    """How many deliveries go in the next transaction, after one of `step` that took so many seconds.
+    """How many deliveries the next transaction deletes, after one of `step` that took so many seconds.
 
-    Whoever publishes or settles meanwhile waits behind a step, so that its time decides and not its size: a slow disk
-    or a busy machine gets smaller ones.
+    Publishing and settling wait behind a step. So its time decides, not its size: a slow disk or a busy machine gets
+    smaller steps.
     """
     if took > STEP_S:
         return max(LEAST_STEP, step // 2)
@@ -51,8 +51,8 @@ def next_step(step: int, *, took: float, most: int) -> int:
 
 
 def smaller_step(step: int) -> int | None:
-    """How many to try after there was no room to take away so many; None: not even for one.
+    """How many to try after the disk had no room to delete so many; None: there is no room even for one.
 
-    Writing down that something goes takes room too, for as long as it takes.
+    A delete is written to a log first, so it needs room too for a while.
     """
     return step // 2 or None

@@ -1,6 +1,6 @@
-"""When is a delivery that failed tried again, if ever?
+"""Decides when a failed delivery is tried again, if at all.
 
-This is the only place that answers that question.
+This is the only place that decides it.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Jitter(msgspec.Struct, frozen=True):
-    """How far chance moves a wait: between `1 - below` and `1 + above` of it."""
+    """How far chance moves a wait: to between `1 - below` and `1 + above` times its length."""
 
     below: float
     above: float
@@ -23,24 +23,24 @@ JITTERS = {"full": FULL, "equal": EQUAL, "none": NONE}
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How long to wait before each request; the first entry is the wait before the first, always 0."""
+    """How long to wait before each request; the first entry, the wait before the first request, is always 0."""
 
     waits: tuple[float, ...]  # seconds
     jitter: Jitter = FULL
 
     @property
     def attempts(self) -> int:
-        """Requests in all, the first included."""
+        """The number of requests, including the first."""
         return len(self.waits)
 
     @property
     def longest(self) -> float:
-        """Seconds from the first request to the last, when chance adds the most."""
+        """Seconds from the first request to the last, with the most that jitter can add."""
         return sum(self.waits) * (1.0 + self.jitter.above)
 
 
 def growing(*, base: float, factor: float, cap: float | None, attempts: int, jitter: Jitter) -> Policy:
-    """After the k-th failure the wait is base · factorᵏ⁻¹, at most the cap."""
+    """After the k-th failure the wait is base · factorᵏ⁻¹, limited by the cap."""
     waits = [0.0]
     wait = base
     for _ in range(attempts - 1):
@@ -81,7 +81,7 @@ DEFAULT_POLICY = PRESETS[DEFAULT_PRESET]
 
 
 def policy_of(retry: Mapping[str, Any] | None, default: Policy) -> Policy:
-    """The policy that an endpoint's checked `retry` describes; the default when it says nothing."""
+    """The policy that an endpoint's checked `retry` describes; the default when it has none."""
     match retry:
         case None:
             return default
@@ -108,10 +108,10 @@ def _jitter_of(jitter: str | Mapping[str, float]) -> Jitter:
 
 
 def wait_after(failures: int, *, policy: Policy, roll: float, asked: float | None = None) -> float | None:
-    """Seconds to wait after this many failed requests; None when attempts have run out.
+    """Seconds to wait after this many failed requests; None when there are no attempts left.
 
-    `roll` is chance, in [0, 1); `asked` is what the receiver's Retry-After asks for: a floor, never a
-    replacement for the policy's wait.
+    `roll` is chance, in [0, 1). `asked` is the wait that the receiver's Retry-After asks for: it can lengthen the
+    policy's wait, never replace it.
     """
     if failures >= policy.attempts:
         return None

@@ -1,7 +1,7 @@
-"""Which secrets sign at a moment, and what does a rotation make of them?
+"""Decides which secrets sign before, during and after a rotation.
 
-A new secret signs from the moment it is there; the one before goes on signing beside it until the overlap
-ends, so that receivers change over when it suits them. Never more than two.
+A new secret signs from the moment it exists. The previous one keeps signing beside it until the overlap ends, so that
+receivers can change over at a time that suits them. There are never more than two.
 """
 
 import math
@@ -21,13 +21,13 @@ class Rotated(msgspec.Struct, frozen=True):
 
 
 class UnderWay(msgspec.Struct, frozen=True):
-    """Nothing is done: two secrets sign already, and a third one would cut the first one's overlap short."""
+    """Nothing was changed: two secrets sign already, and a third would cut the overlap of the first short."""
 
     until: float
 
 
 def is_overlapping(endpoint: Endpoint, *, at: float) -> bool:
-    """Does the secret before still sign?"""
+    """Whether the previous secret still signs."""
     until = endpoint.old_secret_until
     return endpoint.old_secret is not None and until is not None and at < until
 
@@ -35,7 +35,7 @@ def is_overlapping(endpoint: Endpoint, *, at: float) -> bool:
 def rotate(
     endpoint: Endpoint, secret: str, *, signature: Signature, overlap: float, now: float
 ) -> Rotated | UnderWay:
-    """The endpoint after a rotation to `secret`; without an overlap whatever signed before signs no more."""
+    """The endpoint after a rotation to `secret`; without an overlap the previous secrets stop signing."""
     if overlap <= 0:
         return Rotated(
             msgspec.structs.replace(
@@ -51,7 +51,7 @@ def rotate(
             secret=secret,
             signature=signature,
             old_secret=endpoint.secret,
-            # Whole, because it is compared with the timestamp in a request.
+            # Whole seconds, because it is compared with the timestamp in a request.
             old_secret_until=float(math.ceil(now + overlap)),
         )
     )

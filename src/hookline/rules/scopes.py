@@ -1,7 +1,7 @@
-"""What does a scope allow?
+"""Decides what each scope allows.
 
-`publish` hands events in and nothing else. `read` sees everything but secrets and keys. `admin` does everything,
-so it includes the other two; they do not include each other.
+`publish` hands events in and nothing else. `read` sees everything except secrets and keys. `admin` does everything, so
+it includes the other two. Those do not include each other.
 """
 
 from collections.abc import Collection
@@ -10,5 +10,5 @@ from hookline.model import Scope
 
 
 def allows(held: Collection[Scope], needed: Scope) -> bool:
-    """May whoever holds these scopes do what needs this one?"""
+    """Whether a holder of these scopes may do what needs this one."""
     return needed in held or Scope.ADMIN in held

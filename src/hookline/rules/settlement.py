@@ -1,4 +1,4 @@
-"""What becomes of a delivery after an attempt?"""
+"""Decides a delivery's next state after an attempt."""
 
 import msgspec
 
@@ -7,11 +7,11 @@ from hookline.rules.retry import Policy, wait_after
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """The endpoint has it."""
+    """The endpoint accepted it."""
 
 
 class RetryAt(msgspec.Struct, frozen=True):
-    """Not yet; try again at this time."""
+    """Not accepted; try again at this time."""
 
     at: float
 
@@ -29,7 +29,7 @@ DELIVERED = Delivered()
 def decide(
     outcome: Outcome, *, attempt: int, policy: Policy, now: float, roll: float, asked: float | None = None
 ) -> Decision:
-    """What becomes of a delivery whose `attempt`-th request ended like this."""
+    """The settlement of a delivery whose `attempt`-th request ended like this."""
     match outcome:
         case Outcome.ACCEPTED:
             return DELIVERED

@@ -1,10 +1,10 @@
-"""Is an endpoint slow?"""
+"""Decides whether an endpoint is slow."""
 
 from collections.abc import Sequence
 
-SLOW = 2.0  # seconds: flagged
+SLOW = 2.0  # seconds: shown as slow
 VERY_SLOW = 5.0  # seconds: the circuit then trips at half its threshold
-ENOUGH = 20  # samples below which nothing is said
+ENOUGH = 20  # with fewer samples nothing is decided
 
 
 def p95(durations: Sequence[float]) -> float:
@@ -14,10 +14,10 @@ def p95(durations: Sequence[float]) -> float:
 
 
 def is_slow(durations: Sequence[float]) -> bool:
-    """Should people be told that the endpoint is slow?"""
+    """Whether the endpoint is shown as slow."""
     return len(durations) >= ENOUGH and p95(durations) > SLOW
 
 
 def is_very_slow(durations: Sequence[float]) -> bool:
-    """Do the slowest answers take so long that fewer failures should trip the circuit?"""
+    """Whether the slowest answers take so long that fewer failures should trip the circuit."""
     return len(durations) >= ENOUGH and p95(durations) > VERY_SLOW

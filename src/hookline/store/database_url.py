@@ -1,7 +1,7 @@
-"""Reads database URLs, which may hold a password, and shows no more of one than is understood.
+"""Reads database URLs without showing the passwords in them.
 
-A URL that is misspelt has its password anywhere: in the place of the port, of the host, of the path. So what cannot be
-taken apart without doubt is refused by what is wrong with it and where, and none of its text is repeated.
+In a misspelt URL the password may be anywhere: in the place of the port, the host or the path. So a URL that cannot be
+taken apart with certainty is refused with what is wrong and where. None of its text is repeated.
 """
 
 import re
@@ -15,12 +15,12 @@ _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]| $")
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-# A name, a socket's folder in escapes or an IPv6 address with its zone; and a port.
+# A name, a socket's folder in escapes, or an IPv6 address with its zone; then a port.
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]|[A-Za-z0-9_.,%-]*)(:[0-9]{1,5})?")
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*=[^=]*")
-_PLAIN = re.compile(r"[A-Za-z0-9_.$+-]{1,63}")  # what a user and a database are mostly called
+_PLAIN = re.compile(r"[A-Za-z0-9_.$+-]{1,63}")  # the usual names of users and databases
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_./,-]{0,200}")
-# The driver's own parameters that hold nothing secret; every other one is set in the session as it stands.
+# The driver's own parameters that hold nothing secret; every other parameter is set in the session unchanged.
 _OPEN = frozenset(
     {
         "host",
@@ -41,12 +41,12 @@ _SECRET = frozenset({"password", "sslpassword", "user"})
 
 
 def is_in_memory(url: str) -> bool:
-    """Does it name SQLite's database that is gone with its connection?"""
+    """Whether it names SQLite's in-memory database, which ends with its connection."""
     return url.startswith(f"{_SQLITE}:memory:")
 
 
 def fault(url: str) -> str | None:
-    """What is wrong with it and where, in words that hold nothing of it; None: it can be used."""
+    """What is wrong with it and where, in words that hold none of its text; None: it is usable."""
     if is_in_memory(url):
         return f"it must name a file: {IN_MEMORY}"
     if url.startswith(_SQLITE):
@@ -92,7 +92,7 @@ def _fault_of_parts(parts: SplitResult, port: int | None) -> str | None:
 
 
 def has_password(url: str) -> bool:
-    """May there be a password in it?"""
+    """Whether it may contain a password."""
     if fault(url) is not None:
         return True
     parts = urlsplit(url)
@@ -100,7 +100,7 @@ def has_password(url: str) -> bool:
 
 
 def is_plain(url: str) -> bool:
-    """Is every name in it one that cannot be a password in the wrong place? Then a server's words about them may be shown."""
+    """Whether no name in it can be a misplaced password; a server's messages about the names may then be shown."""
     if fault(url) is not None:
         return False
     parts = urlsplit(url)
@@ -114,7 +114,7 @@ def is_plain(url: str) -> bool:
 
 
 def shown(url: str) -> str:
-    """As much of it as may be shown."""
+    """The part of it that may be shown."""
     if fault(url) is not None:
         return MASK
     if url.startswith(_SQLITE):
@@ -123,7 +123,7 @@ def shown(url: str) -> str:
     login, at, host = parts.netloc.rpartition("@")
     user, colon, _ = login.partition(":")
     if at:
-        # Without a colon it may be name and password run together.
+        # Without a colon it may be a name and a password run together.
         login = f"{user if _is_plain_name(user) else MASK}:{MASK}" if colon else MASK
     name = unquote(parts.path[1:])
     path = f"/{parts.path[1:] if _is_plain_name(name) else MASK}" if name else parts.path

@@ -1,7 +1,7 @@
-"""Reads an endpoint out of a stored row, whatever the row holds.
+"""Reads an endpoint from a stored row, whatever the row holds.
 
-A row may have been written by an older version, by hand or by a broken migration. What cannot be read has a stand-in,
-and is named in `Endpoint.unread`: one row must not keep the others from being read.
+A row may have been written by an older version, by hand or by a broken migration. A value that cannot be read gets a
+placeholder and is named in `Endpoint.unread`: one row must not keep the others from being read.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _MOST_TOLD = 200  # characters
 
 
 def read(values: dict[str, Any], *, json: Sequence[str] = JSON) -> Endpoint | None:
-    """The endpoint of these columns, of which those named in `json` are texts; None: it has no id to speak of it by."""
+    """The endpoint in these columns, of which those in `json` are texts; None: it has no id."""
     try:
         decoded = {name: _decoded(values[name]) for name in json}
         return msgspec.convert(values | decoded, Endpoint)
@@ -46,7 +46,7 @@ def _read_one_by_one(values: dict[str, Any], json: Sequence[str]) -> Endpoint | 
         try:
             value = _decoded(values[name]) if name in json else values[name]
             read[name] = msgspec.convert(value, field.type)
-        except Exception as error:  # of any kind: what a row may hold has no end
+        except Exception as error:  # of any kind: a row may hold anything
             unread[name] = f"what is stored cannot be read: {error}"[:_MOST_TOLD]
             if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
                 read[name] = _STAND_INS[name]

@@ -1,7 +1,7 @@
-"""At which of a store's verbs can a test make this process fail?
+"""Puts failpoints around the verbs of a store that write.
 
-Before and after each that writes: `settle.before` is before the transaction, `settle.after` after its commit, with nobody
-told of it. A verb of the contract that is not among those that only read has both, whether or not anybody thought of it.
+`settle.before` is before the transaction, `settle.after` after its commit, before the caller knows of it. Every verb of
+the contract that is not listed as reading has both, so that a new verb cannot be forgotten.
 """
 
 import inspect
@@ -15,8 +15,8 @@ from hookline.store.contract import Store
 T = TypeVar("T")
 Verb = Callable[..., Awaitable[Any]]
 
-LIFE = frozenset({"migrate", "open", "close"})  # each of many steps, and nothing else is running
-HINTS = frozenset({"listen", "tell"})  # nothing durable: a hint may get lost at any time
+LIFE = frozenset({"migrate", "open", "close"})  # each has many steps, and nothing else runs meanwhile
+HINTS = frozenset({"listen", "tell"})  # nothing durable: a notification may get lost at any time
 READS = frozenset(
     {
         "account",
@@ -46,7 +46,7 @@ READS = frozenset(
 
 
 def writing_verbs() -> frozenset[str]:
-    """The contract's verbs that change something."""
+    """The contract's verbs that write."""
     verbs = {name for name, _ in inspect.getmembers(Store, inspect.iscoroutinefunction)}
     return frozenset(verbs - LIFE - HINTS - READS)
 
@@ -69,7 +69,7 @@ def _around(verb: str, carry_out: Verb) -> Verb:
 
     @wraps(carry_out)
     def either(*arguments: Any, **named: Any) -> Awaitable[Any]:
-        # While nothing is planted the verb itself is handed back: no coroutine around the one that works.
+        # While nothing is planted, the verb itself is returned: no extra coroutine around it.
         return fail_around(*arguments, **named) if planted else carry_out(*arguments, **named)
 
     return either

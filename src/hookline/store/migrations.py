@@ -1,11 +1,12 @@
-"""Which changes does this database's schema still need, and may this code use it at all?
+"""Decides which migrations a database needs before this code may use it.
 
-The part both stores share: it reads the numbered files and decides; each store carries them out in its own
-way (one transaction for each migration and its record, one process at a time).
+Both stores share this part: it reads the numbered files and decides. Each store applies them in its own way (one
+transaction for each migration and its record, one process at a time).
 
-Code is known by the number of the newest migration it has: its level. A migration runs beside processes that are already
-there, so it names the lowest level it still serves, and the database remembers the highest of those names. Code below
-it stops, code at or above it goes on, whatever it does not know (docs/adr/0009-migrations-name-whom-they-serve.md).
+The level of code is the number of its newest migration. A migration runs while older processes are at work, so it names
+the lowest level that it still serves, and the database remembers the highest of those names. Code below it stops. Code
+at or above it keeps working, even if it does not know all migrations
+(docs/adr/0009-migrations-name-whom-they-serve.md).
 """
 
 import hashlib
@@ -31,14 +32,14 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """One numbered file, and what its row in `schema_migrations` will say."""
+    """One numbered file, with what its row in `schema_migrations` will hold."""
 
     number: int
     name: str  # "0001_tables"
     checksum: str
     sql: str
-    serves: int = 0  # the lowest level of code that can work with what it leaves behind
-    is_stepwise: bool = False  # PostgreSQL: statements that must not be in a transaction, and may be repeated
+    serves: int = 0  # the lowest level of code that can work with the schema after it
+    is_stepwise: bool = False  # PostgreSQL: its statements must not be in a transaction, and can be repeated
 
 
 def read_migrations(package: str) -> tuple[Migration, ...]:
@@ -52,7 +53,7 @@ def read_migrations(package: str) -> tuple[Migration, ...]:
 
 
 def _migration(file_name: str, sql: str) -> Migration:
-    # Line endings are the checkout's business, not the schema's.
+    # Line endings depend on the checkout, not on the schema.
     checksum = hashlib.sha256(sql.replace("\r\n", "\n").encode()).hexdigest()
     number = int(file_name[:4])
     serves = _SERVES.search(sql)
@@ -67,12 +68,12 @@ def _migration(file_name: str, sql: str) -> Migration:
 
 
 def level(known: Sequence[Migration]) -> int:
-    """How new this code is, in migrations."""
+    """The level of this code: the number of its newest migration."""
     return max((migration.number for migration in known), default=0)
 
 
 def refuse_outgrown(known: Sequence[Migration], *, newest: str, serves: int) -> None:
-    """Refuse a schema that serves only later code; `newest` is the name of its last migration."""
+    """Refuse a schema that serves only newer code; `newest` is the name of its last migration."""
     if serves > level(known):
         raise SchemaOutgrown(
             f"The database was migrated by a later version (to {newest}), which this one can no longer work with: "
@@ -83,9 +84,10 @@ def refuse_outgrown(known: Sequence[Migration], *, newest: str, serves: int) -> 
 def outstanding(
     known: Sequence[Migration], applied: Sequence[Applied], *, serves: int | None
 ) -> tuple[Migration, ...]:
-    """What is still to be applied, in order; refuses a schema that does not serve this code.
+    """The migrations still to apply, in order; refuses a schema that does not serve this code.
 
-    `serves` is the lowest level the schema says it serves; None: it says nothing, and what is not known is refused.
+    `serves` is the lowest level that the schema says it serves; None: it does not say, and unknown migrations are
+    refused.
     """
     by_number = {migration.number: migration for migration in known}
     for row in applied:
@@ -104,7 +106,7 @@ def outstanding(
 def refuse_unless_current(
     known: Sequence[Migration], applied: Sequence[Applied], *, serves: int | None
 ) -> None:
-    """Refuse a database that lacks something this code needs, or no longer serves it."""
+    """Refuse a database that lacks a migration this code needs, or that no longer serves this code."""
     if missing := outstanding(known, applied, serves=serves):
         if not applied:
             raise SchemaMissing("The database has no tables of hookline's yet: run `hookline migrate`.")

@@ -1,8 +1,8 @@
-"""Does somebody wait for the answer, or is it hookline itself that asks?
+"""Tells whether an API call asks the store, or hookline itself.
 
-Somebody who calls while the database is slow should hear so soon, and not after everybody who came before. So a visitor
-waits a moment only for the first session; one who was let in is served to the end, and hookline's own work, which
-nobody can do later for it, waits for as long as a call may take.
+A caller should learn soon that the database is slow, and not only after all earlier callers. So an API call waits only
+a moment for its first session. Once it has one, it is served to the end. hookline's own work, which nobody can repeat
+later, waits for as long as a call may take.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _VISIT: ContextVar[Visit | None] = ContextVar("visit", default=None)
 
 @contextmanager
 def visiting() -> Iterator[None]:
-    """What is asked of the store within this is asked by one visitor."""
+    """All questions to the store inside this block belong to one API call."""
     token = _VISIT.set(Visit())
     try:
         yield
@@ -33,5 +33,5 @@ def visiting() -> Iterator[None]:
 
 
 def visitor() -> Visit | None:
-    """Who asks; None: hookline itself."""
+    """The API call that asks; None: hookline itself."""
     return _VISIT.get()

@@ -1,7 +1,7 @@
-"""Which dead letters are meant?
+"""Reads the filter that selects dead letters.
 
-A list's filter or a job's: the same names, read here from what a program says. A job over everything has to
-say so: an empty filter is refused, because it is more often a mistake than a wish.
+Lists and jobs use the same field names. A job over all dead letters has to say so: an empty filter is refused, because
+it is more often a mistake than intended.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ DEAD = DeliveryFilter(state=State.DEAD)
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """The dead letters of a job: those that match, or those with these ids."""
+    """The dead letters of a job: those that match a filter, or those with these ids."""
 
     filter: DeliveryFilter
     ids: tuple[DeliveryId, ...] = ()
 
     def within(self, account: str) -> "Chosen":
-        """Those of them that are this account's; ids are looked at one by one."""
+        """The ones that belong to this account; ids are checked one by one."""
         return Chosen(msgspec.structs.replace(self.filter, account=account), self.ids)
 
     def digest(self) -> bytes:
@@ -39,7 +39,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def chosen(value: Any, *, at: str = "/filter") -> Chosen:
-    """The choice that a job's `filter` makes."""
+    """The dead letters that a job's `filter` selects."""
     allowed = f"{', '.join(FIELDS)}, or ids alone"
     if not isinstance(value, Mapping):
         raise Invalid(f"filter is an object of {allowed}.", pointer=at)
@@ -81,7 +81,7 @@ def chosen(value: Any, *, at: str = "/filter") -> Chosen:
 
 
 def reason(value: Any, *, pointer: str, code: str = "invalid_field") -> Reason:
-    """Why a delivery is dead."""
+    """The reason why a delivery is dead."""
     if isinstance(value, str) and value in REASONS:
         return Reason(value)
     near = did_you_mean(value, REASONS) if isinstance(value, str) else ""

@@ -1,7 +1,7 @@
-"""Which endpoints may exist?
+"""Checks every field of an endpoint.
 
-Every field of an endpoint is checked here, whoever asks: the API, the command line or a program using the
-library. What comes out can be stored and sent to.
+The API, the command line and programs that use the library all come through here. A checked endpoint can be stored and
+sent to.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ from hookline.validate.numbers import whole
 MAX_PATTERNS = 100
 MAX_DESCRIPTION = 1_000
 
-# Of these nothing worth keeping is lost: a secret that cannot be read is replaced by a rotation.
+# Nothing worth keeping is lost with these: a secret that cannot be read is replaced by a rotation.
 _NOT_GIVEN = frozenset({"secret", "old_secret", "old_secret_until", "signature", "disabled_reason"}) | {
     "created_at",
     "updated_at",
@@ -41,7 +41,7 @@ _TICK = 1e-6  # seconds; both databases keep times to the microsecond
 
 
 class EndpointInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be said about a new endpoint, unchecked; None is the same as not said, but for `circuit`."""
+    """The fields of a new endpoint, unchecked; None is the same as absent, except for `circuit`."""
 
     url: Any = UNSET
     events: Any = UNSET
@@ -66,18 +66,18 @@ class EndpointInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be changed, unchecked; None puts a field back to its default; it removes a header, and the circuit."""
+    """The fields of a patch, unchecked; None resets a field to its default, and removes a header or the circuit."""
 
     url: Any = UNSET
     events: Any = UNSET
-    account: Any = UNSET  # only as it is: an endpoint does not move
+    account: Any = UNSET  # must be unchanged: an endpoint does not move
     description: Any = UNSET
     enabled: Any = UNSET
     headers: Any = UNSET
     metadata: Any = UNSET
     filter: Any = UNSET
     signing: Any = UNSET
-    signature: Any = UNSET  # only as it is: another one comes with another secret
+    signature: Any = UNSET  # must be unchanged: another kind needs another secret
     timeout_ms: Any = UNSET
     max_in_flight: Any = UNSET
     max_redirects: Any = UNSET
@@ -99,7 +99,7 @@ _DEFAULT = {
 
 
 def read_fields(kind: type[_Fields], fields: Mapping[str, Any]) -> _Fields:
-    """The named fields as a value; `Invalid` with `unknown_field` for a name that is none of them."""
+    """The named fields as a value; `Invalid` with `unknown_field` for a name that is not a field."""
     check_known(fields, kind.__struct_fields__)
     return kind(**fields)
 
@@ -112,7 +112,7 @@ def new_endpoint(
     private_allowed: bool,
     allowed: Sequence[Network] | None = None,
 ) -> Endpoint:
-    """The endpoint that these fields describe; `Invalid` names the field that will not do."""
+    """The endpoint that these fields describe; `Invalid` names the field that is invalid."""
     style = _signing(_given(fields.signing, Signing.STANDARD))
     secret = chosen_secret(
         _given(fields.secret, None),
@@ -156,10 +156,10 @@ def patched(
     secrets: Secrets | None = None,
     faults: Collection[str] = (),
 ) -> Endpoint:
-    """The endpoint after a merge patch; `Invalid` names the field that will not do.
+    """The endpoint after a merge patch; `Invalid` names the field that is invalid.
 
-    `secrets` are the endpoint's own, opened, where they are not stored plain. A field that is at `fault` as it is
-    stored is not merged into, but replaced.
+    `secrets` are the endpoint's own, opened, if they are not stored plain. A stored field that is at `fault` is
+    replaced, not merged.
     """
     secrets = secrets or Secrets(endpoint.secret, endpoint.old_secret, endpoint.old_secret_until)
     changes: dict[str, Any] = {}
@@ -231,7 +231,7 @@ def patched(
 
 
 def written_whole(endpoint: Endpoint, *, given: Collection[str]) -> Endpoint:
-    """The endpoint as it may be written: what is stored and cannot be read must be given anew, or it would be lost."""
+    """The endpoint as it may be written: a stored value that cannot be read must be given anew, or it would be lost."""
     for name, why in endpoint.unread.items():
         if name not in given and name not in _NOT_GIVEN:
             raise Invalid(
@@ -245,12 +245,12 @@ def _shown_as(field: str) -> str:
 
 
 def later_than(endpoint: Endpoint, now: float) -> float:
-    """When it was changed. Never twice the same: whoever replaces an endpoint names the `updated_at` that was read."""
+    """When it was changed. Never the same time twice: a replacement names the `updated_at` that was read before."""
     return max(now, round(endpoint.updated_at + _TICK, 6))
 
 
 def chosen_secret(value: Any, *, style: Signing, signature: Signature | None) -> str:
-    """The secret that was brought along, or a new one; the kind of signature may be said, or follow from it."""
+    """The given secret, or a new one; the kind of signature is given, or follows from the secret."""
     if value is None:
         secret = signing.new_secret(signature or Signature.V1)
     elif not isinstance(value, str):
@@ -276,7 +276,7 @@ def read_signature(value: Any) -> Signature:
 def _filter(value: Any) -> str | None:
     if value is None:
         return None
-    from hookline.validate import payload_filter  # only those who have one pay for the import
+    from hookline.validate import payload_filter  # only endpoints with a filter pay for the import
 
     return payload_filter.checked(value)
 
@@ -304,7 +304,7 @@ def _events(value: Any) -> tuple[str, ...]:
 
 
 def read_description(value: Any) -> str:
-    """What something is, in the words of people."""
+    """A description in free text."""
     if not isinstance(value, str) or len(value) > MAX_DESCRIPTION:
         raise Invalid(
             f"A description is a text of up to {MAX_DESCRIPTION:,} characters.", pointer="/description"

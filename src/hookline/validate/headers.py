@@ -1,7 +1,7 @@
-"""Which headers of its own may an endpoint ask for?
+"""Checks the headers that an endpoint adds to its requests.
 
-Checked when they are set: a name or a value that a client library would refuse at sending time would poison
-every attempt.
+They are checked when they are set: a name or a value that a client library refuses when sending would make every
+attempt fail.
 """
 
 import re
@@ -14,9 +14,9 @@ from hookline.validate.names import pointer_step
 MAX_HEADERS = 64
 MAX_VALUE = 8_192
 MAX_NAME = 256
-MASK = "***"  # what a read shows instead of a value
+MASK = "***"  # shown instead of a value
 
-# Framing, hops and identity; then what hookline sends itself.
+# Framing, hops and identity; then the headers that hookline sends itself.
 RESERVED = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"}
     | {"expect", "http2-settings", "cookie", "forwarded", "via", "content-encoding"}
@@ -30,7 +30,7 @@ _VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
 
 
 def merged(old: Mapping[str, str], new: Any) -> dict[str, str]:
-    """The old headers with the new ones in place of those of the same name; None removes one."""
+    """The old headers, with the new ones replacing those of the same name; None removes a header."""
     if not isinstance(new, Mapping):
         raise Invalid("headers is an object of names and values.", pointer="/headers")
     result = {name.lower(): (name, value) for name, value in old.items()}
@@ -69,7 +69,7 @@ def _check_value(value: Any, *, pointer: str) -> None:
             pointer=pointer,
         )
     if value == MASK:
-        # Somebody is sending back what a read showed; storing it would lose the real value.
+        # Somebody sends back what a read showed; storing it would lose the real value.
         raise Invalid(
             f"{MASK} stands for a hidden value; give the value, or leave the header out.", pointer=pointer
         )

@@ -1,8 +1,7 @@
-"""Does a payload fit the schema of its type?
+"""Checks payloads against the JSON Schema of their type.
 
-JSON Schema, draft 2020-12. Nothing is fetched: a schema stands on its own. What a check may cost is bounded by
-the schema's size and weight (`rules.schema_weight`), and its patterns are of the kind that is matched in linear
-time.
+The dialect is draft 2020-12. Nothing is fetched: a schema stands on its own. The cost of a check is bounded by the
+schema's size and weight (`validate.schema_weight`). Its patterns are of the kind that is matched in linear time.
 """
 
 from itertools import islice
@@ -16,20 +15,20 @@ from hookline.validate.schema_weight import Flaw, weight
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MAX_BYTES = 65_536  # of a schema, as JSON
-MOST_WEIGHT = 100  # with a payload of a mebibyte: about a second, on a thread beside the loop
-MOST_ERRORS = 20  # of one payload that are told
-# Bytes of a payload times weight up to which all errors are looked for. The library makes every one of them before it
-# gives the first, 17 µs each: a mebibyte of wrong items took 8 s and 700 MB. The first alone is cheap to ask for,
-# unless there are alternatives: it then brings along what is wrong with each of them.
+MOST_WEIGHT = 100  # with a payload of one mebibyte: about a second, on a thread beside the loop
+MOST_ERRORS = 20  # reported for one payload
+# Up to this product of payload bytes and weight, all errors are looked for. The library builds every error before it
+# returns the first, 17 µs each: a mebibyte of wrong items took 8 s and 700 MB. The first error alone is cheap, unless
+# there are alternatives: it then carries the errors of each alternative.
 _ALL_ERRORS_BELOW = 8_192
 _ALTERNATIVES = ('"anyOf":', '"oneOf":')
 _PATTERN_BYTES = 1 << 20  # of one compiled pattern
-_MASK = "the value"  # in what is said about a payload: it may be long, and it may be confidential
+_MASK = "the value"  # in error texts about a payload: the value may be long, and it may be confidential
 _DETAIL = 300
 
 
 class Schema:
-    """A schema, ready to check payloads with."""
+    """A compiled schema that checks payloads."""
 
     __slots__ = ("_has_alternatives", "_validator", "text", "weight")
 
@@ -43,9 +42,9 @@ class Schema:
         self._has_alternatives = any(name in text for name in _ALTERNATIVES)
 
     def errors(self, payload: Any, size: int) -> tuple[tuple[str, str], ...]:
-        """Pointers into the payload, which has `size` bytes, and what is wrong there; nothing when it fits.
+        """Pointers into the payload of `size` bytes, each with what is wrong there; empty when it fits.
 
-        At most MOST_ERRORS; of a large payload the first one alone, or none in particular.
+        At most MOST_ERRORS. For a large payload only the first error, or one without a place.
         """
         if self._validator.is_valid(payload):
             return ()
@@ -64,12 +63,12 @@ class Schema:
 
 
 def checked(value: Any, *, pointer: str = "/schema") -> str:
-    """A schema as it is kept, if it will do; else `Invalid` names the place in it."""
+    """A valid schema as it is stored; else `Invalid` names the place in it."""
     if not isinstance(value, dict):
         raise Invalid("A schema is a JSON object.", pointer=pointer)
     try:
         text = msgspec.json.encode(value).decode()
-        # As it will be read again: numbers that do not come back are found here.
+        # Parsed again, as it will be later: numbers that do not survive the round trip are found here.
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError):
         raise Invalid(
@@ -103,14 +102,14 @@ def checked(value: Any, *, pointer: str = "/schema") -> str:
 
 
 def _meta(schema: dict[str, Any]) -> None:
-    """Raise for what is no schema, before anything in it is followed."""
+    """Raise for a value that is no schema, before any reference in it is followed."""
     from jsonschema_rs import meta
 
     meta.validate({"$schema": DRAFT, **schema})
 
 
 def _compiled(schema: dict[str, Any]) -> Any:
-    # Here, not above: only those who have a schema pay for it.
+    # Imported here, not above: only users of a schema pay for it.
     from jsonschema_rs import Draft202012Validator, RegexOptions
 
     return Draft202012Validator(

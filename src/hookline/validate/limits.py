@@ -1,7 +1,7 @@
-"""How may an endpoint be kept from being sent too much?
+"""Checks the limits on sending to an endpoint.
 
-Its circuit, its rate limit and the order of its deliveries. Objects are merged into what was there before, as
-a merge patch says; null inside one puts that value back to its default.
+These are its circuit, its rate limit, its redirects and the order of its deliveries. An object is merged into the
+previous one, as a merge patch says; a null inside it resets that value to its default.
 """
 
 import math
@@ -30,7 +30,7 @@ def max_redirects(value: Any) -> int:
 
 
 def ordering(value: Any) -> Ordering:
-    """May deliveries overtake each other?"""
+    """Whether deliveries may overtake each other."""
     try:
         return Ordering(Ordering.PARALLEL if value is None else value)
     except ValueError:
@@ -39,7 +39,7 @@ def ordering(value: Any) -> Ordering:
 
 
 def rate_limit(value: Any, *, before: RateLimit | None = None) -> RateLimit | None:
-    """How fast an endpoint wants to be sent to; None is as fast as it answers."""
+    """How fast an endpoint may be sent to; None: as fast as it answers."""
     if value is None:
         return None
     shape = f"{{per_second ({SLOWEST:g} to {FASTEST:,}), burst (1 to {MOST_BURST:,})}} or null"
@@ -61,7 +61,7 @@ def rate_limit(value: Any, *, before: RateLimit | None = None) -> RateLimit | No
     if per_second is None:
         raise Invalid(f"rate_limit is {shape}; per_second is missing.", pointer="/rate_limit/per_second")
     rate = number(per_second, SLOWEST, FASTEST, pointer="/rate_limit/per_second")
-    # Unless it is said, a second's worth may go at once.
+    # By default, one second's worth may go at once.
     burst = value.get("burst", before.burst if before else None)
     if burst is None:
         burst = max(1, math.ceil(rate))
@@ -69,7 +69,7 @@ def rate_limit(value: Any, *, before: RateLimit | None = None) -> RateLimit | No
 
 
 def circuit(value: Any, *, before: CircuitPolicy | None = None) -> CircuitPolicy | None:
-    """When sending is given a rest; None is never."""
+    """When the circuit trips; None: never."""
     if value is None:
         return None
     names = CircuitPolicy.__struct_fields__
@@ -107,4 +107,4 @@ def circuit(value: Any, *, before: CircuitPolicy | None = None) -> CircuitPolicy
 def _is_number(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isnan(value)
-    return isinstance(value, int) and not isinstance(value, bool)  # of any size: no float may hold it
+    return isinstance(value, int) and not isinstance(value, bool)  # of any size, even too large for a float

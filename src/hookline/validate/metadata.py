@@ -1,6 +1,6 @@
-"""What may an endpoint's metadata hold?
+"""Checks an endpoint's metadata.
 
-A JSON object of the operator's own. Only what comes back from every database as it went in.
+Metadata is a JSON object of the operator's own. Only values that come back unchanged from every database are allowed.
 """
 
 import math
@@ -16,7 +16,7 @@ MAX_BYTES = 16_384  # as JSON
 
 
 def checked(value: Any) -> dict[str, Any]:
-    """The value, if it will do; else `Invalid`."""
+    """The value if it is valid; else `Invalid`."""
     if not isinstance(value, dict):
         raise Invalid("metadata is a JSON object.", pointer="/metadata")
     _check_json(value, pointer="/metadata", room=DEPTH_LIMIT)
@@ -47,7 +47,7 @@ def _merge(old: Any, new: Any) -> Any:
 
 
 def _check_json(value: Any, *, pointer: str, room: int) -> None:
-    """Only what comes back from the database as it went in."""
+    """Refuse values that do not come back unchanged from the database."""
     if room < 0:
         raise Invalid(f"metadata is nested more than {DEPTH_LIMIT} deep.", pointer="/metadata")
     match value:

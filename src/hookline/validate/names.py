@@ -1,7 +1,7 @@
-"""Is this a well-formed event type, pattern, account or idempotency key, and if not, what was meant?
+"""Checks event types, patterns, accounts and idempotency keys.
 
-ASCII only and compared byte for byte: nothing is folded or normalised, so two names that look alike are
-never the same by accident.
+They are ASCII and compared byte for byte. Nothing is folded or normalised, so two names that look alike are never the
+same by accident. A refusal suggests what was probably meant.
 """
 
 import re
@@ -32,7 +32,7 @@ def check_type(text: object, *, pointer: str = "/type") -> str:
 
 
 def check_pattern(text: object, *, pointer: str) -> str:
-    """What an endpoint asks for: a type, a type followed by `.*`, or `*`."""
+    """A subscription of an endpoint: a type, a type followed by `.*`, or `*`."""
     if isinstance(text, str):
         if text == "*":
             return text
@@ -68,7 +68,7 @@ def check_idempotency_key(text: object, *, pointer: str = "/idempotency_key") ->
 
 
 def check_known(names: Iterable[object], known: Collection[str], *, at: str = "") -> None:
-    """Raise `Invalid` (`unknown_field`) for the first name that is none of the known ones."""
+    """Raise `Invalid` (`unknown_field`) for the first name that is not a known one."""
     for name in names:
         if name not in known:
             raise Invalid(
@@ -79,13 +79,13 @@ def check_known(names: Iterable[object], known: Collection[str], *, at: str = ""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest of the known names, or nothing."""
+    """A sentence with the nearest of the known names, or nothing."""
     near = nearest(name, known)
     return "" if near is None else f" Did you mean {near}?"
 
 
 def is_text(value: str) -> bool:
-    """Can every database hold it? Not with NUL or lone surrogates in it."""
+    """Whether every database can hold the text: none with NUL or lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:

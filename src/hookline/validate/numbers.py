@@ -1,7 +1,7 @@
-"""Is this number one that a field may hold?
+"""Checks numbers against the limits of a field.
 
-Numbers of JSON or of a program: never a bool, never NaN or infinite, and within the field's bounds. A refusal
-says the bounds, and what was probably meant where that can be guessed.
+The numbers come from JSON or from a program. A bool, NaN or an infinite number is never valid. A refusal names the
+limits, and what was probably meant where that can be guessed.
 """
 
 import re
@@ -28,7 +28,7 @@ def whole(value: Any, low: int, high: int, *, pointer: str) -> int:
 
 
 def number(value: Any, low: float, high: float, *, pointer: str, unit: str = "") -> float:
-    """A number from `low` to `high`; a whole one stays one."""
+    """A number from `low` to `high`; a whole number stays whole."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise Invalid(
             f"{_name(pointer)} is a number{unit} from {_shown(low)} to {_shown(high)}.{_meant(value, low, high)}",
@@ -49,7 +49,7 @@ def _meant(value: Any, low: float, high: float) -> str:
 
 
 def _name(pointer: str) -> str:
-    """`/retry/schedule/3` is spoken of as retry.schedule[3]."""
+    """A pointer in prose: `/retry/schedule/3` is retry.schedule[3]."""
     return re.sub(r"\.([0-9]+)(?=\.|$)", r"[\1]", pointer.strip("/").replace("/", "."))
 
 

@@ -1,7 +1,7 @@
-"""Are these bytes one JSON value that may be stored and sent as they are?
+"""Checks that bytes are one JSON value that can be stored and sent unchanged.
 
-UTF-8, RFC 8259, no byte order mark, no lone surrogates, nested at most 64 deep, within the size limit. The
-bytes are only looked at: numbers of any length and keys in any order pass through untouched.
+That is UTF-8, RFC 8259, no byte order mark, no lone surrogates, nested at most 64 deep, within the size limit. The
+bytes are only read: numbers of any length and keys in any order pass through unchanged.
 """
 
 import re
@@ -20,7 +20,7 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: one l
 
 
 def check(body: bytes, limit_bytes: int) -> None:
-    """Raise `TooLarge` or `Unreadable` unless the bytes will do as a payload."""
+    """Raise `TooLarge` or `Unreadable` unless the bytes are a valid payload."""
     if len(body) > limit_bytes:
         raise TooLarge("A payload", limit_bytes=limit_bytes)
     check_text(body)
@@ -46,13 +46,13 @@ def check_text(body: bytes) -> None:
 
 
 def check_depth(json: bytes, *, limit: int = DEPTH_LIMIT) -> None:
-    """Raise `Unreadable` when a JSON value is nested deeper than allowed. It must be known to be well-formed."""
+    """Raise `Unreadable` when a well-formed JSON value is nested deeper than allowed."""
     if limit and b"[" not in json and json.find(b"{", 1) < 0:
-        return  # flat: to look for one costs a tenth of counting them
+        return  # flat: looking for one bracket costs a tenth of counting them
     if json.count(b"[") + json.count(b"{") <= limit:
-        return  # nearly always; brackets inside strings only make this look again
+        return  # nearly always; brackets inside strings only cause the exact check below
     brackets = _STRINGS.sub(b"", json).translate(_STEPS, _NOT_BRACKETS)
-    # Linear in C whatever the shape: a mebibyte of brackets takes 30 ms, where peeling off pairs took 470.
+    # Linear in C for any shape: a mebibyte of brackets takes 30 ms, where peeling off pairs took 470.
     if max(accumulate(memoryview(brackets).cast("b")), default=0) > limit:
         raise too_deep()
 
@@ -63,6 +63,6 @@ def too_deep() -> Unreadable:
 
 
 def not_json(error: Exception) -> Unreadable:
-    """The error for what is not one JSON value."""
+    """The error for bytes that are not one JSON value."""
     reason = str(error).removeprefix("JSON is malformed: ")
     return Unreadable(f"The body is not one JSON value: {reason[:200]}.")

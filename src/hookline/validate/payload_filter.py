@@ -1,11 +1,11 @@
-"""Does an endpoint want an event, by what is in its payload?
+"""Decides from an event's payload whether an endpoint wants it.
 
-A filter is a JMESPath expression; the event passes when its result is true in JMESPath's sense (everything but
-null, false and empty texts, lists and objects). What a filter may cost is bounded: expressions are short, build
-no values, and take a limited number of steps. One that cannot be carried out on a payload lets it pass: an event
-too many is noticed, one too few is not.
+A filter is a JMESPath expression. The event passes when the result is true in JMESPath's sense (everything except null,
+false and empty texts, lists and objects). The cost of a filter is bounded: expressions are short, build no values, and
+take a limited number of steps. If an expression cannot be evaluated on a payload, the event passes: an event too many
+is noticed, one too few is not.
 
-Imported only by those who have a filter.
+Imported only where there is a filter.
 """
 
 import threading
@@ -22,25 +22,25 @@ from hookline.validate.names import did_you_mean
 
 MAX_LENGTH = 1_000
 MAX_DEPTH = 100  # of expressions within expressions
-STEPS = 50_000  # for all filters that look at one event; a step takes 1 to 2 µs
-SOON = 700  # steps that are taken in one go
+STEPS = 50_000  # for all filters on one event; a step takes 1 to 2 µs
+SOON = 700  # steps that are taken at once
 
-# Those that only look. One that builds a value can double it, and an expression can call it a hundred times.
+# Functions that only look. One that builds a value can double it, and an expression can call it a hundred times.
 FUNCTIONS = (
     *("abs", "avg", "ceil", "contains", "ends_with", "floor", "keys", "length", "max", "max_by", "min"),
     *("min_by", "not_null", "starts_with", "sum", "to_number", "type", "values"),
 )
 _BUILDING = {"multi_select_list": "[a, b]", "multi_select_dict": "{a: b}"}
-_ITEMS_A_STEP = 16  # of a list that is gone through
+_ITEMS_A_STEP = 16  # of a list that is iterated
 _BYTES_A_STEP = 64  # of a payload that is compared as a whole
 
 
 class _TooManySteps(Exception):
-    """The filters of an event took more steps than they may."""
+    """The filters of an event took more steps than allowed."""
 
 
 class _NotSoon(Exception):
-    """A filter takes more steps than may be taken in one go."""
+    """A filter takes more steps than may be taken at once."""
 
 
 class Budget:
@@ -50,7 +50,7 @@ class Budget:
 
     def __init__(self, payload_bytes: int, steps: int = STEPS) -> None:
         self.left = steps
-        self.at_once = steps  # before it pauses
+        self.at_once = steps  # before the filter pauses
         self.on_pause = _not_soon
         self.whole = 1 + payload_bytes // _BYTES_A_STEP  # for comparing values of any size
 
@@ -68,7 +68,7 @@ def _not_soon() -> None:
 
 
 class Filter:
-    """An expression, ready to be tried on payloads."""
+    """A compiled expression that is tried on payloads."""
 
     __slots__ = ("_tree", "expression")
 
@@ -78,14 +78,14 @@ class Filter:
         self._tree = Parser().parse(expression).parsed
 
     def passes(self, payload: Any, budget: Budget) -> bool:
-        """Does the endpoint want it? Also when the expression cannot be carried out on this payload."""
+        """Whether the endpoint wants it; True too when the expression cannot be evaluated on this payload."""
         try:
             return is_true(_Bounded(budget).visit(self._tree, payload))
         except (JMESPathError, TypeError, ValueError, ArithmeticError, RecursionError, _TooManySteps):
             return True
 
     def passes_soon(self, payload: Any, budget: Budget) -> bool | None:
-        """The same; None: it takes more steps than may be taken in one go, and none of them counts yet."""
+        """The same; None: it takes more steps than may be taken at once, and none of them counts yet."""
         before = budget.left
         budget.at_once = SOON
         try:
@@ -95,15 +95,15 @@ class Filter:
             return None
 
     def trial(self, payload: Any, budget: Budget) -> "FilterRun":
-        """The same, a part at a time."""
+        """The same, in parts."""
         return FilterRun(self, payload, budget)
 
 
 class FilterRun:
-    """A filter that is tried a part at a time.
+    """A filter that is evaluated in parts.
 
-    On a thread, since there is no other way to stop in the middle of an expression; but one that works only while the
-    loop waits for it. Side by side the loop would wait for the interpreter up to 5 ms at everything it does.
+    It runs on a thread, because there is no other way to stop in the middle of an expression. The thread works only
+    while the loop waits for it. If both ran, the loop would wait up to 5 ms for the interpreter at everything it does.
     """
 
     __slots__ = (
@@ -131,7 +131,7 @@ class FilterRun:
         budget.on_pause = self._pause
 
     def go_on(self) -> bool | None:
-        """Do the next part; what came of it, or None: it is not at its end."""
+        """Run the next part; the result, or None: it is not finished."""
         self._budget.at_once = SOON
         if self._thread.ident is None:
             self._thread.start()
@@ -168,12 +168,12 @@ class FilterRun:
 
 
 def is_true(value: Any) -> bool:
-    """In JMESPath's sense: zero is true."""
+    """Whether a value is true in JMESPath's sense: zero is true."""
     return not (value is None or value is False or value == "" or value == [] or value == {})
 
 
 class _Bounded(TreeInterpreter):
-    """JMESPath, counting its steps."""
+    """JMESPath that counts its steps."""
 
     def __init__(self, budget: Budget) -> None:
         super().__init__()
@@ -194,13 +194,13 @@ class _Bounded(TreeInterpreter):
         return super().visit_function_expression(node, value)
 
     def _charge_for_containers(self, operands: Any, value: Any) -> None:
-        """Lists and objects are compared through and through, however deep."""
+        """Charge for comparing lists and objects, which are compared to any depth."""
         if all(isinstance(self.visit(operand, value), list | dict) for operand in operands):
             self._budget.take(self._budget.whole)
 
 
 def checked(value: Any, *, pointer: str = "/filter") -> str:
-    """The expression, if it will do; else `Invalid` with the position of what will not."""
+    """The expression if it is valid; else `Invalid` with the position of the fault."""
     if not isinstance(value, str) or not value.strip():
         raise Invalid("A filter is a JMESPath expression, such as \"status == 'paid'\".", pointer=pointer)
     if len(value) > MAX_LENGTH:
@@ -241,7 +241,7 @@ def _check(node: Any, *, pointer: str, room: int) -> None:
     if kind == "function_expression":
         _check_call(node["value"], len(node["children"]), pointer=pointer)
     for child in node["children"]:
-        if isinstance(child, dict):  # a slice's are numbers
+        if isinstance(child, dict):  # the children of a slice are numbers
             _check(child, pointer=pointer, room=room - 1)
 
 

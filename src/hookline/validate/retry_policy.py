@@ -1,7 +1,7 @@
-"""Which retry policy may an endpoint have, and for which answers?
+"""Checks an endpoint's retry policy.
 
-What comes out is stored as it is shown, and `rules.retry.policy_of` understands it. A policy is replaced as a
-whole, never mixed from an old and a new one.
+The checked policy is stored as it is shown, and `rules.retry.policy_of` reads it. A policy is replaced as a whole,
+never mixed from an old and a new one. The statuses that are retried are checked here too.
 """
 
 import json
@@ -28,7 +28,7 @@ _CLASS = re.compile(r"[1345]xx")
 
 
 def retry(value: Any) -> dict[str, Any]:
-    """A retry policy in the shape it is stored in."""
+    """A retry policy in the shape in which it is stored."""
     if not isinstance(value, Mapping):
         raise Invalid(f"retry is one of {_SHAPES}.{_meant(value)}", pointer="/retry")
     if not value:
@@ -41,7 +41,7 @@ def retry(value: Any) -> dict[str, Any]:
 
 
 def retry_statuses(value: Any) -> tuple[str | int, ...]:
-    """The answers after which a delivery is tried again."""
+    """The statuses after which a delivery is tried again."""
     allowed = 'statuses from 100 to 599 and classes such as "5xx", none of them 2xx'
     if not isinstance(value, list | tuple) or len(value) > MOST_STATUSES:
         raise Invalid(f"retry_statuses is a list of {allowed}.", pointer="/retry_statuses")
@@ -73,7 +73,7 @@ def _schedule(value: Mapping[str, Any]) -> dict[str, Any]:
             "A schedule has at least one entry: [0] is a single attempt, [0, 30] one more after 30 seconds.",
             pointer=pointer,
         )
-    # Checked before the entries: a list of a million of them is refused for its length.
+    # Checked before the entries: a list of a million entries is refused for its length.
     attempts = len(waits) + (waits[0] != 0)
     if attempts > MOST_ATTEMPTS:
         raise Invalid(

@@ -1,8 +1,8 @@
-"""How often can a JSON Schema be applied to one and the same place of a payload?
+"""Computes a JSON Schema's weight: how often it can apply to one place of a payload.
 
-That number bounds the work of a check: places times weight. Ordinary schemas have a weight of a few dozen at
-most; one that refers to itself twice over doubles with every level of nesting, and one that refers to itself at
-the same place never ends. References lead to places in the same schema only.
+The weight bounds the work of a check: places times weight. Ordinary schemas have a weight of a few dozen at most. A
+schema that refers to itself twice doubles with every level of nesting, and one that refers to itself at the same place
+never ends. References lead only to places in the same schema.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ _SINGLES = (
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """Why a schema will not do, and where in it."""
+    """Why a schema is refused, and where in it."""
 
     pointer: str
     detail: str
@@ -46,7 +46,7 @@ class _Found(Exception):
 
 
 def weight(schema: Mapping[str, Any]) -> int | Flaw:
-    """The weight of a schema that is otherwise valid, or what keeps it from having one."""
+    """The weight of an otherwise valid schema, or the flaw that keeps it from having one."""
     try:
         return _Weighing(schema).most()
     except _Found as found:
@@ -67,7 +67,7 @@ class _Weighing:
             self._look_at(subschema, pointer)
 
     def most(self) -> int:
-        """Of all levels of a payload, the one with the most applications to one place."""
+        """The most applications to one place, over all levels of a payload."""
         return max(self._applied(self._root, level) for level in range(LEVELS + 1))
 
     def _look_at(self, schema: Mapping[str, Any], pointer: str) -> None:
@@ -83,7 +83,7 @@ class _Weighing:
                 self._anchors[schema[name]] = schema
 
     def _target(self, reference: Any, pointer: str) -> Any:
-        """What a reference leads to; None when it leads to an anchor that was not come across yet."""
+        """The target of a reference; None when it is an anchor that was not reached yet."""
         base, _, fragment = str(reference).partition("#")
         if base and base != self._base:
             raise _Found(
@@ -112,7 +112,7 @@ class _Weighing:
         for subschema in self._at_the_same_place(schema):
             count += self._applied(subschema, level)
         if any(name in schema for name in _UNEVALUATED):
-            count *= 2  # what was evaluated has to be found out first, by going through all of it
+            count *= 2  # what was evaluated has to be found first, by going through all of it
         self._open.discard(key)
         self._known[key] = count
         return count
@@ -130,7 +130,7 @@ class _Weighing:
                 yield target
 
     def _below(self, schema: Mapping[str, Any], level: int) -> int:
-        """The same, of what is applied to the members or the items; a payload's place is one or the other."""
+        """The same, for what applies to the members or the items; a place of a payload is one or the other."""
 
         def each(*names: str) -> int:
             return sum(self._applied(schema[name], level) for name in names if name in schema)
@@ -151,7 +151,7 @@ class _Weighing:
 
 
 def _subschemas(root: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every subschema where one is expected, with its pointer; the whole one first."""
+    """Every subschema with its pointer, where a schema is expected; the whole schema first."""
     waiting: list[tuple[str, Any]] = [("", root)]
     while waiting:
         pointer, schema = waiting.pop()

@@ -1,7 +1,7 @@
-"""Finds what is wrong with a stored endpoint: the fields that today's rules would refuse.
+"""Finds the fields of a stored endpoint that today's rules would refuse.
 
-The checks are those of a new endpoint. An endpoint with a fault is shown, changed and deleted like any other; its
-deliveries fail, with the field in their reason, until it is put right.
+The checks are those of a new endpoint. An endpoint with a fault is shown, changed and deleted like any other. Its
+deliveries fail, with the field in their reason, until the field is corrected.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ def _check_events(endpoint: Endpoint) -> None:
 
 def _check_filter(endpoint: Endpoint) -> None:
     if endpoint.filter is not None:
-        from hookline.validate import payload_filter  # only those who have one pay for the import
+        from hookline.validate import payload_filter  # only endpoints with a filter pay for the import
 
         payload_filter.checked(endpoint.filter)
 
@@ -69,7 +69,7 @@ def _check_metadata(endpoint: Endpoint) -> None:
 
 _CHECKS: dict[str, Callable[[Endpoint], Any]] = {
     "account": lambda endpoint: check_account(endpoint.account),
-    # What may be sent to by these settings is seen when it is sent to.
+    # Whether these settings allow the address is checked when it is dialled.
     "url": lambda endpoint: canonical(endpoint.url, private_allowed=True),
     "events": _check_events,
     "description": lambda endpoint: read_description(endpoint.description),
@@ -93,7 +93,7 @@ class EndpointJudge:
         self._sealer = sealer
 
     def faults(self, endpoint: Endpoint) -> Mapping[str, str]:
-        """The fields that are at fault, and why."""
+        """The fields at fault, each with the reason."""
         found = dict(endpoint.unread)
         for field, check in _CHECKS.items():
             if field not in found and (why := _why_not(check, endpoint)) is not None:
@@ -110,7 +110,7 @@ class EndpointJudge:
 
 
 def retry_of(endpoint: Endpoint) -> dict[str, Any] | None:
-    """The endpoint's own retry policy; None: it has none, or none that can be used."""
+    """The endpoint's own retry policy; None: it has none, or an unusable one."""
     return None if _why_not(_check_retry, endpoint) is not None else endpoint.retry
 
 
@@ -126,6 +126,6 @@ def _why_not(check: Callable[[Endpoint], Any], endpoint: Endpoint) -> str | None
         return error.detail[:_MOST_TOLD]
     except SealBroken as error:
         return str(error)
-    except Exception as error:  # a value of a shape that no check has thought of
+    except Exception as error:  # a value of a shape that no check expects
         return f"It cannot be used ({type(error).__name__})."
     return None

@@ -1,7 +1,7 @@
-"""Which of the known names was meant by one that is none of them, if any?
+"""Suggests the known name that was meant by an unknown one.
 
-A wrong guess sends people the wrong way, so that a name is only suggested which could be the same one mistyped, or
-the same one longer or shorter: `prot` for `port`, `endpoint` for `endpoint_id`, `retries` for `retry`.
+A wrong guess sends people the wrong way. So a name is suggested only if the given one could be a misspelling of it, or
+a longer or shorter form: `prot` for `port`, `endpoint` for `endpoint_id`, `retries` for `retry`.
 """
 
 import difflib
@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_READ = 100  # characters of a name; what is longer was no slip
-_LEAST_PART = 3  # characters that begin the other name
-_LEAST_END = 4  # characters that end it without standing apart from the rest
+_READ = 100  # characters of a name; a longer one is no slip
+_LEAST_PART = 3  # characters that the other name begins with
+_LEAST_END = 4  # characters that the other name ends with, when they are no word of their own in it
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -22,7 +22,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def is_near(name: str, known: str) -> bool:
-    """Could the one have been meant by the other?"""
+    """Whether the one could have been meant by the other."""
     given, meant = _bare(name), _bare(known)
     if given == meant:
         return True
@@ -42,7 +42,7 @@ def _bare(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    """What it is made of, each in the singular: `max_retries` and `eventTypes` are two."""
+    """The words of a name, each in the singular: `max_retries` and `eventTypes` have two."""
     return [_singular(each) for each in re.split("[_-]", _HUMP.sub("_", name).lower())]
 
 
@@ -51,7 +51,7 @@ def _singular(word: str) -> str:
 
 
 def _is_part(one: list[str], other: list[str]) -> bool:
-    """Is either a single word, with which the other begins or ends?"""
+    """Whether either is a single word that the other begins or ends with."""
     return (len(one) == 1 and one[0] in (other[0], other[-1])) or (
         len(other) == 1 and other[0] in (one[0], one[-1])
     )
@@ -62,7 +62,7 @@ def _likeness(name: str, known: str) -> float:
 
 
 def _distance(one: str, other: str) -> int:
-    """Letters to leave out, add, change, or swap with the next, until both are the same."""
+    """The number of letters to remove, add, change, or swap with the next, until both are the same."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -1,7 +1,7 @@
-"""Which endpoints and event types are there, as far as this process knows?
+"""Holds all endpoints and event types in memory.
 
-A copy in memory, as of a numbered change. Accept carries that number and writes nothing if the store has
-moved on, so fan-out from memory is as exact as fan-out in the database.
+It is a copy as of a numbered change. An accept carries that number and writes nothing if the store has moved on, so
+fan-out from memory is as exact as fan-out in the database.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ from hookline.store.contract import NO_ENDPOINT, Change, Store
 log = structlog.get_logger()
 
 
-# Shown, and of no use for sending: a fault in one of them spoils nothing.
+# Shown, but not used for sending: a fault in one of them does no harm.
 _FOR_PEOPLE = frozenset({"account", "description", "metadata", "disabled_reason", "created_at", "updated_at"})
 
 
 class Catalogue:
-    """All endpoints by id, and who subscribes to what in each account."""
+    """All endpoints by id, and the subscriptions of each account."""
 
     def __init__(
         self,
@@ -42,36 +42,36 @@ class Catalogue:
         judge: Callable[[Endpoint], Mapping[str, str]] = lambda endpoint: endpoint.unread,
     ) -> None:
         self._store = store
-        self._default = default  # the retry policy of endpoints that name none
+        self._default = default  # the retry policy of endpoints that have none
         self._sealer = sealer or Sealer()
         self._contact = contact
         self._hosts = hosts
-        self._judge = judge  # which fields of a stored endpoint are at fault, and why
+        self._judge = judge  # finds the fields of a stored endpoint that are at fault, and why
         self.content = PayloadRules()
         self._outlets: dict[EndpointId, PreparedEndpoint] = {}
         self._members: dict[str, set[EndpointId]] = {}
         self._subscriptions: dict[str, Subscriptions] = {}
-        self.n = 0  # the last change this copy includes
+        self.n = 0  # the last change that this copy includes
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
         self.on_own_change: Callable[[], None] = lambda: None
 
     async def open(self) -> None:
         """Read all endpoints and event types; `SealBroken` when secrets are sealed and there is no key."""
         catalogue = await self._store.catalogue()
-        self._outlets.clear()  # of a start that failed: what was there then may be gone
+        self._outlets.clear()  # left from a start that failed: it may be out of date
         self._members.clear()
         self._subscriptions.clear()
         self.content = PayloadRules()
         for endpoint in catalogue.endpoints:
-            if not self._sealer.seals:  # whether a key is the right one was asked before
+            if not self._sealer.seals:  # whether a key is the right one was checked before
                 self._refuse_sealed(endpoint)
             self._put(endpoint)
-        # Read after the number, so that every change up to it is in them; what came since is read again.
+        # Read after the number, so that they include every change up to it; later changes are read again.
         self.content.describe(await self._store.event_types())
         self.n = catalogue.n
 
     def prepared(self, endpoint: EndpointId) -> PreparedEndpoint | None:
-        """The endpoint with this id; None when it is not there (any more)."""
+        """The endpoint with this id; None when it does not exist (any more)."""
         return self._outlets.get(endpoint)
 
     def find(self, account: str, event_type: str) -> tuple[EndpointId, ...]:
@@ -80,7 +80,7 @@ class Catalogue:
         if subscriptions is None:
             members = self._members.get(account)
             if members is None:
-                return NOBODY.find(event_type)  # not remembered: anybody may name any account
+                return NOBODY.find(event_type)  # not remembered: a caller may name any account
             subscriptions = self._subscriptions[account] = Subscriptions(
                 self._outlets[id].endpoint for id in members
             )
@@ -91,7 +91,7 @@ class Catalogue:
         return len(self._members.get(account, ()))
 
     async def include_own(self) -> None:
-        """Read what was just changed here, and let the others know that there is something to read."""
+        """Read what was just changed here, and notify the other processes."""
         self.on_own_change()
         await self.catch_up()
 
@@ -101,7 +101,7 @@ class Catalogue:
             await self.apply(changes)
 
     async def apply(self, changes: Iterable[Change]) -> None:
-        """Carry out changes read elsewhere; those that are included already do no harm."""
+        """Apply changes that were read elsewhere; changes that are already included do no harm."""
         changes = list(changes)
         while True:
             fresh = [change for change in changes if change.n > self.n]
@@ -109,14 +109,14 @@ class Catalogue:
                 return
             before = self.n
             if fresh[-1].n - before > len(fresh):
-                # Numbers have no gaps: this process was away for so long that changes it never read are deleted.
+                # Numbers have no gaps: this process was away so long that changes it never read are deleted.
                 fresh = [*await self._everything_changed(fresh[0].n), *fresh]
             touched = list(dict.fromkeys(change.endpoint_id for change in fresh if change.kind == "endpoint"))
             found = {endpoint.id: endpoint for endpoint in await self._store.endpoints_by_id(touched)}
             is_described = any(change.kind == "event_type" for change in fresh)
             event_types = await self._store.event_types() if is_described else None
             if self.n == before:
-                break  # else somebody else carried out changes meanwhile, and what was read here may be older
+                break  # else another task applied changes meanwhile, and what was read here may be older
         if event_types is not None:
             self.content.describe(event_types)
         for id in touched:
@@ -158,15 +158,15 @@ class Catalogue:
         try:
             secrets = self._sealer.opened(endpoint)
         except SealGarbled:
-            pass  # a fault of its secret
+            pass  # a fault in its secret
         except SealBroken as error:
-            # Another process, with another key, wrote it since this one started: not to be sent to from here.
+            # Another process wrote it, with another key, since this one started: this process must not send to it.
             log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
             faults.pop("secret", None)
         if not faults:
             try:
                 return self._make(endpoint, secrets, health)
-            # The rules let it pass, and it cannot be sent to all the same.
+            # The rules allow it, but it cannot be sent to.
             except Invalid as error:
                 faults = {error.pointer.strip("/").partition("/")[0]: error.detail}
             except Exception as error:

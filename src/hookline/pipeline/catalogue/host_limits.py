@@ -1,8 +1,8 @@
-"""How many requests may one host have under way from this worker?
+"""Limits how many requests one host has under way from this worker.
 
-Whoever registers a victim's address a hundred times must not turn us into a flood, so a cap holds for all endpoints of a
-host, whosever they are. Lanes that it holds back stand in the host's own line and in nobody else's way. Hosts in
-networks that the operator allowed have no cap; where a name leads is known once it was reached.
+Somebody who registers a victim's address a hundred times must not turn us into a flood. So a cap holds for all
+endpoints of a host, whoever owns them. Lanes that the cap holds back wait in the host's own line and delay nobody else.
+Hosts in networks that the operator allowed have no cap; the address behind a name is known once it was reached.
 """
 
 import math
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """One host, and the lanes that wait for it."""
+    """One host, with the lanes that wait for it."""
 
     __slots__ = ("__weakref__", "cap", "in_flight", "line")
 
@@ -33,11 +33,11 @@ class Host:
         return kept_in_line(self.cap, len(self.line))
 
     def admits(self, lane: "Lane") -> bool:
-        """May the lane send one more now? A lane that was not called goes behind those that wait."""
+        """Whether the lane may send one more now. A lane that was not called goes behind those that wait."""
         return self.in_flight < self.cap and (not self.line or lane.is_called)
 
     def park(self, lane: "Lane") -> None:
-        """Let the lane wait; one that was called and came too late keeps its place."""
+        """Let the lane wait; a lane that was called and came too late keeps its place."""
         if lane.is_called:
             self.line.appendleft(lane)
         else:
@@ -45,7 +45,7 @@ class Host:
         lane.park(self)
 
     def call(self) -> "Lane | None":
-        """The lane whose turn it is, if there is a slot; None: nobody's."""
+        """The lane whose turn it is, if there is a slot; None: no lane's."""
         while self.line and self.in_flight < self.cap:
             lane = self.line.popleft()
             if lane.parked_at is self:  # else its endpoint has moved to another host meanwhile
@@ -57,7 +57,7 @@ class Host:
 
 
 class Hosts:
-    """All hosts that something is sent to."""
+    """All hosts that are sent to."""
 
     def __init__(self, cap: int, *, is_allowed: Callable[[str], bool]) -> None:
         self._cap = cap
@@ -79,7 +79,7 @@ class Hosts:
         return found
 
     def reached(self, name: str, address: str) -> None:
-        """A connection to the host was opened, and this is where it led."""
+        """A connection to the host was opened; this is its address."""
         found = self._by_name.get(name)
         if found is not None:
             found.cap = math.inf if self._is_allowed(address) else self._cap

@@ -1,8 +1,8 @@
-"""What does an event's payload decide?
+"""Applies the rules for payloads: schemas and filters.
 
-Whether it may be published at all (the schema of its type), and which endpoints want it (their filters). A
-payload is read at most once, and not at all where nobody asks. Judging is done in slices, since what it costs is the
-producer's and the endpoints' choice, and everybody else waits meanwhile.
+The schema of an event's type decides whether it may be published. The endpoints' filters decide which of them want it.
+A payload is parsed at most once, and not at all where no rule needs it. Judging is done in slices: its cost depends on
+producers and endpoints, and everybody else waits meanwhile.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ log = structlog.get_logger()
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What a payload decided, by which rules."""
+    """What the rules decided about a payload, and which rules."""
 
-    n: int  # the change up to which these were known
-    asked: tuple[EndpointId, ...]  # whose patterns match
+    n: int  # the last change that the rules included
+    asked: tuple[EndpointId, ...]  # the endpoints whose patterns match
     schema: "Schema | None"
     filters: "dict[EndpointId, Filter]"
     wanted: tuple[EndpointId, ...] | SchemaMismatch
@@ -40,7 +40,7 @@ Judging = Generator[asyncio.Future[Any] | None, None, Judgement]
 
 
 class PayloadRules:
-    """The schemas and filters that are in force."""
+    """The schemas and filters in force."""
 
     def __init__(self) -> None:
         self._schemas: dict[str, Schema] = {}
@@ -48,7 +48,7 @@ class PayloadRules:
         self.matters = False  # is there any schema or filter at all?
 
     def describe(self, event_types: Iterable[EventType]) -> None:
-        """These are the types that are described now; what has not changed is kept as it is."""
+        """Replace the described types; unchanged ones keep their compiled schema."""
         before = self._schemas
         texts = {each.name: each.schema for each in event_types if each.schema is not None}
         self._schemas = {}
@@ -60,7 +60,7 @@ class PayloadRules:
         self._weigh()
 
     def subscribe(self, endpoint: Endpoint) -> None:
-        """This endpoint is there, or changed."""
+        """The endpoint was created or changed."""
         filter = None if endpoint.filter is None else _filter(endpoint.id, endpoint.filter)
         if filter is None:
             self.unsubscribe(endpoint.id)
@@ -69,16 +69,16 @@ class PayloadRules:
             self._weigh()
 
     def unsubscribe(self, endpoint: EndpointId) -> None:
-        """This endpoint is gone."""
+        """The endpoint was deleted."""
         if self._filters.pop(endpoint, None) is not None:
             self._weigh()
 
     def concerns(self, event_type: str, endpoints: tuple[EndpointId, ...]) -> bool:
-        """Is there anything that a payload of this type, for these endpoints, decides?"""
+        """Whether a payload of this type, for these endpoints, decides anything."""
         return event_type in self._schemas or not self._filters.keys().isdisjoint(endpoints)
 
     def holds(self, judgement: Judgement, event_type: str, endpoints: tuple[EndpointId, ...]) -> bool:
-        """Would the same rules be applied now?"""
+        """Whether the same rules would apply now."""
         return (
             judgement.asked == endpoints
             and judgement.schema is self._schemas.get(event_type)
@@ -88,9 +88,9 @@ class PayloadRules:
     def judge(
         self, n: int, event_type: str, payload: bytes, endpoints: tuple[EndpointId, ...], slice: LoopBudget
     ) -> Judging:
-        """Find out who wants the event, or why it is refused.
+        """Find out which endpoints want the event, or why it is refused.
 
-        Stops when the slice is spent, to be gone on with in the next one, or with what has to be waited for first.
+        Pauses when the slice is used up, to continue in the next one, or with what has to be waited for first.
         """
         schema = self._schemas.get(event_type)
         filters = self._filters_of(endpoints)
@@ -103,7 +103,7 @@ class PayloadRules:
             errors = _NOT_CHECKABLE
             if value is not _UNREAD:
                 cost = of_schema(len(payload), schema.weight)
-                if cost is None:  # the library lets go of the interpreter while it checks
+                if cost is None:  # the library releases the interpreter's lock while it checks
                     checking = asyncio.get_running_loop().run_in_executor(
                         None, schema.errors, value, len(payload)
                     )
@@ -147,7 +147,7 @@ class PayloadRules:
 def _bit_by_bit(
     filter: "Filter", value: Any, budget: Any, slice: LoopBudget
 ) -> Generator[asyncio.Future[Any] | None, None, bool]:
-    """Go on with a filter that takes longer than a slice."""
+    """Continue a filter that takes longer than a slice."""
     trial = filter.trial(value, budget)
     try:
         while True:
@@ -169,16 +169,16 @@ _NOT_CHECKABLE: tuple[tuple[str, str], ...] = (
 def _read(payload: bytes) -> Any:
     try:
         return msgspec.json.decode(payload)
-    except msgspec.DecodeError:  # well-formed, but with a number beyond what fits
+    except msgspec.DecodeError:  # well-formed, but with a number out of range
         return _UNREAD
 
 
-# Both were checked when they were set. Should another version of a library have let them through, then they are
-# left out: that nothing is checked shows, and does less harm than events that are refused or kept back.
+# Both were checked when they were set. If another version of a library let an invalid one through, it is left out:
+# a check that is missing is noticed, and does less harm than events that are refused or held back.
 
 
 def _schema(name: str, text: str) -> "Schema | None":
-    from hookline.validate.json_schema import Schema  # only those who have one pay for the import
+    from hookline.validate.json_schema import Schema  # only types with a schema pay for the import
 
     try:
         return Schema(text)

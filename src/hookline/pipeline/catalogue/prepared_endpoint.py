@@ -1,14 +1,13 @@
-"""Prepares an endpoint for sending: its URL taken apart, its headers built, its keys opened.
+"""Prepares an endpoint for sending: URL taken apart, headers built, keys opened.
 
-An outlet is an endpoint made ready for sending: its URL taken apart, its key decoded, the constant header
-lines joined. It is built once per version of the endpoint, so that a request costs a signature and a join.
+This is done once for each version of the endpoint, so that a request costs one signature and one join.
 
-It is also the wall in front of the socket: whatever the store holds, what is built here is the head of one request, each
-line of it ours or one that the rules for headers allow, or nothing is built.
+It also guards the socket: whatever the store holds, what is built here is the head of one request, with only our own
+lines and lines that the rules for headers allow. Otherwise nothing is built.
 
-A signer makes the value of the signature header. It is made once per version of an endpoint, and the usual one,
-with one shared secret, is the plain function with its key: two secrets that overlap, or an ed25519 key, cost
-only those who have them. The old secret leaves by itself: its time is compared with the request's.
+A signer makes the value of the signature header. It is made once for each version of an endpoint. The usual one, with
+one shared secret, is a plain function with its key: two overlapping secrets, or an ed25519 key, cost only endpoints
+that have them. The old secret expires by itself: its time is compared with the request's.
 """
 
 from collections.abc import Callable, Collection
@@ -36,7 +35,7 @@ from hookline.version import USER_AGENT
 
 MASK = "***"
 
-# What an endpoint with a fault has in place of what is at fault. Nothing is sent with them.
+# What replaces the fields at fault of an endpoint. Nothing is sent with these values.
 _REPLACED = [
     "headers",
     "timeout",
@@ -56,13 +55,13 @@ _STAND_INS: dict[str, Any] = {"url": "http://endpoint.invalid/"} | {
 
 
 def usable(endpoint: Endpoint, faults: Collection[str]) -> Endpoint:
-    """The endpoint with stand-ins for the fields at fault; for all where it is not known which."""
+    """The endpoint with placeholders for the fields at fault; for all fields if it is not known which."""
     stand_ins = {name: each for name, each in _STAND_INS.items() if name in faults or "" in faults}
     return msgspec.structs.replace(endpoint, **stand_ins)
 
 
 class PreparedEndpoint:
-    """An endpoint, ready to be sent to."""
+    """An endpoint that is ready to be sent to."""
 
     __slots__ = (
         "_base",
@@ -91,24 +90,24 @@ class PreparedEndpoint:
         fault: str | None = None,
     ) -> None:
         self.endpoint = endpoint
-        self.fault = fault  # why nothing can be sent to it, in a line for people
+        self.fault = fault  # why nothing can be sent to it, in one line for people
         self.policy = policy_of(endpoint.retry, default)
         self.retried = expanded(endpoint.retry_statuses)
-        # Without its secrets (sealed with another key) nothing can be signed, and so nothing sent. One with a fault is
-        # open: its deliveries fail, and say why.
+        # Without its secrets (sealed with another key) nothing can be signed, and so nothing sent. An endpoint with a
+        # fault is open: its deliveries fail and say why.
         is_sealed = secrets is None and fault is None
         self.is_open = endpoint.enabled and not endpoint.paused and not is_sealed
         self.target = parse(endpoint.url)
         self._hosts = hosts
         self.host = self.host_of(self.target.host)  # None: it has no cap
-        self.health = health  # how the last attempt of this process went
+        self.health = health  # after the last attempt of this process
         self._sign: Signer = _cannot_sign
         if fault is not None:
             self._sign = partial(_refuse, fault)
         elif secrets is not None:
             self._sign = signer_of(secrets, endpoint.signing)
         self._base = _BASE if contact is None else {**_BASE, "user-agent": f"{USER_AGENT} (+{contact})"}
-        # Checked once more: a line break in one of them would begin another header, or another request.
+        # Checked again: a line break in one of them would begin another header, or another request.
         own = headers.merged({}, endpoint.headers) if endpoint.headers else {}
         self._constant = _lines({**self._base, **own})
 
@@ -131,7 +130,7 @@ class PreparedEndpoint:
     ) -> Request:
         """The same request for the URL that a redirect points to.
 
-        The endpoint's own headers may hold credentials: they go only to the origin they were meant for.
+        The endpoint's own headers may hold credentials: they are sent only to the origin they are meant for.
         """
         target = parse(url)
         ours = (self.target.tls, self.target.host, self.target.port)
@@ -209,7 +208,7 @@ Signer = Callable[[str, int, bytes], str]
 
 
 def signer_of(secrets: Secrets, style: Signing) -> Signer:
-    """What signs an endpoint's requests."""
+    """The signer of an endpoint's requests."""
     one = _classic if style is Signing.CLASSIC else _standard
     new = one(secrets.secret)
     if secrets.old is None or secrets.old_until is None:
@@ -238,7 +237,7 @@ def _in_one_list(new: Signer, old: Signer, until: float, id: str, timestamp: int
 
 
 def _in_two_headers(new: Signer, old: Signer, until: float, id: str, timestamp: int, body: bytes) -> str:
-    # A receiver written by hand compares one header with one signature: the old one stays where it was.
+    # A handwritten receiver compares one header with one signature: the old one stays where it was.
     signature = new(id, timestamp, body)
     if timestamp >= until:
         return signature

@@ -1,8 +1,8 @@
-"""How does an event become durable?
+"""Makes published events durable.
 
-Publishes that arrive while a commit is under way share the next one: one statement, one round trip, one fsync
-for all of them. Nobody is answered before the commit that holds the event, its deliveries and its key. What was
-handed in together may take several commits: accounts take turns, and each commit has an end.
+Publishes that arrive while a commit is under way share the next one: one statement, one round trip, one fsync for all
+of them. No publish is answered before the commit that holds the event, its deliveries and its key. A large submission
+may take several commits: accounts take turns, and the size of a commit is limited.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from hookline.store.contract import Acceptance, EventFanout, Prior, Store
 
 _WAITING_EVENTS = 20_000  # beyond this a publish is refused, not kept
 _WAITING_BYTES = 128 * 1024 * 1024
-_TRIES = 2  # the second meets a connection that was lost unnoticed
+_TRIES = 2  # the first may meet a connection that was lost unnoticed
 
 log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class Intake:
         self._flusher: asyncio.Task[None] | None = None
 
     def submit(self, drafts: list[Draft], done: Done) -> None:
-        """Accept all drafts, in order; what was refused is an error in its place. Raises Overloaded, or Invalid.
+        """Accept all drafts, in order; a refused draft has an error in its place. Raises Overloaded, or Invalid.
 
         `done` is called with the results after the last commit, or with the error that all of them share. It must not
         raise.
@@ -89,12 +89,12 @@ class Intake:
             self._begin()
 
     async def accept(self, drafts: list[Draft]) -> list[Result]:
-        """Accept all drafts; as `submit`, and raises the error that all of them share."""
+        """Accept all drafts, like `submit`; raises the error that all of them share."""
         future: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
 
         def done(results: list[Result] | HooklineError) -> None:
             if future.done():
-                return  # whoever asked went away
+                return  # the caller went away
             if isinstance(results, HooklineError):
                 future.set_exception(results)
             else:
@@ -104,7 +104,7 @@ class Intake:
         return await future
 
     async def publish(self, draft: Draft) -> Published:
-        """Accept one draft; raises what refused it. When this returns, its lanes are in the to-wake set or have it."""
+        """Accept one draft; raises its refusal. When this returns, its lanes have it or are about to be woken."""
         (result,) = await self.accept([draft])
         if isinstance(result, HooklineError):
             raise result
@@ -112,7 +112,7 @@ class Intake:
         return result
 
     async def close(self) -> None:
-        """Wait for what was handed in."""
+        """Wait for everything that was handed in."""
         while self._flusher is not None or not self._gathering.judging.is_idle:
             if self._flusher is not None:
                 await self._flusher
@@ -121,7 +121,7 @@ class Intake:
         await self._handing.until_now()
 
     def _check_deliveries(self, drafts: list[Draft]) -> None:
-        """Refuse a request that asks for more than one may. Counted before filters: so much is known at once."""
+        """Refuse a request with too many deliveries. They are counted before filters: that number is known at once."""
         kinds = Counter([(draft.account, draft.type) for draft in drafts])
         asked = sum([count * len(self._catalogue.find(*kind)) for kind, count in kinds.items()])
         if asked > self._most_in_a_request:
@@ -151,7 +151,7 @@ class Intake:
 
     async def _commit(self, batch: Commit, now: float) -> None:
         entries = batch.entries
-        seen = self._catalogue.n  # what the entries were fanned out by
+        seen = self._catalogue.n  # the catalogue that the entries were fanned out by
         try:
             try:
                 acceptance = await self._store_batch(entries, now, seen)
@@ -169,7 +169,7 @@ class Intake:
             return
         priors = acceptance.priors
         accepted = [entry for entry in entries if not (priors and self._answer_prior(entry, priors))]
-        # Before the answers: whoever gets one and waits for what is to be handed over finds it there.
+        # Before the answers: a caller that gets one and waits for the hand-over finds it there.
         self._handing.add(accepted, acceptance.first_seq, now)
         for entry in accepted:
             event = entry.event
@@ -215,13 +215,13 @@ class Intake:
             entry.lanes = ()
 
     def _in_doubt(self, entries: list[Entry]) -> None:
-        """The batch may have been committed: whoever owns its lanes must look."""
+        """The batch may have been committed: the owners of its lanes must look."""
         self._drop_reservations(entries)
         for endpoint in dict.fromkeys(endpoint for entry in entries for endpoint in entry.endpoints):
             self._handover.announce(endpoint)
 
     def _answer_prior(self, entry: Entry, priors: Mapping[EventId, Prior]) -> bool:
-        """Say what an event whose key was used before became; False: its key is new, or it has none."""
+        """Answer an event whose key was used before; False: its key is new, or it has none."""
         event = entry.event
         prior = priors.get(event.id)
         if prior is None:

@@ -1,7 +1,7 @@
-"""Which events have to wait for their lanes?
+"""Decides which events wait for their lanes.
 
-Those for a lane that is full because our own loop is short of time: what is accepted beyond that makes everything
-slower, and its deliveries no sooner.
+Events wait for a lane that is full because our own loop is short of time. Accepting more would make everything slower,
+and their deliveries no sooner.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _KEPT = 1_000  # lanes whose credit is remembered
 
 
 class _Credit:
-    """What a lane that is behind may be given for what it sent."""
+    """How many events a lane that is behind may be given, for what it sent."""
 
     __slots__ = ("left", "sends")
 
@@ -33,12 +33,12 @@ class _Credit:
 
 
 class Admission:
-    """Knows which lanes wait for the loop, and what they may still be given."""
+    """Knows which lanes wait for the loop, and how many events they may still be given."""
 
     def __init__(self, lanes: Mapping[EndpointId, Lane]) -> None:
         self._lanes = lanes
         self._credits: dict[Lane, _Credit] = {}
-        self.turn = 0.0  # seconds that a turn of the loop takes, lately
+        self.turn = 0.0  # seconds that a turn of the loop took recently
         self.has_room = asyncio.Event()  # something was settled since this was cleared
 
     def turned(self, seconds: float) -> None:
@@ -46,7 +46,7 @@ class Admission:
         self.turn += (seconds - self.turn) / _SMOOTHED
 
     def held_by(self, entry: Entry) -> Lane | None:
-        """The lane that the event has to wait for, as far as its deliveries are not reserved or not to be handed over."""
+        """The lane that the event waits for; only lanes that are behind, or that reserved nothing for it, count."""
         for endpoint, reserved in zip(entry.endpoints, entry.lanes, strict=False):
             lane = self._lanes.get(endpoint) if reserved is None else reserved
             if lane is None or not (lane.behind or reserved is None) or not self._may_hold(lane):
@@ -61,13 +61,13 @@ class Admission:
         return None
 
     def room(self, lane: Lane) -> int | None:
-        """How many events that wait for the lane may go on; None: all of them."""
+        """How many events that wait for the lane may continue; None: all of them."""
         if not self._may_hold(lane):
             return None
         return int(self._credit(lane).look(lane)) if lane.behind else max(0, lane.kept - len(lane.known))
 
     def _may_hold(self, lane: Lane) -> bool:
-        """Is it our own loop that keeps the lane from having room?"""
+        """Whether our own loop is what keeps the lane full."""
         return (
             lane.is_held
             and lane.health is LaneHealth.PROVEN

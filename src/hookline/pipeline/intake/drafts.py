@@ -1,4 +1,4 @@
-"""What does a producer hand in, and what is it told of it?"""
+"""Defines the drafts that producers hand in."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,11 +18,11 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     account: str = DEFAULT_ACCOUNT
     idempotency_key: str | None = None
     deliver_at: float | None = None
-    hops: int = 0  # as it came with the webhook that it is published because of
+    hops: int = 0  # of the webhook that caused this publish
 
 
 class Published(msgspec.Struct, frozen=True, gc=False):
-    """The event an accepted draft became, or was before."""
+    """The event that an accepted draft became, or that it repeats."""
 
     id: EventId
     type: str
@@ -37,7 +37,7 @@ Done = Callable[[list[Result] | HooklineError], None]
 
 
 class Submission:
-    """Drafts handed in together, answered together: when the last of them is."""
+    """Drafts that are handed in together and answered together, when the last one is done."""
 
     __slots__ = (
         "account",
@@ -60,16 +60,16 @@ class Submission:
         self.bytes = sum([len(draft.payload) for draft in drafts])
         self.next = 0  # the first draft that is in no commit yet
         self.left = len(drafts)  # not answered yet
-        self.judged: list[Judgement | None] = []  # of the first drafts, where payloads decide
-        self.held_at: float | None = None  # since when it waits for lanes, by the monotonic clock
+        self.judged: list[Judgement | None] = []  # for the first drafts, where payloads decide
+        self.held_at: float | None = None  # since when it waits for lanes, on the monotonic clock
         self.is_over = False
 
     def judgement(self) -> Judgement | None:
-        """Of the next draft, if it is judged."""
+        """The judgement of the next draft, if there is one."""
         return self.judged[self.next] if self.next < len(self.judged) else None
 
     def judge_again(self) -> None:
-        """The rules are others now, for what is in no commit yet."""
+        """The rules changed: judge again what is in no commit yet."""
         del self.judged[self.next :]
 
     def answer(self, index: int, result: Result) -> None:
@@ -80,7 +80,7 @@ class Submission:
             self.done(self.results)  # type: ignore[arg-type]  # all are filled in by now
 
     def fail(self, error: HooklineError) -> None:
-        """Nothing more of it is stored. What is stored is answered as such, and if nothing is, the error is for all."""
+        """Store nothing more of it. Stored drafts are answered as stored; if there are none, all get the error."""
         if self.is_over:
             return
         self.is_over = True

@@ -1,7 +1,7 @@
 """Gathers the events of the next commit.
 
-Some of each account's, in turn, up to what a commit may hold. Payloads are judged before an event stands in line, and
-events for lanes that have no room stand aside, so that nobody waits for either.
+Each account adds some in turn, up to the size of a commit. Payloads are judged before an event joins the line, and
+events for lanes without room wait beside it, so that nobody waits for either.
 """
 
 from collections import deque
@@ -22,18 +22,18 @@ from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.admission import MOST, MOST_BYTES, MOST_DELIVERIES, PATIENCE, share
 
-_LOOK = 0.05  # seconds after which lanes that events wait for are looked at again
+_LOOK = 0.05  # seconds after which lanes that events wait for are checked again
 
 
 class Commit(NamedTuple):
     """What is committed together."""
 
     entries: list[Entry]
-    repeats: list[tuple[Entry, Entry]]  # whose key stands earlier in the same batch, with that earlier one
+    repeats: list[tuple[Entry, Entry]]  # events with a key used earlier in the batch, with that earlier one
 
 
 class Gathering:
-    """The submissions that are not stored yet, or not in full."""
+    """The submissions that are not stored yet, or not completely."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class Gathering:
         self._most_deliveries = most_deliveries
         self._on_judged = on_judged
         self._line = AccountTurns()
-        self._held: dict[Lane, deque[Submission]] = {}  # that wait for room in a lane
-        self._is_resting = False  # all that is there waits for room
+        self._held: dict[Lane, deque[Submission]] = {}  # submissions that wait for room in a lane
+        self._is_resting = False  # everything here waits for room
         self.judging = PayloadJudge(catalogue, clock, on_judged=self._judged)
-        self.events = 0  # that are in no commit yet
+        self.events = 0  # events that are in no commit yet
         self.bytes = 0
 
     def add(self, submission: Submission) -> None:
-        """Let it stand in line, once its payloads are judged."""
+        """Put it in line, once its payloads are judged."""
         self.events += len(submission.drafts)
         self.bytes += submission.bytes
         if self._catalogue.content.matters and self._is_concerned(submission.drafts):
@@ -73,11 +73,11 @@ class Gathering:
 
     @property
     def has_any(self) -> bool:
-        """Is there anything to be committed, now or after a rest?"""
+        """Whether there is anything to commit, now or after a rest."""
         return bool(self._line or self._held)
 
     async def rest(self) -> None:
-        """Until a lane has room, or there is something new."""
+        """Wait until a lane has room, or something new arrives."""
         self._admission.has_room.clear()
         self._is_resting = True
         try:
@@ -86,7 +86,7 @@ class Gathering:
             self._is_resting = False
 
     def put_back(self, batch: Commit) -> None:
-        """It was not committed: let it stand in line again, where it stood."""
+        """It was not committed: put it back in line, at its old place."""
         for entry in reversed([*batch.entries, *(entry for entry, _ in batch.repeats)]):
             submission = entry.submission
             submission.next = min(submission.next, entry.index)
@@ -95,7 +95,7 @@ class Gathering:
             self._line.put_back(submission)
 
     def gather(self, now: float) -> Commit:
-        """The next batch, its deliveries reserved; empty if all have to wait."""
+        """The next batch, with its deliveries reserved; empty if all have to wait."""
         if self._held:
             self._let_go()
         entries: list[Entry] = []
@@ -115,7 +115,7 @@ class Gathering:
                 continue
             count = len(endpoints)
             if count > room and entries:
-                break  # in the next commit, as the first
+                break  # it goes first in the next commit
             if count > left != turn:
                 line.turn()
                 left = turn
@@ -142,7 +142,7 @@ class Gathering:
                 if not takes_over:
                     entry.lanes = (None,) * count
                 elif count == 1 and draft.deliver_at is None:
-                    # The way of nearly every event. The first delivery of an event has its id.
+                    # The path of nearly every event. The first delivery of an event has its id.
                     lane = reserve(endpoints[0], event.id)  # type: ignore[arg-type]  # naming the type is a call
                     entry.lanes = (lane,)
                     must_wait = (lane is None or lane.behind) and self._must_wait(entry)
@@ -168,7 +168,7 @@ class Gathering:
                 line.turn()
                 left = turn
         if left != turn:
-            line.turn()  # it had its part of this one
+            line.turn()  # this account had its part of the commit
         return Commit(entries, repeats)
 
     def _judged(self, submission: Submission) -> None:
@@ -178,13 +178,13 @@ class Gathering:
         self._on_judged()
 
     def _is_concerned(self, drafts: list[Draft]) -> bool:
-        """Does the payload of any of them decide anything?"""
+        """Whether the payload of any of them decides anything."""
         content, find = self._catalogue.content, self._catalogue.find
         kinds = {(draft.account, draft.type) for draft in drafts}
         return any(content.concerns(type, find(account, type)) for account, type in kinds)
 
     def _fan_out(self, submission: Submission) -> tuple[EndpointId, ...] | None:
-        """Who the first draft goes to that is not refused; None: the submission has to leave the line."""
+        """The endpoints of the first draft that is not refused; None: the submission has to leave the line."""
         drafts = submission.drafts
         while submission.next < len(drafts) and not submission.is_over:
             draft = drafts[submission.next]
@@ -200,7 +200,7 @@ class Gathering:
             if len(endpoints) <= self._most_deliveries:
                 return endpoints
             self._refuse(submission, self._too_many(len(endpoints)))
-        # Its last drafts were refused, or it failed: what is in no commit does not wait any more then.
+        # Its last drafts were refused, or it failed: nothing of it waits for a commit any more.
         unstored = drafts[submission.next :]
         self.events -= len(unstored)
         self.bytes -= sum([len(draft.payload) for draft in unstored])
@@ -209,7 +209,7 @@ class Gathering:
     def _wanted(
         self, submission: Submission, draft: Draft, endpoints: tuple[EndpointId, ...]
     ) -> tuple[EndpointId, ...] | HooklineError | None:
-        """Which of the endpoints want the next draft, or why it is refused; None: it is judged first, or once more."""
+        """The endpoints that want the next draft, or its refusal; None: it has to be judged, or judged again."""
         catalogue = self._catalogue
         judgement = submission.judgement()
         if judgement is None:
@@ -238,7 +238,7 @@ class Gathering:
     # --- room in lanes ---
 
     def _reserve(self, entry: Entry, now: float) -> bool:
-        """Reserve its deliveries where they can be handed over; says whether it has to wait for a lane."""
+        """Reserve its deliveries where they can be handed over; True if it has to wait for a lane."""
         reserve, event = self._handover.reserve, entry.event
         if event.deliver_at is not None and self._clock.due(event.deliver_at) > now:
             return False
@@ -253,7 +253,7 @@ class Gathering:
         return lane is not None and self._hold(entry, lane)
 
     def _hold(self, entry: Entry, lane: Lane) -> bool:
-        """Let its submission stand aside until the lane has room; False: it has waited long enough."""
+        """Let its submission wait until the lane has room; False: it has waited long enough."""
         submission, at = entry.submission, self._clock.monotonic()
         if submission.held_at is None:
             submission.held_at = at
@@ -266,7 +266,7 @@ class Gathering:
         return True
 
     def _let_go(self) -> None:
-        """Let those stand in line again whose lane has room, and those that have waited long enough."""
+        """Put the submissions back in line whose lane has room, or that have waited long enough."""
         since = self._clock.monotonic() - PATIENCE
         takes_over = self._handover.takes_over()
         for lane, waiting in list(self._held.items()):

@@ -1,8 +1,8 @@
-"""Hands over what was committed to its lanes.
+"""Hands committed deliveries over to their lanes.
 
-In the next turns of the loop, so that the next batch is already with the store meanwhile: a part in each, since what
-is handed over is mostly sent at once, and others wait for that too. Whatever happens on the way, nothing stays
-reserved: the store would be asked for everything but that for ever.
+This happens in the next turns of the loop, while the next batch is already with the store. Each turn does a part: a
+delivery that is handed over is mostly sent at once, and others wait for that. Whatever happens on the way, nothing
+stays reserved: otherwise loads would leave it out forever.
 """
 
 import asyncio
@@ -31,19 +31,19 @@ class _Commit(NamedTuple):
 
 
 class Distributor:
-    """Hands over commits, in their order."""
+    """Hands over commits, in order."""
 
     def __init__(self, handover: Handover, clock: Clock, *, on_turn: Callable[[float], None]) -> None:
         self._handover = handover
         self._clock = clock
-        self._on_turn = on_turn  # told how long it took from a commit to the next turn of the loop
+        self._on_turn = on_turn  # called with the time from a commit to the next turn of the loop
         self._added_at = 0.0
         self._commits: deque[_Commit] = deque()
-        self._entry = 0  # of the first commit, that is next
-        self._ordinal = 0  # of its deliveries, that is next
+        self._entry = 0  # the next entry of the first commit
+        self._ordinal = 0  # the next delivery of that entry
         self._added = 0
         self._ended = 0
-        self.longest = 0  # deliveries that were ever handed over in one turn
+        self.longest = 0  # the most deliveries that were ever handed over in one turn
 
     def add(self, entries: list[Entry], first_seq: int, now: float) -> None:
         """These are committed."""
@@ -59,7 +59,7 @@ class Distributor:
             await self._clock.sleep(0)
 
     async def until_now(self) -> None:
-        """Wait until all that was added is handed over."""
+        """Wait until everything added so far is handed over."""
         last = self._added
         while self._ended < last:
             await self._clock.sleep(0)
@@ -91,7 +91,7 @@ class Distributor:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _hand_over(self, commit: _Commit, entry: Entry, most: int, at: float) -> int:
-        """From memory to the lanes that are held here; the others are told. How many it were, at most so many."""
+        """Hand over to the lanes owned here, from memory; wake the others. At most `most` deliveries; how many."""
         event, now = entry.event, commit.now
         begin, end = self._ordinal, len(entry.endpoints)
         is_last = end - begin <= most
@@ -108,7 +108,7 @@ class Distributor:
         for ordinal in range(begin, end):
             endpoint, lane = entry.endpoints[ordinal], entry.lanes[ordinal]
             delivery = Loaded(
-                # The first one has the event's id.
+                # The first delivery has the event's id.
                 naming.delivery_of(event.id, ordinal) if ordinal else event.id,  # type: ignore[arg-type]  # naming the type is a call
                 endpoint,
                 Queue.READY,
@@ -135,7 +135,7 @@ class Distributor:
         return end - begin or 1
 
     def _leave(self, commit: _Commit) -> None:
-        """Leave what is not handed over to be read from the store."""
+        """Leave the rest to be read from the store."""
         for entry in commit.entries[self._entry :]:
             for ordinal in range(self._ordinal, len(entry.endpoints)):
                 lane = entry.lanes[ordinal] if entry.lanes else None

@@ -1,4 +1,4 @@
-"""What becomes of an event whose idempotency key was used before?"""
+"""Answers publishes whose idempotency key was used before."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from hookline.store.contract import Prior
 
 
 def digest(event: Event) -> bytes:
-    """What must be the same when a key is used again."""
+    """A digest of everything that must be the same when a key is used again."""
     head = f"{event.type}\n{event.deliver_at}\n".encode()
     return hashlib.sha256(head + event.payload).digest()
 
 
 def answer_by(prior: Prior, entry: Entry) -> None:
-    """The key stands for this event already."""
+    """Answer with the event that the key already names."""
     event = entry.event
     if prior.digest != digest(event):
         entry.answer(IdempotencyConflict(event.idempotency_key or ""))
@@ -29,7 +29,7 @@ def answer_by(prior: Prior, entry: Entry) -> None:
 
 
 def answer_repeat(entry: Entry, first: Entry, priors: Mapping[EventId, Prior]) -> None:
-    """The same commit holds the key already, with an event that is answered by now."""
+    """Answer an event whose key is used earlier in the same commit, after that earlier event is answered."""
     prior = priors.get(first.event.id)
     if prior is not None:
         answer_by(prior, entry)

@@ -1,7 +1,7 @@
-"""Judges events by their payloads, with the schemas and filters in force.
+"""Judges events by their payloads, with the current schemas and filters.
 
-Before it stands in line to be stored, so that nobody waits for it: a slice in each turn of the loop, and accounts take
-turns.
+An event is judged before it joins the line for a commit, so that no other event waits for that. Each turn of the loop
+judges one slice, and accounts take turns.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class PayloadJudge:
         return not self._steps
 
     def add(self, submission: Submission) -> None:
-        """Judge what is not judged of it, then say so."""
+        """Judge the drafts of it that are not judged, then report it."""
         self._steps[submission] = self._judge(submission)
         self._stand_in_line(submission)
 
@@ -87,7 +87,7 @@ class PayloadJudge:
 
     def _judge(self, submission: Submission) -> _Steps:
         catalogue, judged = self._catalogue, submission.judged
-        judged += [None] * (submission.next - len(judged))  # they went without
+        judged += [None] * (submission.next - len(judged))  # these needed no judgement
         while len(judged) < len(submission.drafts) and not submission.is_over:
             draft = submission.drafts[len(judged)]
             asked = catalogue.find(draft.account, draft.type)

@@ -1,6 +1,7 @@
 """Keeps submissions in line until they are committed.
 
-Accounts take turns, so that nobody waits for what another has handed in; what one account hands in keeps its order.
+Accounts take turns, so that no account waits for all that another has handed in. What one account hands in keeps its
+order.
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ class AccountTurns:
 
     def __init__(self) -> None:
         self._accounts: dict[str, deque[Submission]] = {}
-        # Of the accounts that have something in line: `turns[0][0]` is next, which is asked for each event.
+        # The accounts that have something in line: `turns[0][0]` is next, and is read for each event.
         self.turns: deque[deque[Submission]] = deque()
 
     def __bool__(self) -> bool:
@@ -23,11 +24,11 @@ class AccountTurns:
 
     @property
     def accounts(self) -> int:
-        """How many share the turns."""
+        """How many accounts share the turns."""
         return len(self.turns)
 
     def add(self, submission: Submission) -> None:
-        """Last of its account."""
+        """Put it last in its account's line."""
         waiting = self._accounts.get(submission.account)
         if waiting is None:
             waiting = self._accounts[submission.account] = deque((submission,))
@@ -36,7 +37,7 @@ class AccountTurns:
             waiting.append(submission)
 
     def put_back(self, submission: Submission) -> None:
-        """First of its account again; its turn has not come sooner for it."""
+        """Put it first in its account's line again; the account's turn does not come sooner."""
         waiting = self._accounts.get(submission.account)
         if waiting is None:
             self.add(submission)
@@ -44,7 +45,7 @@ class AccountTurns:
             waiting.appendleft(submission)
 
     def leave(self) -> bool:
-        """The first one leaves the line; says whether it was the last of its account."""
+        """The first one leaves the line; True if it was the last of its account."""
         waiting = self.turns[0]
         submission = waiting.popleft()
         if waiting:
@@ -54,5 +55,5 @@ class AccountTurns:
         return True
 
     def turn(self) -> None:
-        """It is the next account's turn."""
+        """Give the turn to the next account."""
         self.turns.rotate(-1)

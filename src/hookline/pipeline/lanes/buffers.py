@@ -1,4 +1,4 @@
-"""How many deliveries may a worker's lanes hold in memory?"""
+"""Limits how many deliveries a worker's lanes hold in memory."""
 
 from hookline.rules.slots import LaneHealth, shares
 
@@ -9,8 +9,8 @@ _BUFFERED_PROVEN = 4  # with fewer, a busy worker reads most of what it accepts 
 class Buffers:
     """How many deliveries the lanes of a worker hold in memory, by the lanes' health.
 
-    Each class has its own share, as with slots: what hanging endpoints leave lying here must not keep a
-    healthy lane from reading its rows.
+    Each class has its own share, as with slots: deliveries of endpoints that hang must not keep a healthy lane from
+    reading its rows.
     """
 
     __slots__ = ("_limits", "counts")
@@ -21,7 +21,7 @@ class Buffers:
         self._limits = (_BUFFERED_PROVEN * proven, *(_BUFFERED * share for share in others))
 
     def most(self, health: LaneHealth) -> int:
-        """How many of these one lane may hold: half of them, so that it cannot keep all others from being read."""
+        """How many of these one lane may hold: half of them, so that it cannot keep all others from reading."""
         return max(1, self._limits[health] // 2)
 
     def room(self, health: LaneHealth) -> int:

@@ -1,8 +1,8 @@
-"""How is a lane sent whose last owner died?
+"""Sends the deliveries of a lane whose last owner died.
 
-What killed the owner may be one of the lane's own deliveries. Its suspects take turns with those of all other such
-lanes of this worker, the least suspect first; each is marked in the store just before its turn. One that carries
-four marks goes dead; when the others are settled the lane goes on as usual.
+One of the lane's own deliveries may have killed the owner. Its suspects take turns with those of all other such lanes
+of this worker, the least suspect first. Each is marked in the store just before its turn. A delivery with four marks
+becomes a dead letter. When the others are settled the lane continues as usual.
 """
 
 import asyncio

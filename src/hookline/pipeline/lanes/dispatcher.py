@@ -1,7 +1,7 @@
-"""Which delivery is sent next?
+"""Decides which delivery is sent next.
 
-Lanes with something to send stand in line, one line per class of health; slots go round the classes and round
-the lanes of a class. One delivery under way is one slot, from the first byte asked for to the answer.
+Lanes with something to send wait in line, one line per class of health. Slots go round the classes, and round the lanes
+of a class. One delivery under way is one slot, from the first byte asked for to the answer.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from hookline.rules.suspicion import TURN
 from hookline.store.contract import Loaded
 
 _CLASSES = tuple(LaneHealth)
-_DRAINING = 0.02  # seconds between looks whether anything is still under way
+_DRAINING = 0.02  # seconds between checks whether anything is still under way
 _NO_ALARM = 60.0  # seconds to wait when no lane is held back by time
 
 
@@ -39,7 +39,7 @@ class Dispatcher:
     ) -> None:
         self.slots = slots
         self.in_flight = 0
-        self.waiting = 0  # lanes that stand in line
+        self.waiting = 0  # lanes that wait in line
         self._shares = shares(slots)
         self._unproven = share_of_unproven(slots)
         self._used = [0] * len(LaneHealth)
@@ -49,7 +49,7 @@ class Dispatcher:
         self._memory = memory
         self._may_send = may_send
         self._send = send
-        self._probe = probe  # writes down that a circuit's probe is sent, then offers the lane again
+        self._probe = probe  # stores that a circuit's probe is sent, then offers the lane again
         self._pumping = False
         self._clock = clock
         self._alarms: list[tuple[float, int, Lane]] = []
@@ -63,7 +63,7 @@ class Dispatcher:
         return self.in_flight >= self.slots
 
     def offer(self, lane: Lane) -> None:
-        """The lane may have something to send: send it if there are slots and nobody waits, else let it stand in line."""
+        """The lane may have something to send: send it if there are slots and nobody waits, else put it in line."""
         if lane.queued:
             return
         if not lane.can_send():
@@ -91,7 +91,7 @@ class Dispatcher:
             self._pumping = False
 
     def _send_all(self, lane: Lane) -> None:
-        """The way of nearly every delivery: nobody waits, so there is no turn to keep."""
+        """Send all of the lane: the path of nearly every delivery. Nobody waits, so there is no turn to keep."""
         self._pumping = True
         more = True
         try:
@@ -106,9 +106,9 @@ class Dispatcher:
             self._look_later(lane)
 
     def _look_later(self, lane: Lane) -> None:
-        """What holds the lane back ends at some time, or with a probe whose time has come.
+        """Set an alarm for when time, or a due probe, ends what holds the lane back.
 
-        Where it is something else, the lane is offered again when that happens. The time may be over by now: it went on
+        If something else ends it, the lane is offered again when that happens. The time may already be over: it passed
         since the lane was asked whether it can send.
         """
         if lane.flow.is_plain or not lane.has_unsent or not lane.is_held:
@@ -127,7 +127,7 @@ class Dispatcher:
         )
 
     def _send_one(self, lane: Lane) -> None:
-        """Send the lane's next delivery, unless its host has as many under way as it may, or there is no memory."""
+        """Send the lane's next delivery, unless its host is at its cap, or there is no memory."""
         host = lane.prepared.host if lane.prepared is not None else None
         if host is not None and not host.admits(lane):
             host.park(lane)
@@ -157,7 +157,7 @@ class Dispatcher:
             self._lines[lane.health].append(lane)
 
     async def run_alarms(self) -> None:
-        """Offer lanes again when what held them back is over, until cancelled."""
+        """Offer lanes again when the time that held them back is over, until cancelled."""
         while True:
             self._alarm_set.clear()
             now = self._clock.now()
@@ -169,9 +169,9 @@ class Dispatcher:
             await self._clock.wait(self._alarm_set, max(pause, 0.0))
 
     async def alone(self, lane: Lane, send: Callable[[], Awaitable[None]], over: asyncio.Event) -> None:
-        """Let nobody else send, and when nothing is under way any more this lane, until it is over.
+        """Let no other lane send and, when nothing else is under way, let this lane send until it is over.
 
-        Neither is waited for longer than a turn takes: an endpoint that hangs must not stop the whole worker.
+        It waits for neither longer than a turn takes: an endpoint that hangs must not stop the whole worker.
         """
         self._alone = lane
         try:
@@ -193,7 +193,7 @@ class Dispatcher:
             self._alarm_set.set()
 
     def finish(self, lane: Lane, health: LaneHealth, host: Host | None) -> None:
-        """A delivery of the lane, begun in that health and to that host, is no longer under way."""
+        """A delivery of the lane is no longer under way; it was begun in that health and to that host."""
         lane.in_flight -= 1
         self.in_flight -= 1
         self._used[health] -= 1
@@ -203,14 +203,14 @@ class Dispatcher:
                 self._call(host)
 
     def call_waiting(self) -> None:
-        """Look after what lanes wait for: one that was called may have had nothing to send when its turn came."""
+        """Call lanes that wait for a host or memory: one called before may have had nothing to send at its turn."""
         self._memory.forget_lost()
         self._memory.call_waiting()
         for host in tuple(self._crowded):
             self._call(host)
 
     def _call(self, host: Host) -> None:
-        """Let the lanes stand in line that there is room for at their host: it is their turn before the finished one's."""
+        """Put the lanes in line that their host has room for: their turn is before that of the finished lane."""
         free = host.cap - host.in_flight
         while free > 0 and (lane := host.call()) is not None:
             if lane.can_send():
@@ -231,7 +231,7 @@ class Dispatcher:
             if line and self._has_share(health):
                 self._turn = (health + 1) % len(_CLASSES)
                 if health is LaneHealth.UNTRIED:
-                    # Oldest and newest in turn: a flood of untried lanes neither starves the last nor the first.
+                    # Oldest and newest in turn: a flood of untried lanes starves neither the last nor the first.
                     self._newest_first = not self._newest_first
                     lane = line.pop() if self._newest_first else line.popleft()
                 else:

@@ -1,7 +1,7 @@
-"""Asks the store, or tells it, what has to be known before a lane may send on.
+"""Runs the questions to the store that a lane must have answered before it sends more.
 
-Where a strict lane's head waits now, that a circuit's probe is about to be sent, and whatever else is run here: one
-errand of a lane at a time, and none of a lane that is lost. However an errand ends, its lane goes on.
+Examples are where a strict lane's head waits now, and that a circuit's probe is about to be sent. A lane has one such
+task at a time, and a lost lane has none. However a task ends, its lane continues.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""May a lane send now, and if not, when?
+"""Decides when a lane may send.
 
-Circuit, rate limit and rests are decided here, in memory and exactly: a lane has one owner. What must survive
-the owner is written down with the settlement that changed it.
+Circuit, rate limit and rests are decided here, in memory and exactly: a lane has one owner. What must survive the owner
+is stored with the settlement that changed it.
 """
 
 from collections import deque

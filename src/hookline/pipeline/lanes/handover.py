@@ -1,7 +1,7 @@
-"""How does a delivery that was just committed get into its lane?
+"""Hands a delivery that was just committed over to its lane.
 
-From memory, where its lane is held here and nothing goes before it. Otherwise the lane is told that the store holds
-something for it: by a look of its own if it is held here, by a wake if it is not.
+It is handed over from memory if this worker owns the lane and nothing goes before the delivery. Otherwise the lane
+learns that the store holds something for it: by a load if it is owned here, by a wake if it is not.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from hookline.store.contract import Loaded, Store
 
 
 class Handover:
-    """Hands over what was committed, and wakes the lanes it cannot be handed to."""
+    """Hands over committed deliveries, and wakes the lanes that they cannot be handed to."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Handover:
         self._loader = loader
         self._heartbeat = heartbeat
         self._clock = clock
-        # Asked for each delivery.
+        # Read for each delivery.
         self._lanes = ownership.lanes
         self._room = ownership.buffers.room
         self._offer = dispatcher.offer
@@ -45,22 +45,22 @@ class Handover:
         self.wakes = Wakes(store, clock, take=self._take_woken, on_woken=on_woken)
 
     def close(self) -> None:
-        """Reserve nothing more; what is committed from now on is left to others."""
+        """Reserve nothing more; what is committed from now on is left to other workers."""
         self._is_closed = True
 
     def takes_over(self) -> bool:
-        """May deliveries be reserved here at all now?"""
+        """Whether deliveries may be reserved here at all now."""
         return not self._is_closed and self._heartbeat.is_fresh()
 
     def reserve(self, endpoint: EndpointId, delivery: DeliveryId) -> Lane | None:
-        """The lane the delivery can be handed to once it is committed, None when it cannot."""
+        """The lane that the delivery can be handed to once it is committed; None when there is none."""
         lane = self._lanes.get(endpoint)
         if (
             lane is None
-            or lane.is_strict  # the next one may go only after this one is settled: let the load keep the order
+            or lane.is_strict  # the next one may go only after this one is settled: the load keeps the order
             or lane.is_suspect
             or not lane.is_held
-            or lane.parked_at is not None  # others of its host go first, and memory is theirs
+            or lane.parked_at is not None  # other lanes of its host go first, and the memory is theirs
             or lane.kept <= len(lane.known)
             or self._room(lane.health) <= 0
         ):
@@ -84,7 +84,7 @@ class Handover:
         self._offer(lane)
 
     def give_up(self, lane: Lane, delivery: DeliveryId) -> None:
-        """A delivery that is still reserved was not committed, or nobody knows, or is not handed over: forget it and look."""
+        """Drop a reservation whose delivery was not committed, is in doubt, or is not handed over; then look."""
         if lane.is_reserved(delivery):
             lane.forget(delivery)
             lane.read_again()
@@ -92,7 +92,7 @@ class Handover:
     def announce(
         self, endpoint: EndpointId, delivery: Loaded | None = None, *, due_at: float | None = None
     ) -> None:
-        """Something of the lane was committed that is not handed over; due now, or at `due_at`."""
+        """A delivery of the lane was committed and is not handed over; it is due now, or at `due_at`."""
         lane = self._lanes.get(endpoint)
         if lane is None or not lane.is_held or self._is_closed or not self._heartbeat.is_fresh():
             self.wakes.add(endpoint, delivery)
@@ -108,7 +108,7 @@ class Handover:
             self._loader.nudge(lane)
 
     async def _take_woken(self, waiting: Waiting) -> Sequence[EndpointId]:
-        """Take those of the lanes that are free, and hand over what they are woken for; which are not held here."""
+        """Take the free ones of these lanes, and hand over what they are woken for; the lanes not owned here."""
         held = self._lanes
         others = []
         for id in waiting:
@@ -124,7 +124,7 @@ class Handover:
         for id, found in taken.items():
             lane = held.get(id)
             if lane is None or found.woke_at <= now or lane.is_strict or lane.is_suspect:
-                continue  # there may be older ones: let the load keep the order
+                continue  # there may be older ones: the load keeps the order
             if not lane.flow.is_plain:
                 continue
             lane.behind = False
@@ -136,6 +136,6 @@ class Handover:
         return [id for id in others if id not in taken]
 
     def _hand_over_fresh(self, lane: Lane, delivery: Loaded) -> None:
-        """A committed delivery of a lane just taken, from memory: no load can have brought it yet."""
+        """Hand over a committed delivery of a lane just taken, from memory: no load can have read it yet."""
         lane.reserve(delivery.id)
         self.hand_over(lane, delivery, at=self._clock.monotonic())

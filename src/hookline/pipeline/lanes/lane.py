@@ -1,7 +1,7 @@
-"""What does a worker know of a lane it owns?
+"""Holds what a worker knows of a lane it owns.
 
-The lane's unsent deliveries in their two queues, the ids it must not load again, what it may have under way.
-Everything here is memory: losing it loses nothing, the rows are still pending.
+These are the lane's unsent deliveries in their two queues, the ids it must not load again, and how much it may have
+under way. All of it is memory: losing it loses nothing, because the rows are still pending.
 """
 
 from collections import deque

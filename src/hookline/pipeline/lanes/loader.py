@@ -1,7 +1,7 @@
-"""How do due deliveries get from the store into the lanes?
+"""Loads due deliveries from the store into the lanes.
 
-One loader, one statement for all lanes that have room and may have rows. Polling is the guarantee; being
-nudged only makes it sooner.
+There is one loader, with one statement for all lanes that have room and may have rows. Polling is the guarantee; a
+nudge only makes it sooner.
 """
 
 import asyncio
@@ -22,14 +22,12 @@ from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Store, Want
 
 _TICK = (
-    0.1  # seconds between looks at lanes that were active lately, where nobody tells of what others commit
+    0.1  # seconds between looks at recently active lanes, where there are no notifications of others' commits
 )
-_SHORTEST = 0.01  # seconds between two loads at least, when nobody nudges
-_AT_ONCE = 200  # deliveries handed on before others have their turn: about 20 ms
-_LANES_AT_ONCE = (
-    500  # lanes whose time has come that one load is for: a few milliseconds, here and in the database
-)
-_ACTIVE = 2.0  # seconds since its last delivery that a lane counts as active
+_SHORTEST = 0.01  # least seconds between two loads without a nudge
+_AT_ONCE = 200  # deliveries offered before others have their turn: about 20 ms
+_LANES_AT_ONCE = 500  # most lanes that one load is for: a few milliseconds, here and in the database
+_ACTIVE = 2.0  # a lane is active for so many seconds after its last delivery
 
 log = structlog.get_logger()
 
@@ -37,9 +35,9 @@ log = structlog.get_logger()
 class Loader:
     """Fills the lanes' buffers.
 
-    Every owned lane has one next look: by time in the heap, or now in the line of its class, where it waits
-    for room. Nothing here walks over all lanes; a worker may own thousands. Lanes that are polled are polled at the same
-    moments, so that one statement does for all of them, however many became quiet at however many times.
+    Every owned lane has one next look: at a time in the heap, or now in the line of its class, where it waits for room.
+    Nothing here walks over all lanes; a worker may own thousands. All polled lanes are polled at the same moments, so
+    that one statement serves all of them, whenever each became quiet.
     """
 
     def __init__(
@@ -65,19 +63,19 @@ class Loader:
         self._tombstones: set[DeliveryId] = set()
         self._looks: list[
             tuple[float, int, Lane]
-        ] = []  # by monotonic time; valid while it is the lane's `look_at`
+        ] = []  # by monotonic time; an entry is valid while it equals the lane's `look_at`
         self._order = count()
         self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in LaneHealth)
 
     def nudge(self, lane: Lane) -> None:
-        """Look at this lane as soon as may be."""
+        """Look at this lane as soon as possible."""
         lane.polled_at = LONG_AGO
         if lane.look_at > LONG_AGO:
             self._look_at(lane, LONG_AGO)
         self._nudged.set()
 
     def expect(self, lane: Lane, due_at: float) -> None:
-        """A delivery of the lane comes due then."""
+        """A delivery of the lane is due then."""
         if due_at < lane.next_due:
             lane.next_due = due_at
             at = self._clock.monotonic() + due_at - self._clock.now()
@@ -87,12 +85,12 @@ class Loader:
                     self._nudged.set()
 
     def settled(self, id: DeliveryId) -> None:
-        """A delivery left its lane: a load under way may still bring its row, from before."""
+        """A delivery left its lane: a load under way may still return its old row."""
         if self._loading:
             self._tombstones.add(id)
 
     def has_room(self) -> None:
-        """Deliveries left their lanes: those in line may be loaded now."""
+        """Deliveries left their lanes: lanes in line may be loaded now."""
         if any(self._lines):
             self._nudged.set()
 
@@ -109,7 +107,7 @@ class Loader:
             self._nudged.clear()
 
     async def look(self) -> bool:
-        """Load once for every lane whose turn it is and that there is room for; says whether any has more."""
+        """Load once for every lane whose turn it is and that has room; True if any has more."""
         at, now = self._clock.monotonic(), self._clock.now()
         self._line_up(at, now)
         asked = self._ask(at)
@@ -147,10 +145,10 @@ class Loader:
         return bool(more) or any(
             line and self._buffers.room(health) > 0
             for health, line in zip(LaneHealth, self._lines, strict=True)
-        )  # room was kept for lanes that had nothing: there is some for those still in line
+        )  # room was kept for lanes that had nothing: lanes still in line can have it
 
     def _line_up(self, at: float, now: float) -> None:
-        """Let the lanes whose time has come stand in the line of their class."""
+        """Put the lanes whose time has come into the line of their class."""
         lined_up = 0
         while self._looks and self._looks[0][0] <= at and lined_up < _LANES_AT_ONCE:
             due, _, lane = heappop(self._looks)
@@ -158,7 +156,7 @@ class Loader:
                 continue
             lined_up += 1
             if lane.has_unsent and lane.is_held and lane.flow.wants_probe():
-                # It could not be let go during the cooldown, and may have no room for a load to bring this about.
+                # Offer it for its probe: it was not released in the cooldown, and without room no load offers it.
                 self._on_loaded(lane)
             if self._is_turn(lane, now):
                 lane.look_at = LONG_AGO
@@ -167,7 +165,7 @@ class Loader:
                 self._look_again(lane, at, now)
 
     def _ask(self, at: float) -> list[tuple[Lane, Want, int]]:
-        """What to load for which lanes: equal shares of the room that is left, first come first served."""
+        """What to load for which lanes: equal shares of the free room, first come first served."""
         asked: list[tuple[Lane, Want, int]] = []
         for health in LaneHealth:
             line = self._lines[health]
@@ -179,7 +177,7 @@ class Loader:
                     continue
                 room = min(lane.room(), share)
                 if room <= 0 or not lane.is_held or lane.is_careful:
-                    self._look_at(lane, _next(at, self._poll))  # whatever changes that nudges too
+                    self._look_at(lane, _next(at, self._poll))  # any change of that nudges too
                     continue
                 if lane.awaits_head and lane.flow.head_due is None:
                     self._look_at(lane, _next(at, self._poll))
@@ -192,7 +190,7 @@ class Loader:
     def _spread(
         self, asked: list[tuple[Lane, Want, int]], rows: list[Loaded], tombstones: set[DeliveryId]
     ) -> list[Lane]:
-        """Put the rows into their lanes; those that have something to send."""
+        """Put the rows into their lanes; the lanes that have something to send."""
         offered = []
         by_lane: dict[bytes, list[Loaded]] = {}
         for row in rows:
@@ -201,10 +199,10 @@ class Loader:
             found = by_lane.get(lane.endpoint_id, [])
             if lane.lost or lane.generation != generation:
                 lane.loaded(all_of_them=False)
-                continue  # lost, or what was read is older than an operator's change: it is read again
+                continue  # lost, or the row is older than an operator's change: it is read again
             if lane.awaits_head and all(row.id != lane.flow.head for row in found):
-                # It goes first, and needs the room. Either this was read before it went back to wait, or it is due at
-                # another time than is believed here.
+                # The head goes first and needs the room. Either this row was read before the head went back to wait, or
+                # the head is due at another time than this worker believes.
                 lane.loaded(all_of_them=False)
                 if not want.ready:
                     self._on_headless(lane)
@@ -225,11 +223,11 @@ class Loader:
         return offered
 
     async def _offer(self, lanes: list[Lane]) -> None:
-        """Let them send, a few at a time: answers are read and settled between them, and make room for the next load."""
+        """Let them send, a few at a time: between them answers are read and settled, which makes room for a load."""
         sent = 0
         for lane in lanes:
             if lane.lost:
-                continue  # meanwhile
+                continue  # lost meanwhile
             sent += len(lane.ready) + len(lane.timed)
             self._on_loaded(lane)
             if sent >= _AT_ONCE:
@@ -237,16 +235,16 @@ class Loader:
                 await self._clock.sleep(0)
 
     def _is_turn(self, lane: Lane, now: float) -> bool:
-        """May something be loaded for the lane, now that it is looked at?"""
+        """Whether something may be loaded for the lane, now that it is looked at."""
         if not lane.is_held or lane.is_careful or lane.room() <= 0:
-            return False  # whatever changes that nudges, or lets it be looked at again
+            return False  # any change of that nudges, or sets another look
         if lane.awaits_head:
             return now >= lane.flow.hold_until
-        # Refill at half: a lane that is behind is asked again when that many are settled.
+        # Refill at half: a lane that is behind is loaded again when that many are settled.
         return not lane.behind or lane.wants_more() or lane.next_due <= now
 
     def _look_again(self, lane: Lane, at: float, now: float) -> None:
-        """Look at the lane after a while, or when something of it comes due."""
+        """Set the lane's next look: after a while, or when something of it is due."""
         every = self._poll
         if at - lane.active_at < _ACTIVE and not self._is_alone():
             every = min(every, _TICK)
@@ -266,5 +264,5 @@ class Loader:
 
 
 def _next(at: float, every: float) -> float:
-    """The next of the moments, so far apart, at which lanes are polled; the same ones for all lanes."""
+    """The next common moment at which all lanes are polled; these moments are `every` seconds apart."""
     return (at // every + 1) * every

@@ -1,7 +1,7 @@
-"""Lets one write of what is to be known of a lane be under way at a time.
+"""Allows only one write of a lane's note at a time.
 
-Settlements, probes, releases and upkeep all write it, each on a session of its own. Of two that are under way together
-the older one may come last, and take back what the newer one wrote: that a probe is sent, or that the circuit is open.
+Settlements, probes, releases and upkeep all write notes, each on a session of its own. If two were under way together,
+the older one could come last and undo what the newer one wrote: that a probe is sent, or that the circuit is open.
 """
 
 import asyncio
@@ -12,23 +12,23 @@ from hookline.pipeline.lanes.lane import Lane
 
 
 class NoteTurns:
-    """The lanes of which something is being written down."""
+    """The lanes whose notes are being written."""
 
     def __init__(self) -> None:
         self._under_way: dict[Lane, asyncio.Future[None]] = {}
 
     async def wait(self, lanes: Collection[Lane]) -> None:
-        """Wait until none of the lanes is being written; whoever begins in the same step of the loop has its turn."""
+        """Wait until no note of these lanes is being written; the caller must begin in the same step of the loop."""
         while under_way := [self._under_way[lane] for lane in lanes if lane in self._under_way]:
             await asyncio.wait(under_way)
 
     def are_free(self, lanes: Collection[Lane]) -> bool:
-        """Is none of the lanes being written?"""
+        """Whether no note of these lanes is being written."""
         return not self._under_way or not any(lane in self._under_way for lane in lanes)
 
     @contextmanager
     def writing(self, lanes: Collection[Lane]) -> Iterator[None]:
-        """The lanes are being written meanwhile."""
+        """Around a write of these lanes' notes."""
         if not lanes:
             yield
             return

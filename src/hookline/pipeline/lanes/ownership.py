@@ -1,7 +1,7 @@
-"""Knows the lanes this worker owns, and takes and releases them.
+"""Takes and releases the lanes that this worker owns.
 
-When a pulse says that the time of one has come, and sooner when others say that they woke some; never while all its
-slots are in use. So nobody asks for lanes, with a lock and a commit, where there are none.
+Lanes are taken when a pulse shows that one is due, and sooner when others notify that they woke some; never while all
+slots are in use. So no worker asks for lanes, with a lock and a commit, where there are none.
 """
 
 import asyncio
@@ -29,12 +29,10 @@ from hookline.store.contract import Release, Store, Taken
 
 _TAKE = 200  # lanes taken in one statement: 2.3 ms on PostgreSQL
 _MOST = 5_000  # lanes a worker holds
-_FOR_PROVEN = (
-    1_000  # of these for endpoints that are known to answer: a crowd of others must not keep them out
-)
-_SHED = 500  # lanes of a crowd that are let go in one round, so that others have their turn
+_FOR_PROVEN = 1_000  # of these, for endpoints known to answer: a crowd of others must not keep them out
+_SHED = 500  # lanes of a crowd that are released in one round, so that others have their turn
 _QUIET = 15.0  # seconds without work after which a lane is released
-_LEFT = 1.0  # seconds that a free lane is left to those who hold fewer
+_LEFT = 1.0  # seconds for which a free lane is left to workers with fewer lanes
 
 log = structlog.get_logger()
 
@@ -61,19 +59,19 @@ class Ownership:
         self._on_adopted = on_adopted
         self._on_kept = on_kept
         self._on_dropped = on_dropped
-        self._is_in_doubt = False  # a take or release failed: what is owned may differ from what is here
+        self._is_in_doubt = False  # a take or release failed: the store may know other owners than this does
         self.set_aside = 0  # notes and releases that the store refused, since the start
-        self._shared_out = 0  # takes in a row that left lanes of the dead to others
-        self._is_past_suspects = False  # the last take was full, and there was none among them
+        self._shared_out = 0  # takes in a row that left lanes of dead workers to others
+        self._is_past_suspects = False  # the last take was full and had no suspect lane
         self.lanes: dict[EndpointId, Lane] = {}
         self.buffers = Buffers(slots)
         self.note_turns = NoteTurns()
 
     async def take(self) -> bool:
-        """Take free lanes that are awake; says whether more are to be taken now.
+        """Take free lanes that are awake; True if more should be taken now.
 
-        Lanes of the dead are shared out: one of them may kill its next owner too, and all others with it. So where
-        there are others, only a few are taken before it is known whether they are suspect.
+        Lanes of dead workers are shared out: one of them may kill its next owner too, and all its other lanes with it.
+        So where there are other workers, only a few are taken until it is known whether they are suspect.
         """
         few = None if self._is_past_suspects else few_of_the_dead(self._shared_out, peers=self._peers())
         limit = min(_TAKE if few is None else few, _MOST - _FOR_PROVEN - len(self.lanes))
@@ -92,14 +90,14 @@ class Ownership:
         return is_full
 
     def _peers(self) -> int:
-        """Also those that have not said yet how many slots they have."""
+        """The number of other workers, including those that have not yet reported how many slots they have."""
         return sum(
             peer.kind != "api" and not peer.buried and not peer.load.draining
             for peer in self._heartbeat.peers
         )
 
     async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
-        """Take those of the lanes that are free and that there is room for, unless others hold fewer."""
+        """Take the free ones of these lanes that there is room for, unless other workers have fewer."""
         if self.surplus():
             return {}
         if len(self.lanes) + len(lanes) > _MOST - _FOR_PROVEN:
@@ -112,7 +110,7 @@ class Ownership:
         return {lane.endpoint_id: lane for lane in taken if lane.endpoint_id in self.lanes}
 
     def elsewhere(self) -> list[int]:
-        """How many lanes those hold who could take more."""
+        """The lane counts of the workers that could take more."""
         return [
             peer.load.lanes
             for peer in self._heartbeat.peers
@@ -120,11 +118,11 @@ class Ownership:
         ]
 
     def surplus(self) -> int:
-        """How many lanes are held here that should be elsewhere."""
+        """How many of the lanes here should be with other workers."""
         return surplus(len(self.lanes), self.elsewhere())
 
     async def release_quiet(self) -> None:
-        """Let go of the lanes that have had nothing to do for a while, or whose endpoint may not be sent to."""
+        """Release the lanes that have been idle for a while, or whose endpoint may not be sent to."""
         at = self._clock.monotonic()
         quiet = [
             lane
@@ -145,7 +143,7 @@ class Ownership:
             await self.release(self._crowd(), woken=True)
 
     def _crowd(self) -> list[Lane]:
-        """Lanes that had their turn and are not known to answer well, while more wait than can be held."""
+        """Lanes that had their turn and are not known to answer well, while more wait than can be owned."""
         crowd = (
             lane
             for lane in self.lanes.values()
@@ -156,7 +154,7 @@ class Ownership:
         return list(islice(crowd, _SHED))
 
     def _let_in(self, lanes: Sequence[EndpointId]) -> list[EndpointId]:
-        """Those of the lanes that there is room for."""
+        """The ones of these lanes that there is room for."""
         proven: list[EndpointId] = []
         others: list[EndpointId] = []
         for id in lanes:
@@ -167,9 +165,9 @@ class Ownership:
         return sorted(proven + others)
 
     async def release(self, lanes: Iterable[Lane], *, woken: bool = False) -> None:
-        """Let lanes go that have nothing under way: RELEASE, then RECHECK, then forget.
+        """Release lanes that have nothing under way: RELEASE, then RECHECK, then forget.
 
-        `woken` ones have more to send: they join the free lanes that wait for an owner, as the last of them.
+        `woken` ones have more to send: they go last among the free lanes that wait for an owner.
         """
         going = [lane for lane in lanes if not lane.in_flight and not lane.unsettled and not lane.lost]
         if not going:
@@ -181,7 +179,7 @@ class Ownership:
             await self.write_notes(going)
             await write_apart(going, partial(self._let_go, woken=woken), self._cannot_let_go)
             await self._store.wake(sorted(lane.endpoint_id for lane in going), now=self._clock.now())
-        except BaseException:  # cancelled too: whether they were let go is found out before anything else
+        except BaseException:  # cancelled too: whether they were released is checked before anything else
             self._is_in_doubt = True
             raise
         for lane in going:
@@ -193,12 +191,12 @@ class Ownership:
         return await self._store.release(self._heartbeat.id, releases, now=now)
 
     async def _cannot_let_go(self, lane: Lane, error: Exception) -> list[EndpointId]:
-        """Forgotten like the others: the next look at what is owned finds it again, if this process goes on."""
+        """Forget it like the others: if this process continues, the next reconcile finds it again."""
         self._say_set_aside("lane.not_released", lane, error)
         return []
 
     async def write_notes(self, lanes: Iterable[Lane]) -> list[EndpointId]:
-        """Write down what changed of these lanes and no settlement carried; for which of them it was written."""
+        """Store the notes of these lanes that no settlement carried; the lanes for which that worked."""
         lanes = list(lanes)
         await self.note_turns.wait(lanes)
         dirty = [lane for lane in lanes if lane.flow.is_dirty and not lane.lost]
@@ -217,27 +215,27 @@ class Ownership:
         return written
 
     async def _cannot_note(self, lane: Lane, error: Exception) -> list[EndpointId]:
-        """Its next owner will not know; this one does, and writes it down when it changes, or later."""
+        """Its next owner will not know; this one does, and stores it when it changes, or later."""
         if lane.flow.refused():
             self._say_set_aside("lane.note_refused", lane, error)
         return []
 
     def _say_set_aside(self, event: str, lane: Lane, error: Exception) -> None:
         self.set_aside += 1
-        # Of an error that is not the store's no more than its name: it may quote what was to be written.
+        # For an error that is not the store's, only its name: its text may quote what was to be written.
         said = str(error) if isinstance(error, HooklineError) else type(error).__name__
         log.error(event, endpoint_id=ids.show("endpoint", lane.endpoint_id), error=said)
 
     async def reconcile(self) -> None:
-        """Compare with what the store says is owned: adopt what is not known here, drop what was lost."""
+        """Compare with the owner in the store: adopt lanes that are not known here, drop lanes that were lost."""
         before, worker = list(self.lanes.values()), self._heartbeat.id
         owned = {taken.endpoint_id: taken for taken in await self._store.owned(worker)}
         lost = [lane.endpoint_id for lane in before if lane.endpoint_id not in owned]
         if lost:
-            # Let go after all, with what was believed then: looked at again before it is forgotten here.
+            # Released after all, with what was known then: looked at again before it is forgotten here.
             await self._store.wake(sorted(lost), now=self._clock.now())
         if worker != self._heartbeat.id:
-            return  # buried meanwhile: what is owned under the new id is looked at next time
+            return  # buried meanwhile: the lanes under the new id are compared next time
         for lane in before:
             stored = owned.pop(lane.endpoint_id, None)
             if stored is None or stored.epoch != lane.epoch:
@@ -254,9 +252,9 @@ class Ownership:
         return self._is_in_doubt
 
     def keep(self, lane: Lane) -> None:
-        """The lane is not let go after all. Whoever ends a release without releasing does it here.
+        """Keep a lane that was not released after all. Every release that ends without releasing must call this.
 
-        Nobody offered it meanwhile, and a lane with a full buffer is not read either: it would stand still.
+        Nobody offered the lane meanwhile, and a lane with a full buffer is not loaded either: it would stand still.
         """
         lane.keep()
         self._on_kept(lane)
@@ -269,7 +267,7 @@ class Ownership:
         self._on_dropped(lane)
 
     def drop_all(self) -> list[EndpointId]:
-        """Forget every lane: they are not ours any more. Which they were."""
+        """Forget every lane, because none is ours any more; which they were."""
         lost = list(self.lanes.values())
         for lane in lost:
             self.drop(lane)
@@ -289,9 +287,9 @@ class Ownership:
         return taken
 
     async def _adopt(self, taken: Sequence[Taken], worker: WorkerId) -> None:
-        """Hold the lanes that are owned under this id."""
+        """Add the lanes that are owned under this id."""
         if any(self._catalogue.prepared(lane.endpoint_id) is None for lane in taken):
-            await self._catalogue.catch_up()  # an endpoint younger than the last pulse
+            await self._catalogue.catch_up()  # an endpoint may be younger than the last pulse
         if worker != self._heartbeat.id:
             return  # buried meanwhile: they are freed with the rest
         for found in taken:
@@ -321,16 +319,16 @@ def _release(lane: Lane, *, wake_at: float) -> Release:
         wake_at,
         None if bucket is None else bucket.tokens,
         None if bucket is None else bucket.at,
-        # In strict order it has waited for what was under way, and would do so each time that it is taken.
+        # In strict order it already waited for what was under way, and would wait again each time it is taken.
         lane.is_suspect and not lane.is_strict,
     )
 
 
-_TAKE_SOONEST = 0.02  # seconds between two takes at least, however many others say that they woke a lane
+_TAKE_SOONEST = 0.02  # least seconds between two takes, however many notifications of woken lanes arrive
 
 
 class LaneTaker:
-    """Takes lanes as long as there is room for what they hold; where nothing is delivered, none."""
+    """Takes lanes while there is room for their deliveries; in a process that does not deliver, none."""
 
     def __init__(
         self,
@@ -353,15 +351,15 @@ class LaneTaker:
         self.is_open = False
 
     def can_take(self) -> bool:
-        """May lanes be taken now?"""
+        """Whether lanes may be taken now."""
         return self.is_open and not self._dispatcher.is_saturated and self._heartbeat.is_fresh()
 
     def nudge(self) -> None:
-        """There are lanes to be taken, as far as is known here: try soon."""
+        """There seem to be lanes to take: try soon."""
         self._are_some.set()
 
     def pulsed(self) -> None:
-        """Each pulse says when the first of the free lanes wakes."""
+        """After each pulse, which tells when the first free lane wakes."""
         if self._heartbeat.wakes_at <= self._clock.now():
             self._are_some.set()
 

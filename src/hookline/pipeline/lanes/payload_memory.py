@@ -1,6 +1,7 @@
-"""Counts the bytes of large payloads that are in memory, and keeps the lanes that wait for room.
+"""Limits the memory for large payloads.
 
-A lane that waits holds no slot and no task. It is offered again when bytes are given back, in the order of its class.
+A lane that waits for memory holds no slot and no task. It is offered again when bytes are given back, in the order of
+its class.
 """
 
 from collections import deque
@@ -10,11 +11,11 @@ from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.memory import BUDGET_BYTES, fits
 from hookline.rules.slots import LaneHealth, kept_in_line
 
-_KEPT = 500  # small deliveries that all waiting lanes of a class keep in memory, about
+_KEPT = 500  # small deliveries that all waiting lanes of a class keep in memory together, about
 
 
 class MemoryLine:
-    """The lanes of one class that wait."""
+    """The lanes of one class that wait for memory."""
 
     __slots__ = ("line",)
 
@@ -34,7 +35,7 @@ class PayloadMemory:
         self._held = [0] * len(LaneHealth)
         self._of_lane: dict[Lane, int] = {}
         self._lines = tuple(MemoryLine() for _ in LaneHealth)
-        self._wanted: dict[Lane, int] = {}  # by lanes that wait, or were called and have not come yet
+        self._wanted: dict[Lane, int] = {}  # by lanes that wait, or that were called and have not come yet
         self.offer: Callable[[Lane], None] = lambda _: None
 
     @property
@@ -43,19 +44,19 @@ class PayloadMemory:
         return sum(self._held)
 
     def admits(self, lane: Lane, size: int) -> bool:
-        """May the lane bring in so many bytes now? One that was not called goes behind those that wait."""
+        """Whether the lane may load so many bytes now. A lane that was not called goes behind those that wait."""
         if self._lines[lane.health].line and lane not in self._wanted:
             return False
         return self._fits(lane, size)
 
     def take(self, lane: Lane, size: int) -> None:
-        """The lane brings them in."""
+        """Count the bytes that the lane loads."""
         self._wanted.pop(lane, None)
         self._held[lane.health] += size
         self._of_lane[lane] = self._of_lane.get(lane, 0) + size
 
     def park(self, lane: Lane, size: int) -> None:
-        """Let the lane wait for so many bytes; one that was called and came too late keeps its place."""
+        """Let the lane wait for so many bytes; a lane that was called and came too late keeps its place."""
         line = self._lines[lane.health]
         if lane in self._wanted:
             line.line.appendleft(lane)
@@ -65,7 +66,7 @@ class PayloadMemory:
         lane.park(line)
 
     def give_back(self, lane: Lane, health: LaneHealth, size: int) -> None:
-        """What the lane brought in, in that health, is gone."""
+        """The bytes that the lane loaded in that health are free again."""
         self._held[health] -= size
         left = self._of_lane[lane] - size
         if left:
@@ -75,13 +76,13 @@ class PayloadMemory:
         self.call_waiting()
 
     def call_waiting(self) -> None:
-        """Offer the lanes there is room for."""
+        """Offer the lanes that there is room for."""
         for line in self._lines:
             waiting = line.line
             while waiting:
                 lane = waiting[0]
                 if lane.lost or lane.parked_at is not line:
-                    waiting.popleft()  # its endpoint was changed meanwhile: what it holds is read again
+                    waiting.popleft()  # its endpoint was changed meanwhile: its deliveries are read again
                     continue
                 if not self._fits(lane, self._wanted[lane]):
                     break

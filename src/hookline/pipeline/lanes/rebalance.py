@@ -1,10 +1,11 @@
-"""Leaves lanes to other workers: those beyond this worker's share, and those that wait in vain for a slot.
+"""Leaves lanes to other workers.
 
-Those with the least under way. They take nothing new for a moment, and go when what was under way is settled; one that
-is still busy then goes on here as if nothing had been.
+`Sharing` leaves the lanes beyond this worker's share, those with the least under way first. They take nothing new for a
+moment and are released when everything under way is settled. A lane that is still busy then continues here as before.
 
-Lanes that stood in line at two looks, a second apart, and sent nothing in between. Nothing of this is counted while
-deliveries are sent: a look compares what the lanes had sent by then.
+`Shedding` leaves the lanes that wait in vain for a slot: those that stood in line at two looks, a second apart, and
+sent nothing in between. Nothing is counted for this while deliveries are sent: a look compares how much the lanes have
+sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,22 +19,22 @@ from hookline.store.contract import WorkerRow
 
 _MOMENT = 0.5  # seconds that a lane may stand still
 _STEP = 0.02
-_LONGEST = 60.0  # seconds between two tries where what is left to others is not taken
+_LONGEST = 60.0  # seconds between two tries when nobody takes the lanes that are left
 
 
 class Sharing:
-    """Gives away half of what is too much, and looks what became of it before it gives more."""
+    """Gives away half of the surplus, then checks whether others took it before it gives more."""
 
     def __init__(self, ownership: Ownership, clock: Clock, *, every: float) -> None:
         self._ownership = ownership
         self._clock = clock
-        self._every = every  # the others' numbers are no newer than that
+        self._every = every  # the numbers of the others are no newer than that
         self._pause = every
         self._next_at = 0.0
-        self._expected = 0  # lanes that the others should hold by now
+        self._expected = 0  # lanes that the others should own by now
 
     async def look(self) -> None:
-        """Let lanes go if there are too many here, and others could take them; they may have more to send."""
+        """Release lanes if there are too many here and others could take them; they may have more to send."""
         at = self._clock.monotonic()
         over = self._ownership.surplus()
         if not over or at < self._next_at:
@@ -54,7 +55,7 @@ class Sharing:
         return sorted(lanes, key=lambda lane: lane.in_flight + lane.unsettled)
 
     async def _give(self, lanes: list[Lane]) -> int:
-        """How many of them could be let go."""
+        """Try to release them; how many were released."""
         left = lanes
         for lane in left:
             lane.begin_release()
@@ -66,7 +67,7 @@ class Sharing:
                 if left:
                     await self._clock.sleep(_STEP)
         finally:
-            if not self._ownership.is_in_doubt:  # else it is found out first who owns them
+            if not self._ownership.is_in_doubt:  # else the owner is checked first
                 for lane in left:
                     if not lane.lost:
                         self._ownership.keep(lane)
@@ -82,12 +83,12 @@ class Shedding:
         self._ownership = ownership
         self._dispatcher = dispatcher
         self._peers = peers
-        self._in_line: dict[Lane, int] = {}  # at the look before, with what they had sent by then
+        self._in_line: dict[Lane, int] = {}  # at the last look, with what they had sent by then
 
     async def look(self) -> None:
-        """Let lanes go that wait here in vain while others have room; they have more to send."""
+        """Release lanes that wait here in vain while others have room; they have more to send."""
         before, self._in_line = self._in_line, {}
-        # With a slot left it would be this worker that takes them again.
+        # With a free slot, this worker would take them again.
         if not self._dispatcher.is_saturated or not self._dispatcher.waiting:
             return
         lanes = self._ownership.lanes.values()

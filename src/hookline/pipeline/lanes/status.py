@@ -1,6 +1,6 @@
-"""How does a lane stand that is owned here?
+"""Reports the status of a lane that is owned here.
 
-Its owner knows before the store does: what it decides is written down a little later.
+The owner knows it before the store does: its decisions are stored a little later.
 """
 
 from collections.abc import Mapping, Set

@@ -1,8 +1,8 @@
-"""Which lanes must still be told that they have work?
+"""Holds the lanes that must still be woken.
 
-Whoever makes rows due commits first and wakes after. A lane stays in this set until that is done, however
-long the database is away; where this process delivers too, it takes the lane instead and has no need to ask.
-A round begins at once. Lanes gather only while one is under way, so there is never more than one for each commit.
+A process that makes rows due commits first and wakes after that. A lane stays in this set until it is woken, however
+long the database is away. If this process delivers too, it takes the lane itself instead of waking it. A round begins
+at once. Lanes gather only while a round is under way, so there is never more than one for each commit.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from hookline.model import EndpointId
 from hookline.pipeline.membership.burial import sweep
 from hookline.store.contract import Loaded, Store
 
-_BACKOFF = 0.5  # seconds after a round that failed
+_BACKOFF = 0.5  # seconds after a failed round
 _KEPT = 64  # deliveries kept in memory per lane, to be handed over if the lane can be taken
 
 log = structlog.get_logger()
@@ -37,10 +37,10 @@ class Wakes:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._take = take  # takes those it can, says which are not held here
+        self._take = take  # takes the lanes it can, and returns those not owned here
         self._on_woken = on_woken
         self._waiting: Waiting = {}
-        self._is_any = False  # lanes have work that nobody here can name
+        self._is_any = False  # lanes have work, and it is not known which
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -54,7 +54,7 @@ class Wakes:
         self._idle.clear()
 
     def add_unknown(self) -> None:
-        """Rows may have been made due, and the answer that would have said whose was lost: look at all free lanes soon."""
+        """Rows may have been made due, and the answer that named their lanes was lost: look at all free lanes soon."""
         self._is_any = True
         self._some.set()
         self._idle.clear()

@@ -1,11 +1,11 @@
-"""Who carries out bulk replays and discards?
+"""Carries out bulk replays and discards.
 
-Any process that delivers, one transaction at a time. How far a job is, is written with each step, so whoever
-comes next goes on from there; two at the same job leave it to one of them.
+Any delivering process does it, one transaction at a time. Each step stores the job's progress, so the next process
+continues from there. If two work on the same job, one of them leaves it to the other.
 
-A job that cannot go on does not hold up those behind it: after `TRIES` looks at which it failed by itself (the store
-refuses what it would write, or it makes hookline itself fail) it has failed for good. What the database is at fault for
-(rights, a disk that is full, no answer) is waited for, however long.
+A job that cannot continue does not delay the ones behind it. After `TRIES` looks at which it failed by itself (the
+store refuses its writes, or it makes hookline itself fail) it has failed for good. If the database is at fault (rights,
+a full disk, no answer), the job waits, however long that takes.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ from hookline.model import EndpointId, JobId
 from hookline.pipeline.membership.burial import sweep
 from hookline.store.contract import JobState, Store
 
-STEP = 500  # dead letters in one transaction: other writers wait for no more than that
+STEP = 500  # dead letters in one transaction: other writers wait no longer than for these
 
-TRIES = 5  # whatever it was may pass: a row that another process was just about to mend
-_LOOK_EVERY = 3.0  # seconds; others' jobs, and those that others left
+TRIES = 5  # the cause may pass: another process may just be correcting the row
+_LOOK_EVERY = 3.0  # seconds; for jobs of other processes, and jobs they left
 _BACKOFF = 0.5  # seconds after the store did not answer
 
 log = structlog.get_logger()
 
 
 class Jobs:
-    """Carries out running jobs, turn by turn."""
+    """Carries out running jobs in turn."""
 
     def __init__(
         self, store: Store, clock: Clock, announce: Callable[[EndpointId], None], *, step: int = STEP
@@ -43,7 +43,7 @@ class Jobs:
         self._limit = step
         self._some = asyncio.Event()
         self._is_closing = False
-        self._tries: dict[JobId, int] = {}  # of those that failed when they were last looked at
+        self._tries: dict[JobId, int] = {}  # of the jobs that failed at their last look
         self._rests = asyncio.Event()  # no step is under way
         self._rests.set()
 
@@ -54,8 +54,8 @@ class Jobs:
     async def close(self) -> None:
         """Begin no more steps, and wait until the lanes of the last one are announced.
 
-        Whoever cancels `run` without this may do so between a step's commit and its answer: its lanes then sleep
-        until the next sweep.
+        Otherwise `run` may be cancelled between a step's commit and its answer: its lanes would then sleep until the
+        next sweep.
         """
         self._is_closing = True
         await self._rests.wait()
@@ -92,7 +92,7 @@ class Jobs:
                 self._rests.set()
 
     async def _failed(self, id: JobId, error: Exception) -> None:
-        """Leave it for the next look, or for good."""
+        """Leave the job for the next look, or for good."""
         tries = self._tries[id] = self._tries.get(id, 0) + 1
         if tries < TRIES:
             log.warning("job.failing", job=id.hex(), tries=tries, error=_line(error))
@@ -102,7 +102,7 @@ class Jobs:
             log.error("job.failed", job=id.hex(), error=_line(error))
 
     async def _step(self, id: JobId) -> bool:
-        """One transaction; says whether there is more to do here."""
+        """Run one transaction; True if there is more to do here."""
         failpoint("job.before")
         step = await self._store.advance_job(id, limit=self._limit, now=self._clock.now())
         if step is None:
@@ -121,7 +121,7 @@ class Jobs:
         return False
 
     async def _recover(self) -> None:
-        """Wait until the store answers; a step may have been committed whose lanes nobody was told of."""
+        """Wait until the store answers; a step may have been committed whose lanes were not announced."""
         while True:
             await self._clock.sleep(_BACKOFF)
             try:

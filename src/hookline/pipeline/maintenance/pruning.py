@@ -1,8 +1,8 @@
-"""Who takes away what is old, while everything else goes on?
+"""Deletes old data while everything else continues.
 
-Any process that delivers, one of them at a time: a turn is taken in the store. The walk over the old events is made
-of short transactions with rests between them, so that publishers and settlements hardly notice. One that is
-interrupted starts again with the next turn.
+Any delivering process does it, one at a time: a turn is taken in the store. The walk over the old events consists of
+short transactions with rests between them, so that publishing and settling hardly notice. A walk that is interrupted
+starts again with the next turn.
 """
 
 from collections.abc import AsyncIterator
@@ -14,25 +14,25 @@ from hookline.errors import StorageFull, StoreUnavailable
 from hookline.rules.retention import FIRST_STEP, TOLD_S, CutOffs, Keep, cut_offs, next_step, smaller_step
 from hookline.store.contract import Pruned, Store
 
-STEP = 250  # deliveries in one transaction at most: on SQLite they keep the event loop for some milliseconds
+STEP = 250  # most deliveries in one transaction: on SQLite these keep the event loop for some milliseconds
 
 _LOOK_EVERY = 60.0  # seconds
 _PASS_EVERY = 3_600.0
 _LEAST_REST = 0.05
-_REST = 4.0  # times as long as the step took: no more than a fifth of the time is spent on it
+_REST = 4.0  # times as long as the step took: at most a fifth of the time is spent on it
 
 log = structlog.get_logger()
 
 
 class Pruning:
-    """The walk over what is old."""
+    """The walk over old data."""
 
     def __init__(self, store: Store, clock: Clock, keep: Keep, *, step: int = STEP) -> None:
         self._store = store
         self._clock = clock
         self._keep = keep
         self._step = step
-        self._owes_a_pass = False  # one that was interrupted is made up for at the next look, not in an hour
+        self._owes_a_pass = False  # an interrupted walk is repeated at the next look, not in an hour
 
     async def run(self) -> None:
         """Prune when it is this process's turn, until cancelled."""
@@ -69,7 +69,7 @@ class Pruning:
 async def walk(
     store: Store, clock: Clock, before: CutOffs, *, most: int, is_dry: bool = False
 ) -> AsyncIterator[tuple[Pruned, float]]:
-    """Step by step over all that is old, with the seconds each took; whoever asks for the next one decides when."""
+    """Walk step by step over everything old, with the seconds each step took; the caller decides when the next goes."""
     pruned = Pruned(is_last=False)
     step = min(most, FIRST_STEP)
     while not pruned.is_last:
@@ -94,7 +94,7 @@ async def walk(
 
 
 async def tidy(store: Store, clock: Clock, before: CutOffs, *, most: int) -> AsyncIterator[tuple[int, float]]:
-    """Step by step over the records that nobody needs any more, with the seconds each took."""
+    """Walk step by step over the records that are no longer needed, with the seconds each step took."""
     gone = most
     while gone:
         started = clock.monotonic()

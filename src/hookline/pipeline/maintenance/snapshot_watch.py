@@ -1,6 +1,6 @@
-"""Who tells people that somebody keeps the database from cleaning up?
+"""Warns when somebody keeps the database from cleaning up.
 
-Every process that delivers looks now and then, and says it at most once a minute; `/metrics` has the figures.
+Every delivering process looks now and then, and warns at most once a minute. `/metrics` has the figures.
 """
 
 import structlog
@@ -39,7 +39,7 @@ class SnapshotWatch:
             await self.look()
 
     async def look(self) -> None:
-        """Warn if there is something to warn of, and that was not done a moment ago."""
+        """Warn if there is a reason and the last warning is not recent."""
         try:
             bloat = await self._store.bloat()
         except (StoreRefused, StoreUnavailable) as error:

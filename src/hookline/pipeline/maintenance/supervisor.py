@@ -1,4 +1,4 @@
-"""What keeps a loop running when something goes wrong in it?"""
+"""Keeps the loops of a process running when something fails in them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -9,7 +9,7 @@ from hookline.clock import Clock
 from hookline.errors import StorageFull, StoreRefused
 from hookline.pipeline.membership.heartbeat import Heartbeat
 
-_SAY_AGAIN = 60.0  # seconds between two lines about a database that refuses
+_SAY_AGAIN = 60.0  # seconds between two log lines about a database that refuses
 _REST = 1.0  # seconds before a loop that failed starts over
 
 log = structlog.get_logger()
@@ -35,7 +35,7 @@ class Supervisor:
             try:
                 await loop()
             except StoreRefused as error:
-                # Rights taken away, a table gone: it may be put right while this process runs.
+                # Rights taken away, a table gone: it may be corrected while this process runs.
                 self.say_refused(error)
                 await self._clock.sleep(_REST)
             except Exception:
@@ -44,7 +44,7 @@ class Supervisor:
                 await self._clock.sleep(_REST)
 
     def say_refused(self, error: StoreRefused | StorageFull) -> None:
-        """Once for all who meet it, and not where the pulse says the same."""
+        """Log it once for all loops that meet it, and not where the pulse logs the same."""
         at = self._clock.monotonic()
         if at - self._refused_at >= _SAY_AGAIN and self._heartbeat.is_fresh():
             self._refused_at = at

@@ -1,8 +1,8 @@
 """Does a worker's chores.
 
-Nothing here is urgent, and everything may be done twice: lanes nobody needs are let go, what is owned is compared
-with the store, lanes that were missed are woken, deliveries of deleted endpoints are cancelled. Each chore has its own time:
-one that fails, or has more to do than is done at once, keeps no other from its turn.
+Nothing here is urgent, and everything may be done twice: unneeded lanes are released, owned lanes are compared with the
+store, missed lanes are woken, deliveries of deleted endpoints are cancelled. Each chore has its own time: a chore that
+fails, or has more to do than fits into one turn, delays no other.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,19 +23,19 @@ _SHARE_EVERY = 0.5
 _CANCEL_EVERY = 5.0
 _RECONCILE_EVERY = 10.0
 _SWEEP_EVERY = 300.0
-_AFTER_A_FAILURE = 1.0  # seconds before a chore that failed is tried again
+_AFTER_A_FAILURE = 1.0  # seconds before a failed chore is tried again
 _CANCEL_CHUNK = 1_000
-_CANCEL_CHUNKS = 5  # in one turn; there is another one right after those that wait
+_CANCEL_CHUNKS = 5  # in one turn; the next turn comes right after the other chores that are due
 
 log = structlog.get_logger()
 
 
 class _Chore(msgspec.Struct):
-    """Something that is done now and then."""
+    """Something that is done at intervals."""
 
     work: Callable[[], Awaitable[object]]  # True: there is more to do
     every: float  # seconds
-    due: float = 0.0  # by the monotonic clock
+    due: float = 0.0  # on the monotonic clock
     is_failing: bool = False
 
 
@@ -59,7 +59,7 @@ class Upkeep:
         self._is_draining = is_draining
         self._on_refused = on_refused
         self._reconcile = _Chore(ownership.reconcile, _RECONCILE_EVERY)
-        # Those that let go of lanes, or look which are owned, never at the same time.
+        # Chores that release lanes, or check which are owned, never run at the same time.
         self._of_lanes = (
             _Chore(self._write_notes, _LOOK_EVERY),
             _Chore(ownership.release_quiet, _RELEASE_EVERY),
@@ -70,11 +70,11 @@ class Upkeep:
         self._of_the_store = (_Chore(self._cancel_deleted, _CANCEL_EVERY), _Chore(self._sweep, _SWEEP_EVERY))
 
     async def run(self) -> None:
-        """See to the lanes that are owned here, until cancelled."""
+        """Look after the lanes owned here, until cancelled."""
         await self._run(self._of_lanes)
 
     async def run_beside(self) -> None:
-        """See to what is nobody's, until cancelled; it may take long."""
+        """Look after what nobody owns, until cancelled; it may take long."""
         await self._run(self._of_the_store)
 
     async def _run(self, chores: Sequence[_Chore]) -> None:
@@ -91,7 +91,7 @@ class Upkeep:
                     await self._do(chore)
 
     async def _do(self, chore: _Chore) -> None:
-        """Do it; only then, or after a rest if it fails, is it to be done again."""
+        """Do it; it is due again only after that, or after a rest if it fails."""
         rest = _AFTER_A_FAILURE
         was_failing, chore.is_failing = chore.is_failing, True
         try:
@@ -108,7 +108,7 @@ class Upkeep:
         chore.due = self._clock.monotonic() + rest
 
     async def _write_notes(self) -> None:
-        """What changed of a lane is written with its settlements; where there are none, here."""
+        """Store what changed in lanes that have no settlements to carry it."""
         await self._ownership.write_notes(
             [lane for lane in self._ownership.lanes.values() if not lane.unsettled]
         )

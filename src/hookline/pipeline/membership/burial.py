@@ -1,7 +1,7 @@
-"""What happens to the lanes of a worker that died?
+"""Frees the lanes of dead workers.
 
-They are freed in chunks and woken by what their rows ask for; ordinary taking spreads them over whoever has
-room. Every step may be repeated, by this worker or another, until the dead one's row is gone.
+Lanes are freed in chunks and woken as their rows need it. The workers with room then take them as usual. Every step may
+be repeated, by this worker or another, until the dead worker's row is gone.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ log = structlog.get_logger()
 async def bury(
     store: Store, clock: Clock, dead: Sequence[DeadWorker], *, on_freed: Callable[[], None] = lambda: None
 ) -> None:
-    """Bury these workers, each with the beat it was last seen at, and let their lanes be found."""
+    """Bury these workers, each with the last heartbeat count that was seen, and free their lanes."""
     buried = False
     for worker, beat, by in dead:
         if not await store.bury(worker, beat=beat, now=clock.now()):
-            continue  # it beat after all, or its row is gone
+            continue  # it sent a heartbeat after all, or its row is gone
         buried = True
         freed = 0
         while lanes := await store.free(worker, now=clock.now()):
@@ -34,12 +34,12 @@ async def bury(
         await store.retire(worker)
         log.warning("worker.dead", worker=ids.show("worker", worker), lanes=freed, by=by.value)
     if buried:
-        # It may have died between a publish's commit and its wake: those lanes are free and asleep.
+        # It may have died between the commit and the wake of a publish: those lanes are free and asleep.
         await sweep(store, clock)
 
 
 async def sweep(store: Store, clock: Clock) -> None:
-    """Wake every free lane by what its rows ask for."""
+    """Wake every free lane that its rows need awake."""
     after: EndpointId | None = None
     while True:
         after = await store.sweep(after=after, now=clock.now())

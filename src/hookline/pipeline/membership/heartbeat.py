@@ -1,7 +1,7 @@
-"""Is this process alive in the eyes of the others, and what did they change?
+"""Keeps this process alive in the eyes of the others.
 
-The pulse reads, the beat writes. An attempt may start only while the last good pulse is young: a worker that
-cannot see the database cannot know whether its lanes are still its own.
+The pulse reads what the others did, the beat writes that this process lives. An attempt may start only while the last
+good pulse is recent: a worker that cannot see the database cannot know whether it still owns its lanes.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from hookline.store.contract import Load, Pulse, Store, WorkerRow
 from hookline.version import VERSION
 
 _PULSE = 0.25  # seconds between pulses
-_SKEW = 30.0  # seconds that the wall clock may be off before it is said; webhooks are signed with it
-_SHORTEST = 0.02  # seconds between two pulses at least, however many others say that something changed
+_SKEW = 30.0  # seconds that the wall clock may be off before it is logged; webhooks are signed with it
+_SHORTEST = 0.02  # least seconds between two pulses, however many notifications of a change arrive
 
 log = structlog.get_logger()
 
 
 class Heartbeat:
-    """This process's row in `workers`, and its view of the other rows."""
+    """This process's row in `workers`, with its view of the other rows."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Heartbeat:
         self._watch = Watch()
         self._good = float("-inf")
         self._beaten = float("-inf")
-        self._is_refused = False  # the beat, or something else that has to be written
+        self._is_refused = False  # the beat is refused, or another write
         self._lacks_rights = False
-        self._failing: str | None = None  # as what the pulse fails, as long as it does
+        self._failing: str | None = None  # the error of the pulse, while it fails
         self._is_skewed = False
-        self._is_ahead = False  # of the machine, and said to be
+        self._is_ahead = False  # the store's time is ahead of the machine's, and that was logged
         self._was_named = False
         self._is_leaving = False
         self._naming = asyncio.Lock()
@@ -78,26 +78,26 @@ class Heartbeat:
         self.on_dead: Callable[[Sequence[DeadWorker]], Awaitable[None]] = _nobody
 
     def is_fresh(self) -> bool:
-        """May an attempt start now?"""
+        """Whether an attempt may start now."""
         return self._clock.monotonic() - self._good < FRESH
 
     def may_write(self) -> bool:
-        """Did the last beat get through, and did the database refuse nothing that this process has to write?
+        """Whether the last beat was written and the database refused no write of this process.
 
-        A beat that got lost is made up for by the next one, as long as the others do not take this process for dead.
+        The next beat makes up for one that got lost, as long as the others do not consider this process dead.
         """
         refused = self._is_refused or self._lacks_rights
         return not refused and self._clock.monotonic() - self._beaten < self._lease
 
     def nudge(self) -> None:
-        """Look now: somebody changed something."""
+        """Look now: another process changed something."""
         self._nudged.set()
 
     async def start(self) -> None:
-        """Learn the store's time, then be a worker; after a start that failed, another one.
+        """Learn the store's time, then register as a worker; after a start that failed, as a new one.
 
-        Nobody beats between the two: the first may be buried by then, and whoever watched its beat must not take the
-        second for it.
+        No beat is written between the two: the first may be buried by then, and an observer of its beats must not take
+        the second for it.
         """
         if self._was_named:
             self.id = self._ids.worker()
@@ -106,16 +106,16 @@ class Heartbeat:
         pulse = await self._store.pulse(seen=self._catalogue.n)
         ended = self._clock.monotonic()
         self._follow(pulse, at=(began + ended) / 2)
-        # The watch begins here: a server that was killed and started again waits until its predecessor's death shows.
+        # The watch begins here: a server that was killed and restarted waits until its predecessor is seen to be dead.
         self._watch = Watch()
         self._observe(pulse, pulse.workers, began=began, ended=ended)
         await self._register()
         if self._store.exclusive:
-            # Nobody else can be serving this database: whoever is still listed died.
+            # No other process can be serving this database: every other listed worker is dead.
             await self.on_dead([DeadWorker(worker.id, worker.beat, By.FILE) for worker in pulse.workers])
 
     async def run_pulse(self) -> None:
-        """Look until cancelled."""
+        """Pulse until cancelled."""
         while True:
             try:
                 await self.look()
@@ -155,7 +155,7 @@ class Heartbeat:
                 if not alive:
                     await self._be_reborn(id)
             except (StoreRefused, StorageFull) as error:
-                self._is_refused = True  # not for this moment only: somebody has to do something
+                self._is_refused = True  # it stays: somebody has to act
                 self.on_refused(error)
             except StoreUnavailable as error:
                 log.debug("beat.failed", error=str(error))
@@ -173,7 +173,7 @@ class Heartbeat:
             return
         self.peers = tuple(worker for worker in pulse.workers if worker.id != id)
         await self._catalogue.apply(pulse.changes)
-        # Only now: an attempt that starts on the strength of this pulse has seen every change before it.
+        # Only now: an attempt that starts because of this pulse has seen every change before it.
         self._good = began
         self.wakes_at = pulse.wakes_at
         if pulse.refusal is not None:
@@ -188,7 +188,7 @@ class Heartbeat:
             await self.on_dead([*dead, *unfinished])
 
     def _heed(self, refusal: str) -> None:
-        """The tables can be read without the right to write them: nobody but the next publish or settle would notice."""
+        """Note a missing right. Tables can still be read without it: only the next publish or settle would notice."""
         if refusal:
             self.on_refused(StoreRefused(refusal))
         elif self._lacks_rights:
@@ -198,7 +198,7 @@ class Heartbeat:
     def _observe(
         self, pulse: Pulse, workers: Sequence[WorkerRow], *, began: float, ended: float
     ) -> list[DeadWorker]:
-        """Who is dead, by this look and those before it."""
+        """The workers that are dead, by this look and the ones before."""
         self._watch, dead = look(
             self._watch,
             [
@@ -225,7 +225,7 @@ class Heartbeat:
             )
 
     def _compare_clocks(self, pulse: Pulse) -> None:
-        """Nothing but signatures and logs goes by the wall clock, and receivers refuse old signatures."""
+        """Log a wall clock that is off. Only signatures and logs use it, but receivers refuse old signatures."""
         ahead = self._clock.wall() - (self._clock.now() - pulse.ahead)
         is_skewed = abs(ahead) > _SKEW
         if is_skewed and not self._is_skewed:
@@ -238,10 +238,10 @@ class Heartbeat:
         self._is_skewed = is_skewed
 
     async def stop(self) -> None:
-        """Be a worker no longer."""
+        """Stop being a worker."""
         self._is_leaving = True
         self._good = float("-inf")
-        async with self._naming:  # whoever is being registered now has to leave too
+        async with self._naming:  # a worker that is being registered now has to leave too
             await self._store.retire(self.id)
 
     async def _be_reborn(self, id: WorkerId) -> None:

@@ -1,8 +1,8 @@
-"""Who is told to look now, instead of at the next poll?
+"""Notifies other processes of work, so that they do not wait for the next poll.
 
-Processes that deliver hear of lanes that others woke and of what operators changed elsewhere. A hint is never the only
-way to learn of something: what is lost with one is found by the poll. So telling is rare (NOTIFY takes a
-lock that the whole database shares), and nobody is told by a process whose own lanes have all the work.
+Delivering processes hear of lanes that others woke and of what operators changed elsewhere. A notification is never the
+only way to learn of something: the poll finds whatever was lost. So notifications are rare (NOTIFY takes a lock that
+the whole database shares), and a process whose own lanes have all the work sends none.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from hookline.errors import HooklineError, StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
 from hookline.store.contract import MOST_LANES, Notification, Store, WorkerRow
 
-_TELL_EVERY = 0.2  # seconds between two hints of a process; the first goes at once
+_TELL_EVERY = 0.2  # seconds between two notifications of a process; the first is sent at once
 _LISTEN_AGAIN = 1.0  # seconds after the session was lost
-_LISTEN_MUCH_LATER = 60.0  # seconds after listening turned out to be of no use
+_LISTEN_MUCH_LATER = 60.0  # seconds after listening turned out to be useless
 
 log = structlog.get_logger()
 
 
 class Notifier:
-    """What is to be told, and what was heard."""
+    """What is to be sent, and what was heard."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Notifier:
         self._lanes: set[EndpointId] = set()
         self._is_change = False
         self._some = asyncio.Event()
-        self._is_quiet = False  # it was said that nothing is heard
+        self._is_quiet = False  # it was logged that nothing is heard
 
     def woken(self, lanes: Iterable[EndpointId]) -> None:
-        """These lanes were woken here, and are not held here."""
+        """These lanes were woken here, and this process does not own them."""
         if self._are_used:
             self._lanes.update(lanes)
             self._some.set()
@@ -59,13 +59,13 @@ class Notifier:
             self._some.set()
 
     def loops(self, *, delivers: bool) -> list[Callable[[], Coroutine[None, None, None]]]:
-        """What has to run for hints to travel."""
+        """The loops that send and receive notifications."""
         if not self._are_used:
             return []
         return [self.run_telling, self.run_listening] if delivers else [self.run_telling]
 
     async def run_telling(self) -> None:
-        """Tell until cancelled."""
+        """Send until cancelled."""
         while True:
             await self._some.wait()
             self._some.clear()
@@ -91,7 +91,7 @@ class Notifier:
                 self._say(error)
                 await self._clock.sleep(_LISTEN_MUCH_LATER)
             except StoreUnavailable as error:
-                log.debug("hints.lost", error=str(error))  # the pulse says that the database is away
+                log.debug("hints.lost", error=str(error))  # the pulse reports that the database is away
                 await self._clock.sleep(_LISTEN_AGAIN)
 
     def _say(self, error: HooklineError) -> None:

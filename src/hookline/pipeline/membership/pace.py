@@ -1,4 +1,4 @@
-"""How fast does this worker deliver?"""
+"""Measures how fast this worker delivers."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from hookline.clock import Clock
 
 
 class RateMeter:
-    """The rate of a count that goes up, from one look to the next."""
+    """The rate of a growing count, from one look to the next."""
 
     def __init__(self, clock: Clock, count: Callable[[], int]) -> None:
         self._clock = clock
@@ -14,7 +14,7 @@ class RateMeter:
         self._last = (count(), clock.monotonic())
 
     def per_s(self) -> float:
-        """Since the look before."""
+        """The rate since the last look."""
         before, since = self._last
         self._last = count, at = self._count(), self._clock.monotonic()
         return (count - before) / (at - since) if at > since else 0.0

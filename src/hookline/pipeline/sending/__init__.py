@@ -1,4 +1,4 @@
-"""Who carries requests to receivers?"""
+"""Sends requests to receivers."""
 
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.contract import Request, Sender, SendResult, Target

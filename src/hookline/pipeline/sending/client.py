@@ -1,8 +1,8 @@
-"""How does a request get to its receiver and an answer back?
+"""Sends HTTP requests to receivers.
 
-The hot path of hookline. With an idle connection at hand a request costs no task, no future and no timer:
-it is written in `send`, read in the transport's callback, and answered from there. Deadlines are kept by one
-sweep over everything under way. Only opening a connection takes a task, and the sender owns it.
+This is the hot path of hookline. With an idle connection, a request costs no task, no future and no timer: it is
+written in `send`, read in the transport's callback, and answered from there. One sweep over everything under way
+enforces the deadlines. Only opening a connection takes a task, and the sender owns it.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from hookline.pipeline.sending.target import head_of
 from hookline.rules.lookups import BUDGET_S
 
 SWEEP_EVERY = 0.05  # seconds; a slot must be free 0.2 s after its deadline
-TIDY_EVERY = 1.0  # seconds; looking through every destination is not for each sweep
+TIDY_EVERY = 1.0  # seconds; not with each sweep, because it goes through every destination
 MAX_ROUTES = 50_000  # targets whose head is remembered, a few hundred bytes each
-REST_S = 0.5  # seconds without a new connection after there was no descriptor, port or memory for one
+REST_S = 0.5  # seconds without a new connection after one failed for lack of a descriptor, port or memory
 RELIEF = 32  # idle connections that are closed then
-SAY_AGAIN_S = 60.0  # between two lines about it
-FAREWELL = 1.0  # seconds that closing waits for the loop to let go of the sockets
+SAY_AGAIN_S = 60.0  # between two log lines about it
+FAREWELL = 1.0  # seconds that closing waits for the loop to close the sockets
 
 _CLOSED = "The sender was closed."
 _log = structlog.get_logger()
 
 
 class HttpSender:
-    """HTTP/1.1 POSTs over connections that are kept."""
+    """HTTP/1.1 POSTs over persistent connections."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class HttpSender:
             reached=reached,
         )
         self._routes: dict[Target, tuple[Key, bytes]] = {}
-        # Kept in order where they are gone through: a simulated run is the same each time.
+        # Ordered where they are iterated: a simulated run is the same each time.
         self._under_way: dict[Exchange, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: dict[Connection, None] = {}
@@ -127,11 +127,11 @@ class HttpSender:
             if not await self._clock.wait(self._all_closed, FAREWELL):
                 _log.warning("sender.closed", sockets_left=len(self._open))
         else:
-            await self._clock.sleep(0)  # answers refused in this step are handed over in the next
+            await self._clock.sleep(0)  # answers refused in this step are delivered in the next
 
     @property
     def in_flight(self) -> int:
-        """Requests begun and not answered."""
+        """Requests that were begun and are not answered."""
         return len(self._under_way)
 
     @property
@@ -141,7 +141,7 @@ class HttpSender:
 
     @property
     def open_sockets(self) -> int:
-        """Connections the loop has not let go of."""
+        """Connections that the loop has not closed yet."""
         return len(self._open)
 
     # What connections report.
@@ -167,8 +167,8 @@ class HttpSender:
         exchange.end(answer)
 
     def on_stale(self, connection: Connection, exchange: Exchange) -> None:
-        # The peer closed while the request was on its way, as servers do with idle connections: not the
-        # receiver's failure, and most likely never read. Once only, and within the same deadline.
+        # The peer closed the connection while the request was on its way, as servers do with idle connections. That is
+        # no failure of the receiver, and most likely the request was never read. Sent again once, within the deadline.
         exchange.was_sent_again = True
         exchange.connection = None
         _log.debug("connection.replaced", host=exchange.request.target.host)
@@ -176,7 +176,7 @@ class HttpSender:
             exchange, self._routes.get(exchange.request.target) or self._learn(exchange.request.target)
         )
 
-    # Inside.
+    # Internals.
 
     def _learn(self, target: Target) -> tuple[Key, bytes]:
         if len(self._routes) >= MAX_ROUTES:
@@ -187,7 +187,7 @@ class HttpSender:
     def _start(
         self, connection: Connection, exchange: Exchange, route: tuple[Key, bytes], now: float
     ) -> None:
-        """Write the first byte, unless the gate is shut; the gate comes last, a stopped process may wake before it."""
+        """Write the first byte unless the gate is shut. The gate comes last: a stopped process may wake before it."""
         try:
             _check_fields(exchange.request.headers)
             failpoint("send.before")
@@ -205,7 +205,7 @@ class HttpSender:
             self._refuse(exchange, None, "The gate was shut before the first byte.")
 
     def _refuse(self, exchange: Exchange, kind: ErrorKind | None, detail: str) -> None:
-        """Answer in the loop's next step: whoever sends from inside `done` must not recurse."""
+        """Answer in the loop's next step: a caller that sends from inside `done` must not recurse."""
         self._under_way.pop(exchange, None)
         asyncio.get_running_loop().call_soon(exchange.end, self._failure(exchange, kind, detail))
 
@@ -260,7 +260,7 @@ class HttpSender:
                 self._start(connection, exchange, route, self._clock.monotonic())
 
     def _fall_short(self, exchange: Exchange, detail: str) -> None:
-        """A connection could not be opened, and not because of the receiver: open none for a moment."""
+        """A connection could not be opened, and the receiver is not at fault: open none for a moment."""
         now = self._clock.monotonic()
         self.shortages += 1
         self._rests_until = now + REST_S
@@ -291,7 +291,7 @@ class HttpSender:
         exchange.end(answer)
 
     def _sweep(self) -> None:
-        """End what is overdue, close what has idled; go on while there is anything to watch."""
+        """End what is overdue, close what was idle too long; continue while there is anything to watch."""
         now = self._clock.monotonic()
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_EVERY, self._sweep)
         for exchange in [exchange for exchange in self._under_way if exchange.deadline <= now]:
@@ -325,6 +325,6 @@ class HttpSender:
 
 
 def _check_fields(headers: bytes) -> None:
-    """The last fuse against a forged request: an empty line would end the head, a missing line end would garble it."""
+    """The last safeguard against a forged request: an empty line ends the head, a missing line end garbles it."""
     if headers and (headers[-2:] != b"\r\n" or headers[0] == 13 or b"\n\r" in headers):
         raise Invalid("The header fields are not whole lines.")

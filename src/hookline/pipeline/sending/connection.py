@@ -1,7 +1,7 @@
-"""What happens on one connection to a receiver?
+"""Carries requests over one connection to a receiver.
 
-It carries one request at a time. Whatever ends a request here is reported to the owner once, as the last
-thing done: the owner may put the next request on this very connection before the report returns.
+It carries one request at a time. The end of a request is reported to the owner once, as the last step: the owner may
+put the next request on this very connection before the report returns.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from hookline.pipeline.sending.response import Limits, Malformed, Response
 
 Key = tuple[bool, str, int]  # tls, host, port
 
-LARGE_BYTES = 65_536  # bodies above are not copied behind their head
+LARGE_BYTES = 65_536  # larger bodies are not copied behind their head
 
 
 class ConnectionOwner(Protocol):
-    """Who a connection reports to."""
+    """Receives a connection's reports."""
 
     def on_open(self, connection: "Connection") -> None:
-        """It exists."""
+        """The connection is open."""
 
     def on_closed(self, connection: "Connection") -> None:
-        """It exists no more."""
+        """The connection is closed."""
 
     def on_answer(
         self, connection: "Connection", exchange: Exchange, answer: SendResult, *, reusable: bool
@@ -34,7 +34,7 @@ class ConnectionOwner(Protocol):
         """The request it carried has ended."""
 
     def on_stale(self, connection: "Connection", exchange: Exchange) -> None:
-        """It was closed under a request before the first byte of an answer, having served others before."""
+        """It was closed under a request, before the first byte of an answer, after it had served others."""
 
 
 class Connection(asyncio.Protocol):
@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
         self.first_byte: float | None = None
         self.idle_since = 0.0
         self.opened_at = clock.monotonic()
-        self.was_idle = False  # may be stale: the peer may have closed it, which we hear of too late
+        self.was_idle = False  # may be stale: the peer may have closed it, which we learn too late
         self.is_open = False
         self._owner = owner
         self._clock = clock
@@ -70,15 +70,15 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def is_usable(self) -> bool:
-        """Can a request be put on it?"""
+        """Whether a request can be put on it."""
         return self._transport is not None and not self._transport.is_closing()
 
     def adopt(self, transport: asyncio.Transport) -> None:
-        """Go on over this transport: TLS was put around the first one."""
+        """Continue over this transport: TLS was put around the first one."""
         self._transport = transport
 
     def start(self, exchange: Exchange, head: bytes, now: float) -> None:
-        """Write the request in one go."""
+        """Write the whole request."""
         transport = self._transport
         assert transport is not None  # noqa: S101 - for the type checker; only open connections are started
         request = exchange.request
@@ -95,13 +95,13 @@ class Connection(asyncio.Protocol):
         failpoint("send.after")
 
     def abort(self) -> None:
-        """Close at once: what is not written yet is not worth a wait, nor is a farewell in TLS."""
+        """Close at once: neither unwritten bytes nor a TLS farewell are worth a wait."""
         self.exchange = None
         if self._transport is not None:
             self._transport.abort()
 
     def discard(self) -> None:
-        """Give up on opening it; in a TLS handshake that fails, the transport tells nobody."""
+        """Give up opening it; when a TLS handshake fails, the transport reports it to nobody."""
         self.abort()
         self._closed()
 
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         exchange = self.exchange
         if exchange is None:
-            self.abort()  # an answer nobody asked for
+            self.abort()  # an answer to no request
             return
         now = self._clock.monotonic()
         if self.first_byte is None:
@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
             exchange.timings(self.first_byte),
         )
         self.exchange = None
-        # An answer that came before the request was all written: the rest may never be read.
+        # The answer came before the whole request was written: the rest may never be read.
         reusable = response.is_clean and not transport.get_write_buffer_size()  # type: ignore[union-attr]
         if reusable:
             response.reset()
@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
         self._owner.on_answer(self, exchange, answer, reusable=False)
 
     def overdue(self) -> tuple[int | None, tuple[tuple[bytes, bytes], ...], bytes]:
-        """Status, fields and body as far as they have come."""
+        """Status, fields and body as far as they have arrived."""
         response = self._response
         if not response.has_head:
             return None, (), b""

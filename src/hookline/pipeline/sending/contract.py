@@ -1,4 +1,4 @@
-"""What does the pipeline ask of a sender?"""
+"""Defines what the pipeline needs of a sender."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -24,11 +24,11 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     target: Target
     headers: bytes
     body: bytes
-    timeout: float  # seconds over everything: DNS, connect, TLS, write, head and body
+    timeout: float  # seconds for everything: DNS, connect, TLS, write, head and body
 
 
 class SendResult(msgspec.Struct, frozen=True, gc=False):
-    """How a request ended: a status, or the kind of error that kept one from coming."""
+    """How a request ended: with a status, or with the kind of error that prevented one."""
 
     duration: float
     status: int | None = None
@@ -36,11 +36,11 @@ class SendResult(msgspec.Struct, frozen=True, gc=False):
     detail: str | None = None  # one line for people; never the payload
     headers: tuple[tuple[bytes, bytes], ...] = ()
     body: bytes = b""  # the first KEPT_BYTES
-    truncated: bool = False  # there was more of the body than is kept
+    truncated: bool = False  # the body was longer than what is kept
     timings: Timings = NO_TIMINGS
     sent: bool = True  # False: the gate was shut before the first byte; nothing left this machine
     short: bool = (
-        False  # this machine had no descriptor, port or memory left for it: no attempt of the receiver's
+        False  # this machine had no descriptor, port or memory left: it does not count as an attempt
     )
 
 

@@ -1,7 +1,8 @@
-"""How is a new connection opened, and to which address?
+"""Opens connections to vetted addresses.
 
-A name is looked up once for a connection, or a few seconds before for another one. Every address found is vetted, one bad one rejects them all (a name that points
-inside as well as outside is an attack, or about to be one), and what is dialled is the vetted address itself.
+A name is looked up once for a connection, or a few seconds before for another one. Every address found is vetted, and
+one bad address rejects them all: a name that points inside as well as outside is an attack, or about to be one. The
+vetted address itself is dialled.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from hookline.pipeline.sending.exchange import OVERDUE, Phase, Progress
 from hookline.pipeline.sending.net import Net, is_shortage
 from hookline.pipeline.sending.resolver import Names
 
-MAX_ADDRESSES = 8  # dialled; a name with a thousand addresses must not turn us into a port scanner
+MAX_ADDRESSES = 8  # that are dialled; a name with a thousand addresses must not turn us into a port scanner
 
 
 class HostUnreachable(Exception):
@@ -32,7 +33,7 @@ class HostUnreachable(Exception):
 
 
 class Shortage(Exception):
-    """This machine has no descriptor, port or memory left for a connection: not the receiver's fault."""
+    """This machine has no descriptor, port or memory left for a connection; the receiver is not at fault."""
 
 
 class Dialler:
@@ -58,7 +59,7 @@ class Dialler:
         self._reached = reached
 
     async def open(self, target: Target, make: Callable[[], Connection], progress: Progress) -> Connection:
-        """An open connection; what is waited for, and how long each phase took, is noted in `progress`."""
+        """An open connection; `progress` notes the current phase and how long each one took."""
         try:
             addresses = await self._resolve(target, progress)
             connection, transport = await self._connect(target, addresses, make, progress)
@@ -71,7 +72,7 @@ class Dialler:
         return connection
 
     async def close(self) -> None:
-        """Wait for no name any more."""
+        """Stop waiting for names."""
         await self._names.close()
 
     async def _resolve(self, target: Target, progress: Progress) -> list[str]:
@@ -85,7 +86,7 @@ class Dialler:
             progress.dns = self._clock.monotonic() - began
         for address in addresses:
             if not self._vet(address, target.port):
-                # What a name resolves to inside is not for its owner to learn.
+                # The owner of a name must not learn what it resolves to inside.
                 what = "is" if address == target.host else "points to"
                 raise HostUnreachable(
                     ErrorKind.BLOCKED_ADDRESS,
@@ -99,7 +100,7 @@ class Dialler:
         progress.phase = Phase.CONNECT
         began = self._clock.monotonic()
         for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
-            # An address that swallows our packets leaves the next ones their share of the time.
+            # An address that swallows our packets must leave the next ones their share of the time.
             share = (self._timeout - (self._clock.monotonic() - began)) / left
             connection = make()
             try:

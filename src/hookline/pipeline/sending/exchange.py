@@ -1,4 +1,4 @@
-"""How far has a request come?"""
+"""Tracks a request until it is answered."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _log = structlog.get_logger()
 
 
 class Phase(StrEnum):
-    """What a connection that is being opened is waiting for."""
+    """What a connection waits for while it is being opened."""
 
     DNS = "looking up the name"
     CONNECT = "connecting"
@@ -32,7 +32,7 @@ OVERDUE = {
 
 
 class Progress:
-    """How long the phases of opening a connection took, in seconds, and which one it is in."""
+    """How long each phase of opening a connection took, in seconds, and the current phase."""
 
     __slots__ = ("connect", "dns", "phase", "tls")
 
@@ -44,7 +44,7 @@ class Progress:
 
 
 class Exchange:
-    """One request and the answer it is owed."""
+    """One request and its pending answer."""
 
     __slots__ = (
         "_done",
@@ -66,25 +66,25 @@ class Exchange:
         self.deadline = started + request.timeout
         self.written_at = started
         self.was_sent = False  # bytes may have left this machine
-        self.was_sent_again = False  # the one retry of a stale connection is used up
+        self.was_sent_again = False  # the one retry after a stale connection is used up
         self.connection: Connection | None = None
-        self.progress: Progress | None = None  # None: an idle connection was there
+        self.progress: Progress | None = None  # None: it had an idle connection
         self.task: asyncio.Task[None] | None = None  # opens the connection
 
     @property
     def is_over(self) -> bool:
-        """Has it been answered?"""
+        """Whether it has been answered."""
         return self._done is None
 
     def timings(self, first_byte: float | None) -> Timings:
-        """The phases as far as they happened."""
+        """The phases that happened so far."""
         progress = self.progress
         if progress is None:
             return NO_TIMINGS if first_byte is None else Timings(None, None, None, first_byte)
         return Timings(progress.dns, progress.connect, progress.tls, first_byte)
 
     def end(self, answer: SendResult) -> None:
-        """Hand over the answer, the first time; what the caller does wrong with it stays the caller's."""
+        """Deliver the answer, only the first time; the caller's own errors stay with the caller."""
         done = self._done
         if done is None:
             return

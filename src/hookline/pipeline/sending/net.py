@@ -1,7 +1,6 @@
-"""How does hookline reach another machine?
+"""Gives the sender the operating system's network.
 
-The seam between the sender and the operating system: names are resolved and connections opened here and
-nowhere else, so that a test or a simulation can be the network.
+Names are resolved and connections opened only here, so that a test or a simulation can be the network.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ class Net(Protocol):
         address: str,
         port: int,
     ) -> asyncio.Transport:
-        """A TCP connection to this very address; raises OSError."""
+        """A TCP connection to exactly this address; raises OSError."""
 
     async def start_tls(
         self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, host: str
@@ -38,7 +37,7 @@ class Net(Protocol):
 
 
 def is_here(address: str) -> bool:
-    """Does the address belong to this machine? Only then can a socket be bound to it; nothing is sent."""
+    """Whether the address belongs to this machine: only then can a socket be bound to it. Nothing is sent."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as found:
@@ -49,10 +48,10 @@ def is_here(address: str) -> bool:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Did this machine run out of descriptors, ports or memory? Then it says nothing about the other one."""
+    """Whether this machine ran out of descriptors, ports or memory; that says nothing about the other machine."""
     if isinstance(error, socket.gaierror):
         return error.errno == socket.EAI_MEMORY
-    if isinstance(error, ssl.SSLError):  # with numbers of its own
+    if isinstance(error, ssl.SSLError):  # its numbers have another meaning
         return False
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _SHORTAGES)
 
@@ -61,7 +60,7 @@ class SystemNet:
     """The operating system's resolver and sockets, on the running loop."""
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        # A thread of its own, and none of the loop's few: one that hangs holds up nobody, not even the process's end.
+        # A thread of its own, not one of the loop's few: one that hangs delays nobody, not even the process's end.
         loop = asyncio.get_running_loop()
         found: asyncio.Future[list[str]] = loop.create_future()
 
@@ -73,7 +72,7 @@ class SystemNet:
             except socket.gaierror as error:
                 outcome = (
                     _shortage() or error
-                )  # without a descriptor no name is found, and it does not say why
+                )  # without a descriptor no name is found, and the error does not say why
             except Exception as error:
                 outcome = error
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -108,7 +107,7 @@ class SystemNet:
 
 
 def _shortage() -> OSError | None:
-    """Why no socket can be had; None: one can."""
+    """Why no socket can be opened; None: one can."""
     try:
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
     except OSError as error:
@@ -117,7 +116,7 @@ def _shortage() -> OSError | None:
 
 
 def _has_way_to(address: str) -> bool:
-    """Does this machine have an address to reach that one from? If so, it is ports that it lacks. Nothing is sent."""
+    """Whether this machine has an address to reach that one from; if so, ports are short. Nothing is sent."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as trial:
@@ -129,7 +128,7 @@ def _has_way_to(address: str) -> bool:
 
 def _give(found: "asyncio.Future[list[str]]", outcome: list[str] | Exception) -> None:
     if found.done():
-        return  # whoever asked went away
+        return  # the caller went away
     if isinstance(outcome, Exception):
         found.set_exception(outcome)
     else:

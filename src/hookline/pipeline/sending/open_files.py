@@ -1,4 +1,4 @@
-"""Reads and raises the number of files that this process may have open."""
+"""Manages the limit on files that this process may have open."""
 
 import resource
 
@@ -10,13 +10,13 @@ def allowed() -> int | None:
 
 
 def allowed_after_raising() -> int | None:
-    """How many may be open once the limit is raised as far as it goes without more rights."""
+    """How many may be open after the limit is raised as far as possible without more rights."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _number(hard)
 
 
 def raise_limit() -> None:
-    """Raise the limit as far as it goes. For processes of our own only: it is not a library's to change."""
+    """Raise the limit as far as possible. Only for our own processes: a library must not change it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -1,4 +1,4 @@
-"""Which open connections wait for their next request?"""
+"""Keeps idle connections for their next request."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,14 +11,14 @@ from hookline.pipeline.sending.connection import Connection, Key
 class PoolLimits(msgspec.Struct, frozen=True):
     """How many connections are kept, and for how long (seconds)."""
 
-    per_destination: int = 1_000  # as many as a worker has requests under way: opening one is dear
+    per_destination: int = 1_000  # as many as a worker has requests under way: opening one is expensive
     total: int = 2_000
-    idle: float = 15.0  # below the 60 to 75 s at which servers close, so that few are found stale
-    age: float = 300.0  # then a name is looked up and vetted afresh
+    idle: float = 15.0  # below the 60 to 75 s after which servers close, so that few are found stale
+    age: float = 300.0  # then a name is looked up and vetted again
 
 
 class Pool:
-    """Idle connections by destination; the last one used is the first to be used again."""
+    """Idle connections by destination; the last one used is used again first."""
 
     def __init__(self, limits: PoolLimits) -> None:
         self._limits = limits
@@ -29,7 +29,7 @@ class Pool:
         return len(self._oldest_first)
 
     def take(self, key: Key) -> Connection | None:
-        """An idle connection to a destination, now the caller's."""
+        """An idle connection to a destination; it then belongs to the caller."""
         idle = self._by_key.get(key)
         while idle:
             connection = idle.pop()
@@ -39,7 +39,7 @@ class Pool:
         return None
 
     def put(self, connection: Connection, now: float) -> None:
-        """Keep a connection for later, or close it when there are enough or it is old."""
+        """Keep a connection for later, or close it if there are enough or it is old."""
         limits = self._limits
         idle = self._by_key.get(connection.key)
         if idle is None:
@@ -61,7 +61,7 @@ class Pool:
             self._by_key[connection.key].remove(connection)
 
     def close_idle(self, now: float) -> None:
-        """Close those that have waited long enough, and drop destinations without any."""
+        """Close connections that were idle for too long, and drop destinations without any."""
         expired = now - self._limits.idle
         for connection in self._until(expired):
             self._close(connection)
@@ -69,7 +69,7 @@ class Pool:
             del self._by_key[key]
 
     def close_oldest(self, number: int) -> None:
-        """Close so many of those that have waited the longest, to make room for others."""
+        """Close the ones that were idle the longest, so many, to make room for others."""
         for connection in list(islice(self._oldest_first, number)):
             self._close(connection)
 

@@ -1,7 +1,7 @@
-"""How does a name become addresses without holding up the others?
+"""Looks names up without letting one delay the others.
 
-Requests for one name share one lookup, and its answer for a few seconds. A lookup that does not come back is left
-behind: whoever waits for it fails after the budget, and it goes on holding its place in its own class of names only.
+Requests for one name share one lookup, and its answer for a few seconds. A lookup that does not return is abandoned:
+requests that wait for it fail after the budget, and it keeps its place only in its own class of names.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ _OVERDUE = "the lookup did not come back in time"
 
 
 class NameNotFound(OSError):
-    """The name has no address, or nobody could say in time."""
+    """The name has no address, or it was not found in time."""
 
 
 class _Answer:
-    """What is known of a name, and until when it is gone by."""
+    """What is known about a name, and until when that is used."""
 
     __slots__ = ("found", "until")
 
     def __init__(self, found: list[str] | str, until: float) -> None:
-        self.found = found  # a text: why there is nothing
+        self.found = found  # a text: why there is no address
         self.until = until
 
     @property
@@ -68,7 +68,7 @@ class Names:
         return found
 
     async def close(self) -> None:
-        """Wait for no lookup any more."""
+        """Stop waiting for lookups."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -82,7 +82,7 @@ class Names:
             async with asyncio.timeout(self._budget):
                 found = await asyncio.shield(lookup.task)
         except TimeoutError:
-            # One that is still waiting for its place says nothing about the name.
+            # A lookup that still waits for its place says nothing about the name.
             if lookup.has_place and self._under_way.get(host) is lookup:
                 self._remember(host, _OVERDUE)
             return _OVERDUE
@@ -102,7 +102,7 @@ class Names:
     async def _look_up(
         self, host: str, port: int, lookup: _Lookup, standing: LookupResult
     ) -> list[str] | str | None:
-        """The addresses, why there are none, or None when nobody waited any more when its turn came."""
+        """The addresses, why there are none, or None if nobody waited any more at its turn."""
         found: list[str] | str
         try:
             async with self._places[standing]:

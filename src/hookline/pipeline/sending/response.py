@@ -1,8 +1,8 @@
-"""What did the receiver answer?
+"""Parses the receiver's response.
 
-Reads exactly one response out of bytes that arrive in any pieces. The head and the body are handed to
-llhttp separately, cut at the empty line: only so is it certain where a response ended, and a connection with
-even one surplus byte (a stray CRLF, which llhttp skips in silence) is never used again.
+It reads exactly one response from bytes that arrive in any pieces. Head and body are given to llhttp separately, cut at
+the empty line. Only then is it certain where a response ended. A connection with even one surplus byte (a stray CRLF,
+which llhttp skips silently) is never used again.
 """
 
 import msgspec
@@ -19,15 +19,15 @@ _REMEMBERED_BYTES = 2_048
 class Limits(msgspec.Struct, frozen=True):
     """How much of an answer is read and kept."""
 
-    read_bytes: int = 65_536  # of what follows the head, framing included; more is not read
+    read_bytes: int = 65_536  # after the head, framing included; more is not read
     kept_bytes: int = 4_096  # of the body
     head_bytes: int = 65_536  # interim answers included
     fields: int = 256
-    interims: int = 16  # 1xx answers before the one that counts
+    interims: int = 16  # 1xx answers before the final one
 
 
 class Malformed(Exception):
-    """The bytes are not one HTTP/1.x response, or more head than is read."""
+    """The bytes are not one HTTP/1.x response, or the head is longer than allowed."""
 
 
 class _Surplus(Exception):
@@ -35,7 +35,7 @@ class _Surplus(Exception):
 
 
 class Response:
-    """One response at a time; `reset` makes it ready for the next one on the same connection."""
+    """One response at a time; `reset` prepares it for the next one on the same connection."""
 
     __slots__ = (
         "_fault",
@@ -60,8 +60,8 @@ class Response:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._parser = HttpResponseParser(self)
-        # The last answer that came in one piece and left the connection clean, as bytes and as what they meant. A
-        # receiver mostly says the same again, and the same bytes at the same place mean the same.
+        # The last answer that came in one piece and left the connection clean, as bytes and as their meaning. A
+        # receiver mostly sends the same again, and the same bytes at the same place mean the same.
         self._memory: tuple[bytes, int, list[tuple[bytes, bytes]], bytes, int] = (b"", 0, [], b"", 0)
         self.reset()
 
@@ -75,7 +75,7 @@ class Response:
         self.has_head = False
         self.complete = False
         self.chunked = False
-        self.is_clean = False  # complete, nothing after it, and both sides want to go on
+        self.is_clean = False  # complete, nothing after it, and both sides keep the connection
         self._head_bytes = 0
         self._interims = 0
         self._tail = b""
@@ -84,7 +84,7 @@ class Response:
 
     @property
     def has_begun(self) -> bool:
-        """Has any byte of an answer arrived?"""
+        """Whether any byte of an answer has arrived."""
         return self._head_bytes > 0
 
     def feed(self, data: bytes) -> bool:
@@ -121,7 +121,7 @@ class Response:
         return self.complete
 
     def is_whole_at_eof(self) -> bool:
-        """Does the end of the connection end this body properly, nothing in the head having said how long it is?"""
+        """Whether the end of the connection properly ends this body, because its head gave no length."""
         for name, value in self.headers:
             lowered = name.lower()
             if lowered == b"content-length":
@@ -131,7 +131,7 @@ class Response:
         return self.has_head
 
     def release(self) -> None:
-        """Let go of the parser, which holds on to this object."""
+        """Drop the parser, which holds a reference to this object."""
         del self._parser
 
     def _feed_heads(self, data: bytes) -> None:
@@ -141,7 +141,7 @@ class Response:
                 end = (self._tail + data).find(_END_OF_HEAD)
                 size = len(data) if end < 0 else end + 4 - len(self._tail)
             else:
-                # llhttp would also take RTSP and skip line ends in front; neither is an answer to a POST.
+                # llhttp would also accept RTSP and skip leading line ends; neither is an answer to a POST.
                 if data[0] != _H:
                     raise Malformed("The answer does not begin with HTTP/.")
                 self._usual = data.startswith(_USUAL_START)
@@ -164,7 +164,7 @@ class Response:
             raise Malformed("The head of the answer is too large.")
 
     def _feed_body(self, data: bytes, size: int) -> None:
-        """Feed bytes of which the last `size` follow the head."""
+        """Feed bytes of which the last `size` come after the head."""
         self.read_bytes += size
         before = self.body_bytes
         try:
@@ -176,7 +176,7 @@ class Response:
             return
         if self.is_clean:
             if self.chunked:
-                # The last chunk's CRLF CRLF follows something else; with stray line ends after it, it does not.
+                # The CRLF CRLF that ends the last chunk comes after another byte; that of stray line ends does not.
                 self.is_clean = len(data) >= 5 and data.endswith(_END_OF_HEAD) and data[-5] not in b"\r\n"
             else:
                 self.is_clean = self.body_bytes - before == size
@@ -228,7 +228,7 @@ class Response:
             )
 
     def _is_without_body(self) -> bool:
-        """A body where none belongs may follow later, and would be taken for the next answer."""
+        """Whether it has no body: one that does not belong may arrive later and be taken for the next answer."""
         return not self.body_bytes and not any(
             name.lower() == b"content-length" and value != b"0" for name, value in self.headers
         )

@@ -1,7 +1,7 @@
-"""Where does a URL point?
+"""Splits an endpoint's URL into the parts that a request needs.
 
-Splits a URL that was validated and made canonical when the endpoint was written; nothing is decoded,
-mended or lower-cased here, so the receiver sees the path as the endpoint's owner gave it.
+The URL was validated and made canonical when the endpoint was written. Nothing is decoded, corrected or lower-cased
+here, so the receiver sees the path as the endpoint's owner gave it.
 """
 
 import re
@@ -35,11 +35,11 @@ def parse(url: str) -> Target:
 
 
 def head_of(target: Target) -> bytes:
-    """The part of a request's head that is the same for every request to a target; ends before the length's digits."""
+    """The constant part of the head of all requests to a target; ends before the digits of the length."""
     host = f"[{target.host}]" if ":" in target.host else target.host
     if target.port != _PORTS["https" if target.tls else "http"]:
         host = f"{host}:{target.port}"
-    # The wall against a forged request: what is not one visible word would break the line.
+    # The guard against a forged request: anything but one visible word would break the line.
     if not _PATH.fullmatch(target.path) or not _HOST.fullmatch(host):
         raise Invalid(
             "The URL has characters that cannot stand in a request.", pointer="/url", code="url_invalid"

@@ -1,12 +1,13 @@
-"""What must a store be able to do?
+"""Defines what a store must do.
 
-One verb, one transaction. Every verb takes `now`, the store's time as its caller tracks it. Verbs raise
-`StoreUnavailable` when the database does not answer (whether the write was committed is then in doubt, and
-every verb here may be repeated with the same arguments), `StorageFull` when its disk is full,
-`StoreRefused` when it must not be used at all, and `RowRefused` when it takes writes and not this one. Neither store is the reference: the contract tests are.
+One verb is one transaction. Every verb takes `now`, the store's time as its caller tracks it. Verbs raise
+`StoreUnavailable` when the database does not answer (the write may or may not be committed then, and every verb here
+may be repeated with the same arguments), `StorageFull` when its disk is full, `StoreRefused` when it must not be used
+at all, and `RowRefused` when it accepts writes but not this one. Neither store is the reference: the contract tests
+are.
 
-The words TAKE, LOAD, SETTLE, RELEASE, WAKE, BURY, FREE, SWEEP, BEAT and PULSE are explained in
-docs/lanes.md, with the interleavings that each rule is there for.
+docs/lanes.md explains the words TAKE, LOAD, SETTLE, RELEASE, WAKE, BURY, FREE, SWEEP, BEAT and PULSE, with the
+interleavings behind each rule.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,9 +50,9 @@ from hookline.store.contract.retention import Pruned as Pruned
 from hookline.store.contract.retention import RetentionStore
 
 FREE_CHUNK = 1_000  # lanes freed from a dead worker in one transaction
-SWEEP_CHUNK = 2_000  # lanes looked at in one transaction of a sweep
+SWEEP_CHUNK = 2_000  # lanes checked in one transaction of a sweep
 GONE = "The endpoint answered 410 Gone."
-INLINE_PAYLOAD_BYTES = 16_384  # larger payloads are read when the slot is granted
+INLINE_PAYLOAD_BYTES = 16_384  # larger payloads are read when the delivery gets its slot
 
 
 # --- accepting -------------------------------------------------------------------------------------------
@@ -66,7 +67,7 @@ class EventFanout(msgspec.Struct, frozen=True, gc=False):
 
 
 class Prior(msgspec.Struct, frozen=True):
-    """The event that an idempotency key already stands for."""
+    """The event that an idempotency key already names."""
 
     event_id: EventId
     type: str
@@ -76,7 +77,7 @@ class Prior(msgspec.Struct, frozen=True):
 
 
 class Acceptance(msgspec.Struct, frozen=True):
-    """What became of a batch of publications."""
+    """The result of accepting a batch of publications."""
 
     stale: bool  # the endpoints changed since `catalogue`: nothing was written, fan out again
     first_seq: int = 0  # no delivery written by this batch has a smaller seq
@@ -91,20 +92,20 @@ class Taken(msgspec.Struct, frozen=True):
 
     endpoint_id: EndpointId
     epoch: int
-    woke_at: float  # `wake_at` before the take: later than now means nothing older was due
+    woke_at: float  # `wake_at` before the take; if later than now, nothing older was due
     hold_until: float
     suspect: bool  # its last owner died
-    head: DeliveryId | None = None  # strict order: the delivery that is tried again before any other
+    head: DeliveryId | None = None  # strict order: the delivery that is retried before any other
     circuit: Circuit = CLOSED
     tokens: float | None = None  # of the rate limit's bucket at `tokens_at`; None: never taken from
     tokens_at: float | None = None
-    applied: int = 0  # the last change its owners carried out
+    applied: int = 0  # the last change that its owners applied
     is_reset: bool = False  # an operator closed its circuit after `applied`
-    rest_until: float = LONG_AGO  # a receiver's wish (Retry-After), which `hold_until` includes
+    rest_until: float = LONG_AGO  # the receiver's Retry-After, which `hold_until` includes
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
-    """How many deliveries a lane has room for, and from where on to look."""
+    """How many deliveries a lane has room for, and where to start looking."""
 
     endpoint_id: EndpointId
     ready: int
@@ -114,12 +115,12 @@ class Want(msgspec.Struct, frozen=True, gc=False):
 
 
 class Loaded(msgspec.Struct, gc=False):
-    """A pending delivery with what is needed to send it."""
+    """A pending delivery with everything needed to send it."""
 
     id: DeliveryId
     endpoint_id: EndpointId
     queue: Queue
-    seq: int  # of a delivery handed over: a lower bound
+    seq: int  # for a delivery that was handed over: a lower bound
     due_at: float
     attempts: int
     replays: int
@@ -133,7 +134,7 @@ class Loaded(msgspec.Struct, gc=False):
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """An attempt that was made, and what becomes of its delivery."""
+    """An attempt that was made, with the new state of its delivery."""
 
     attempt: Attempt
     endpoint_id: EndpointId
@@ -141,11 +142,11 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     state: State
     due_at: float  # pending: when to try again
     reason: Reason | None = None
-    gone: float | None = None  # a receiver said that the endpoint is: `updated_at` of the one that was asked
+    gone: float | None = None  # the receiver answered "gone": `updated_at` of the endpoint that was asked
 
 
 class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
-    """What an owner writes down about its lane when it changed."""
+    """What an owner stores about its lane after a change."""
 
     endpoint_id: EndpointId
     epoch: int
@@ -153,7 +154,7 @@ class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
     head: DeliveryId | None
     circuit: Circuit
     applied: int
-    rest_until: float = LONG_AGO  # of these the Retry-After: nobody but time ends it
+    rest_until: float = LONG_AGO  # the Retry-After among these: only time ends it
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False):
@@ -162,40 +163,40 @@ class Suspect(msgspec.Struct, frozen=True, gc=False):
     delivery_id: DeliveryId
     endpoint_id: EndpointId
     epoch: int
-    replays: int = 0  # as it was read: cancelled and replayed since then, it is another one, and read again
+    replays: int = 0  # as it was read; if it was cancelled and replayed since, it is read again
 
 
 class Verdict(StrEnum):
     """What a settle did with one settlement."""
 
     APPLIED = "applied"
-    REPEATED = "repeated"  # this very attempt was settled before: the answer got lost, not the write
-    LATE = "late"  # the lane or the delivery had moved on: the attempt is kept, marked late, and counts for nothing
+    REPEATED = "repeated"  # this very attempt was settled before: the answer was lost, not the write
+    LATE = "late"  # the lane or the delivery had moved on: the attempt is kept, marked late, decides nothing
 
 
 class Release(msgspec.Struct, frozen=True, gc=False):
-    """A lane to be let go, with what its owner believes."""
+    """A lane to be released, with what its owner knows."""
 
     endpoint_id: EndpointId
     epoch: int
-    wake_at: float  # first moment it could send, as far as the owner knows; inf: nothing is waiting
+    wake_at: float  # the first moment it could send, as far as the owner knows; inf: nothing waits
     tokens: float | None = None  # of the rate limit's bucket at `tokens_at`
     tokens_at: float | None = None
-    suspect: bool = False  # still: not all that an owner died with were sent again
+    suspect: bool = False  # still suspect: not everything that an owner died with was sent again
 
 
 # --- workers ---------------------------------------------------------------------------------------------
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What a worker tells its peers about itself with each beat."""
+    """What a worker tells the others about itself with each heartbeat."""
 
     lanes: int = 0
     in_flight: int = 0
     free_slots: int = 0
     waiting: int = 0
     draining: bool = False
-    delivered_per_s: float = 0.0  # since the beat before
+    delivered_per_s: float = 0.0  # since the last heartbeat
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,25 +219,25 @@ class Change(msgspec.Struct, frozen=True):
 
     n: int
     endpoint_id: EndpointId
-    # "endpoint" (created, changed, deleted), "deliveries" (rows redriven, cancelled …), "reset" (circuit),
-    # "event_type" (described, forgotten: of no endpoint)
+    # "endpoint" (created, changed, deleted), "deliveries" (rows replayed, cancelled …), "reset" (circuit),
+    # "event_type" (described, deleted: it has no endpoint)
     kind: str
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """What a worker looks at four times a second."""
+    """What a worker reads from the store four times a second."""
 
     now: float  # the store's time
-    workers: tuple[WorkerRow, ...]  # all of them, this one included
-    changes: tuple[Change, ...]  # after the number asked for, at most 1,000
+    workers: tuple[WorkerRow, ...]  # all of them, including this one
+    changes: tuple[Change, ...]  # after the number asked for, 1,000 at most
     foreign: bool = True  # another process may have written since the last pulse (SQLite knows)
     wakes_at: float = FOREVER  # the earliest `wake_at` of the free lanes
-    gone: frozenset[WorkerId] = frozenset()  # those whose session held a lock that is free now
-    session: int | None = None  # the number of the session that was asked; None: it may be others' too
-    ahead: float = 0.0  # seconds that the store's time is ahead of the right one (a file's may be)
-    rate: float = 1.0  # how fast it runs: slower, while it is ahead
+    gone: frozenset[WorkerId] = frozenset()  # the workers whose session held a lock that is free now
+    session: int | None = None  # the number of the session that was asked; None: others may share it
+    ahead: float = 0.0  # seconds that the store's time is ahead of the right time (possible for a file)
+    rate: float = 1.0  # how fast it runs: slower while it is ahead
     refusal: str | None = (
-        None  # why the store would refuse what this process has to write, if it was asked; "": it would not
+        None  # why the store would refuse this process's writes, if that was checked; "": it would not
     )
 
 
@@ -248,28 +249,28 @@ class EndpointSnapshot(msgspec.Struct, frozen=True):
 
 
 class LaneRow(msgspec.Struct, frozen=True):
-    """A lane as the store has it."""
+    """A lane as it is stored."""
 
     endpoint_id: EndpointId
     owner: WorkerId | None
     hold_until: float
     head: DeliveryId | None
     circuit: Circuit
-    rest_until: float = LONG_AGO  # a receiver's wish, which `hold_until` includes
+    rest_until: float = LONG_AGO  # the receiver's Retry-After, which `hold_until` includes
 
 
 UNREADABLE_JOB = "What it is about cannot be read in the database."
 
 
 class JobKind(StrEnum):
-    """What is done to every dead letter that matches."""
+    """What a job does to every dead letter that matches."""
 
     REPLAY = "replay"
     DISCARD = "discard"
 
 
 class JobState(StrEnum):
-    """How far a job is."""
+    """The progress of a job."""
 
     RUNNING = "running"
     DONE = "done"
@@ -283,27 +284,27 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     kind: JobKind
     filter: "DeliveryFilter"  # over dead letters that died before `created_at`
     ids: tuple[DeliveryId, ...] = ()  # instead of the filter, if not empty
-    account: str | None = None  # who asked: it is theirs alone, and does only what is theirs
+    account: str | None = None  # who asked: only this account sees it, and only its letters are changed
     idempotency_key: str | None = None
     digest: bytes = b""
     state: JobState = JobState.RUNNING
     matched: int = 0
     done: int = 0
-    failed: int = 0  # of the ids: those that were not dead when their turn came, or not the account's
+    failed: int = 0  # of the ids: those that were not dead when their turn came, or belong to another account
     created_at: float
     finished_at: float | None = None
-    reason: str | None = None  # why it has failed, or has to: what its row says cannot be carried out
+    reason: str | None = None  # why it failed, or must fail: its row cannot be carried out
 
 
 class JobStep(msgspec.Struct, frozen=True):
     """What one transaction of a job did."""
 
     job: Job
-    lanes: tuple[EndpointId, ...] = ()  # with rows made due: to be woken
+    lanes: tuple[EndpointId, ...] = ()  # lanes with rows made due: to be woken
 
 
 class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which deliveries a list is about; None is any. `since` and `until` are of the event's creation."""
+    """Which deliveries a list contains; None is any. `since` and `until` refer to the event's creation."""
 
     state: State | None = None
     account: str | None = None
@@ -313,12 +314,12 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None = None
     until: float | None = None
     reason: Reason | None = None
-    died_since: float | None = None  # dead letters: by when they died (of replayed ones: their last death)
+    died_since: float | None = None  # dead letters: by the time of death (of replayed ones: their last death)
     died_until: float | None = None
-    is_replayed: bool = False  # pending again after a death, instead of `state`
+    is_replayed: bool = False  # pending again after a death; used instead of `state`
 
     def by(self, asked: Callable[[float], float]) -> "DeliveryFilter":
-        """The same with moments that people gave turned into the store's times (`Clock.asked`)."""
+        """The same, with moments given by people converted to the store's times (`Clock.asked`)."""
         names = ("since", "until", "died_since", "died_until")
         given = {name: at for name in names if (at := getattr(self, name)) is not None}
         return msgspec.structs.replace(self, **{name: asked(at) for name, at in given.items()})
@@ -336,43 +337,43 @@ class Store(
 ):
     """Everything durable."""
 
-    exclusive: bool  # one process serves this database: every other worker's row is a dead one's
+    exclusive: bool  # one process serves this database: the row of any other worker belongs to a dead one
 
     # life
 
     async def migrate(self) -> list[str]:
-        """Bring the schema up to date, safely beside others doing the same; the names of what was applied."""
+        """Bring the schema up to date, safely beside others doing the same; the names of the applied migrations."""
 
     async def outstanding(self) -> list[str]:
-        """What `migrate` would apply; looks, and changes nothing."""
+        """The migrations that `migrate` would apply; changes nothing."""
 
     async def open(self, *, serve: bool = True) -> None:
         """Connect; refuse an unsafe or foreign database. `serve` claims an SQLite file for this process."""
 
     async def close(self) -> None:
-        """Finish what was handed in and let go of every connection."""
+        """Finish the work handed in and close every connection."""
 
     # accepting
 
     async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch.
 
-        Nothing is written (`stale`) when an endpoint changed after the change numbered `catalogue`. No key
-        stands twice in one batch. Repeating a batch whose commit was in doubt writes nothing twice and
-        answers as the first time: an event that is already there under its own id was accepted.
-        Deliveries with `deliver_at` later than now join the timed queue, all others the ready queue.
+        Nothing is written (`stale`) when an endpoint changed after the change numbered `catalogue`. No key is in a
+        batch twice. Repeating a batch whose commit was in doubt writes nothing twice and gives the first answer again:
+        an event that is already stored under its own id was accepted. Deliveries with a `deliver_at` later than now
+        join the timed queue, all others the ready queue.
         """
 
     # lanes
 
     async def take(self, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
-        """Own up to `limit` free lanes whose `wake_at` has come, earliest first; epoch + 1. Nothing when buried."""
+        """Take up to `limit` free lanes whose `wake_at` has come, earliest first; epoch + 1. None when buried."""
 
     async def take_these(self, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float) -> list[Taken]:
-        """Own those of the lanes that are free, not paused and not held back, whatever their `wake_at`."""
+        """Take the ones of these lanes that are free, not paused and not held back, whatever their `wake_at`."""
 
     async def load(self, wants: Sequence[Want], *, known: Sequence[DeliveryId], now: float) -> list[Loaded]:
-        """Pending deliveries of the lanes that are not in `known`: ready by seq, then timed that are due, by due time."""
+        """Pending deliveries of the lanes except `known`: ready ones by seq, then timed ones that are due, by time."""
 
     async def payload(self, event: EventId) -> bytes:
         """The payload of an event whose row exists."""
@@ -387,25 +388,26 @@ class Store(
     ) -> list[Verdict]:
         """Fenced: attempt, delivery and the lanes' notes in one commit; one verdict for each settlement, in order.
 
-        A delivery moves only from pending with `attempts = number - 1` and the same `replays`, only while this
-        worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once. An endpoint that
-        is gone is disabled with the delivery that it was asked for, unless it was changed since it was asked.
+        A delivery moves only from pending with `attempts = number - 1` and the same `replays`, and only while this
+        worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once. An endpoint
+        that is gone is disabled together with the delivery that found it gone, unless the endpoint was changed since
+        the request.
         """
 
     async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:
-        """Fenced: write notes down by themselves (a probe before it is sent, a reset); those that were still owned."""
+        """Fenced: store notes alone (a probe before it is sent, a reset); the lanes that were still owned."""
 
     async def mark(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
-        """Fenced: count one mark more on pending deliveries before they are sent; those that were marked."""
+        """Fenced: add one mark to pending deliveries before they are sent; the ones that were marked."""
 
     async def condemn(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
         """Fenced: pending -> dead (`crash_limit`), without an attempt; those that are dead now."""
 
     async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
-        """Fenced: let lanes go; those that were let go. The caller then wakes the same lanes (RECHECK)."""
+        """Fenced: release lanes; the ones that were released. The caller then wakes the same lanes (RECHECK)."""
 
     async def wake(self, lanes: Sequence[EndpointId], *, now: float) -> None:
-        """Lower `wake_at` of those lanes that are free to what their rows ask for; waits for row locks, in order."""
+        """Lower `wake_at` of the free ones of these lanes to what their rows need; waits for row locks, in order."""
 
     # workers
 
@@ -413,13 +415,13 @@ class Store(
         """Add the process to `workers`."""
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
-        """Count up; False when the worker is buried (or gone)."""
+        """Count one heartbeat; False when the worker is buried (or gone)."""
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
-        """The store's time, all workers, the changes after number `seen`, when the first free lane wakes.
+        """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.
 
-        Where sessions end with their process, the one that a registered `worker` asks on holds a lock for it, from its
-        registration on and again after each reconnect.
+        Where sessions end with their process, the session on which a registered `worker` asks holds a lock for it,
+        from its registration on and again after each reconnect.
         """
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[WorkerRow]:
@@ -429,13 +431,13 @@ class Store(
         """The lanes that name this worker as owner (`woke_at` is then their `wake_at`)."""
 
     async def bury(self, worker: WorkerId, *, beat: int, now: float) -> bool:
-        """Declare a worker dead if its beat is still this one; True when it is buried now (or was before)."""
+        """Declare a worker dead if its heartbeat count is still this one; True if it is buried now (or was before)."""
 
     async def free(self, worker: WorkerId, *, now: float) -> list[EndpointId]:
-        """Take up to FREE_CHUNK lanes from a buried worker: epoch + 1, suspect, asleep. The caller wakes them."""
+        """Release up to FREE_CHUNK lanes of a buried worker: epoch + 1, suspect, asleep. The caller wakes them."""
 
     async def sweep(self, *, after: EndpointId | None, now: float) -> EndpointId | None:
-        """Wake, among the next SWEEP_CHUNK lanes after this id, the free ones; the id to go on from, None at the end."""
+        """Wake the free ones of the next SWEEP_CHUNK lanes after this id; the id to continue from, None at the end."""
 
     async def retire(self, worker: WorkerId) -> None:
         """Delete the worker's row, if no lane names it."""
@@ -446,25 +448,28 @@ class Store(
         """Add an endpoint and its lane."""
 
     async def update_endpoint(self, endpoint: Endpoint, *, was: float, now: float) -> bool:
-        """Replace the endpoint read with `updated_at = was`; the lane of one disabled or paused is paused.
+        """Replace the endpoint that was read with `updated_at = was`; a disabled or paused one has its lane paused.
 
         False when it is gone, or was changed meanwhile.
         """
 
     async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
-        """Delete an endpoint, leaving a paused tombstone of its lane; its pending rows are cancelled by `cancel_deleted`."""
+        """Delete an endpoint, keeping its lane as a paused tombstone; `cancel_deleted` cancels its pending rows."""
 
     async def cancel_deleted(self, *, limit: int, now: float) -> int:
         """Cancel up to `limit` pending deliveries of deleted endpoints (`endpoint_deleted`); how many there were."""
 
     async def retry(self, delivery: DeliveryId, *, now: float) -> EndpointId:
-        """A pending delivery becomes due now, its count goes on. NotFound, WrongState."""
+        """Make a pending delivery due now; its attempts keep counting. NotFound, WrongState."""
 
     async def cancel(self, delivery: DeliveryId, *, now: float) -> EndpointId:
         """pending -> cancelled. NotFound, WrongState."""
 
     async def redrive(self, delivery: DeliveryId, *, now: float) -> EndpointId:
-        """dead, delivered or cancelled -> pending: attempts 0, due now, replays + 1, a death kept as `last_death`. NotFound, WrongState."""
+        """dead, delivered or cancelled -> pending: attempts 0, due now, replays + 1. NotFound, WrongState.
+
+        A death is kept as `last_death`.
+        """
 
     async def discard(self, delivery: DeliveryId, *, now: float) -> EndpointId:
         """dead -> cancelled (`discarded`). NotFound, WrongState."""
@@ -477,22 +482,25 @@ class Store(
         states: Sequence[State],
         now: float,
     ) -> list[tuple[DeliveryId, EndpointId]]:
-        """Redrive those of an event's deliveries that are in one of the states (never pending ones)."""
+        """Replay the deliveries of an event that are in one of the states (never pending ones)."""
 
     async def reset_circuit(self, endpoint: EndpointId, *, now: float) -> bool:
-        """Ask the lane's owner to close its circuit; a free lane is made to be taken. False when there is none."""
+        """Ask the lane's owner to close its circuit; a free lane is made ready to be taken. False without a lane."""
 
     async def create_job(self, job: Job, *, now: float) -> Job:
-        """Start a job, its `matched` counted before that; the first one's job if its account used the idempotency key for its kind."""
+        """Start a job, with its `matched` counted before.
+
+        If the account used the idempotency key before for this kind, the answer is the first job.
+        """
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
-        """Do up to `limit` of a running job's dead letters, by id; in one transaction with its progress.
+        """Process up to `limit` dead letters of a running job, by id, in one transaction with its progress.
 
-        None when the job is not running, or another process is at it. A job whose row cannot be read is failed.
+        None when the job is not running, or another process works on it. A job whose row cannot be read is failed.
         """
 
     async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
-        """running -> failed, for this reason; what was done stays done. False when it is not running."""
+        """running -> failed, for this reason; what was done stays done. False when the job is not running."""
 
     async def running_jobs(self) -> list[JobId]:
         """Jobs that are not finished, oldest first."""
@@ -505,19 +513,19 @@ class Store(
     async def list_jobs(
         self, kind: JobKind, *, account: str | None = None, after: JobId | None, limit: int
     ) -> list[Job]:
-        """Newest first, from below the id `after`; with an account those that it asked for."""
+        """Newest first, from below the id `after`; with an account, only the jobs it asked for."""
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""
 
     async def lanes(self, ids: Sequence[EndpointId]) -> list[LaneRow]:
-        """Those of them that exist."""
+        """The ones of these that exist."""
 
     async def catalogue(self) -> EndpointSnapshot:
         """All endpoints and the change number they include, in one snapshot."""
 
     async def endpoints_by_id(self, ids: Sequence[EndpointId]) -> list[Endpoint]:
-        """Those of them that exist."""
+        """The ones of these that exist."""
 
     async def list_endpoints(
         self, *, account: str | None, enabled: bool | None, after: EndpointId | None, limit: int

@@ -1,23 +1,23 @@
-"""What must a store keep that people say about event types, accounts and secrets?
+"""Defines how a store keeps event types, accounts and the mark of sealed secrets.
 
-Part of the contract (`contract.Store`), in a module of its own.
+A part of the contract: see `store.contract` for what holds for every verb.
 """
 
 from typing import Protocol
 
 from hookline.model import Account, EndpointId, EventType
 
-NO_ENDPOINT = EndpointId(bytes(16))  # in a change that is about no endpoint
+NO_ENDPOINT = EndpointId(bytes(16))  # in a change that concerns no endpoint
 
 
 class DescriptionStore(Protocol):
-    """The verbs around what is described rather than sent."""
+    """The verbs for what is described, not sent."""
 
     async def put_event_type(self, event_type: EventType, *, now: float) -> EventType:
-        """Describe a type, or describe it anew, with one change of kind `event_type`; `created_at` is the first one's."""
+        """Create or replace a type's description, with one `event_type` change; `created_at` stays the first one's."""
 
     async def delete_event_type(self, name: str, *, now: float) -> bool:
-        """Forget what was said about a type, with one change of kind `event_type`. False when there was nothing."""
+        """Delete a type's description, with one change of kind `event_type`. False when there was none."""
 
     async def event_type(self, name: str) -> EventType | None:
         """One described type."""
@@ -26,10 +26,10 @@ class DescriptionStore(Protocol):
         """By name, byte for byte, from above `after`; all of them without a limit."""
 
     async def put_account(self, account: Account, *, now: float) -> None:
-        """Replace what is said about an account."""
+        """Replace the settings of an account."""
 
     async def account(self, id: str) -> Account | None:
-        """What was said about an account; None: nothing."""
+        """The settings of an account; None: it has none."""
 
     async def mark_sealed(self, mark: str, *, was: str | None = None) -> str:
-        """Keep the mark if there is none, or `was`; the one that is kept then."""
+        """Store the mark if there is none, or if the stored one is `was`; the mark that is stored then."""

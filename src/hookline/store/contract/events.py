@@ -1,4 +1,4 @@
-"""What must a store be able to tell about events?
+"""Defines how a store lists events.
 
 A part of the contract: see `store.contract` for what holds for every verb.
 """
@@ -13,16 +13,16 @@ from hookline.model import Attempt, AttemptId, EventId, State
 
 SHOWN_PAYLOAD_BYTES = 16_384  # larger ones are left out of lists: a page of 200 stays below 4 MiB
 CLOCKS_APART_S = (
-    86_400.0  # an id is of the publisher's clock, `created_at` of the store's; never further apart
+    86_400.0  # an id has the publisher's time, `created_at` the store's; they never differ by more
 )
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events a list is about; None is any. `since` and `until` are of their creation."""
+    """Which events a list contains; None is any. `since` and `until` refer to their creation."""
 
     account: str | None = None
     type: str | None = None
-    idempotency_key: str | None = None  # as long as it stands for an event
+    idempotency_key: str | None = None  # while it names an event
     since: float | None = None
     until: float | None = None
     ids_since: float | None = (
@@ -31,13 +31,13 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def first_id(self) -> bytes | None:
-        """No event that is asked for has a smaller id: a list of the last hour does not walk back for years."""
+        """No matching event has a smaller id: a list of the last hour does not walk back for years."""
         since = self.since if self.ids_since is None else self.ids_since
         return None if since is None else ids.first_at(since - CLOCKS_APART_S)
 
     @property
     def beyond_id(self) -> bytes | None:
-        """Every event that is asked for has a smaller id."""
+        """Every matching event has a smaller id."""
         return None if self.until is None else ids.first_at(self.until + CLOCKS_APART_S)
 
 
@@ -55,7 +55,7 @@ class ListedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventStore(Protocol):
-    """What can be asked about events."""
+    """The verbs that list events."""
 
     async def list_events(
         self, filter: EventFilter, *, after: EventId | None, limit: int
@@ -63,7 +63,7 @@ class EventStore(Protocol):
         """Newest first, from below the id `after`."""
 
     async def count_by_state(self, events: Sequence[EventId]) -> dict[EventId, dict[State, int]]:
-        """How many of each event's deliveries are in each state; every event and every state is there."""
+        """How many of each event's deliveries are in each state; every event and every state is included."""
 
     async def list_attempts(self, event: EventId, *, after: AttemptId | None, limit: int) -> list[Attempt]:
         """All attempts of an event's deliveries, newest first by id, from below the id `after`."""

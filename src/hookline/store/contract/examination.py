@@ -1,13 +1,13 @@
-"""What does a doctor see of a database, without changing it?"""
+"""Defines what `hookline doctor` reads of a database, without changing it."""
 
 import msgspec
 
 from hookline.model import Endpoint
 from hookline.store.contract import WorkerRow
 
-MOST_COUNTED = 10_000  # of a backlog: that it is large is all that need be known of a larger one
+MOST_COUNTED = 10_000  # of a backlog: of a larger one, it is enough to know that it is large
 
-# What both databases are asked about endpoints' secrets, in words that both understand.
+# What both databases are asked about endpoints' secrets, in SQL that both understand.
 SEAL = "SELECT mark FROM seal"
 SEALED = """
 SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
@@ -17,25 +17,25 @@ PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """Deliveries that could be sent now, of lanes that nothing holds back."""
+    """Deliveries that could be sent now, in lanes that nothing holds back."""
 
     deliveries: int  # MOST_COUNTED at most
-    since: float  # when the first of them became due
+    since: float  # when the first of them was due
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts; whether they are good is not said here."""
+    """Facts only; whether they are good is decided elsewhere."""
 
     server: str  # "SQLite 3.40.1", "PostgreSQL 15.4"
-    now: float  # its time, in seconds since 1970; of a file: the latest time that was written into it
-    settings: dict[str, str]  # those that decide whether a commit survives a crash
+    now: float  # its time, in seconds since 1970; for a file: the latest time that was written into it
+    settings: dict[str, str]  # the ones that decide whether a commit survives a crash
     unsafe: str | None  # why it must not be used: too old, a standby, commits that can be lost
     schema: str | None  # what is wrong with the schema; None: it is the one this code knows
     missing_rights: tuple[str, ...] = ()  # "UPDATE on lanes"
-    connections: int | None = None  # to the server, of all users together; None: nobody counts them
+    connections: int | None = None  # to the server, of all users together; None: not counted
     needed_connections: int = 0  # by one process
-    seal: str = ""  # the mark beside the secrets that only their key opens; nothing: any key will do
-    sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' secrets that are sealed, and whose they are
+    seal: str = ""  # the mark beside the secrets that only their key opens; empty: any key is right
+    sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' sealed secrets, each with its endpoint
     plain: int = 0  # endpoints with a secret that is not sealed
     endpoints: tuple[Endpoint, ...] = ()  # MOST_COUNTED at most
     workers: tuple[WorkerRow, ...] = ()

@@ -1,7 +1,7 @@
-"""What must a store be able to count?
+"""Defines what a store counts.
 
-A part of the contract: see `store.contract` for what holds for every verb. Nothing here is kept up to date while
-publishing or settling: it is counted when it is asked for, so whoever asks often keeps the answer (`figures`).
+A part of the contract: see `store.contract` for what holds for every verb. Publishing and settling keep no counters for
+this. It is counted when somebody asks, so a frequent caller keeps the answer (`reports.counts`).
 """
 
 from typing import Protocol
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Conservation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where all deliveries are that were ever accepted."""
+    """The number of deliveries in each place, over all that were ever accepted."""
 
     pending: int = 0
     delivered: int = 0
@@ -20,37 +20,35 @@ class Conservation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def accepted(self) -> int:
-        """Publishing keeps no count of its own: it would be one more row to write for every event."""
+        """The sum of the others. Publishing keeps no counter: it would be one more row to write for every event."""
         return self.pending + self.delivered + self.dead + self.cancelled + self.pruned
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who could still see rows that are dead to everybody else, so that they cannot be taken away."""
+    """Somebody who can still see rows that are dead to everybody else, so that these cannot be removed."""
 
     held_by: str  # "session", "prepared transaction", "replication slot", "standby"
     name: str  # of the application, the transaction or the slot, as its owner gave it
     pid: int | None = None
     seconds: float | None = None  # since it began; None: the database does not say
-    transactions: int = 0  # that began since
+    transactions: int = 0  # that started since
 
 
 class Bloat(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database keeps although nobody needs it, and who makes it do so."""
+    """What the database keeps although nobody needs it, with those who make it do so."""
 
     dead_rows: dict[str, int] = {}  # by table, of those that change most
-    log_bytes: int | None = (
-        None  # SQLite's write-ahead log, which a reader that stays keeps from being used again
-    )
+    log_bytes: int | None = None  # SQLite's write-ahead log, which cannot start over while a reader stays
     snapshots: tuple[Snapshot, ...] = ()
 
     @property
     def oldest_seconds(self) -> float:
-        """Of those that are known to have an age; 0: there are none."""
+        """The age of the oldest one with a known age; 0: there is none."""
         return max((each.seconds for each in self.snapshots if each.seconds is not None), default=0.0)
 
     @property
     def oldest_transactions(self) -> int:
-        """Of all of them."""
+        """The most transactions since any of them."""
         return max((each.transactions for each in self.snapshots), default=0)
 
 
@@ -61,11 +59,11 @@ class FiguresStore(Protocol):
         """What cannot be cleaned up and why, as far as this user may know; cheap."""
 
     async def conservation(self, *, account: str | None = None) -> Conservation:
-        """Where all deliveries are, of one account or of all, in one snapshot; may take long when there are many."""
+        """Where all deliveries are, of one account or of all, in one snapshot; slow when there are many."""
 
     async def oldest_due(self, *, now: float) -> float | None:
-        """When the delivery became due that has waited longest; None: none is waiting.
+        """When the delivery that has waited longest became due; None: none waits.
 
-        Of lanes that are not held back: neither paused or disabled, nor waiting for a circuit, a Retry-After or the
-        head of a strict order.
+        Only lanes that are not held back count: not paused or disabled ones, nor those waiting for a circuit, a
+        Retry-After or the head of a strict order.
         """

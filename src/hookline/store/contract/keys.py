@@ -1,6 +1,6 @@
-"""What must a store be able to do with keys?
+"""Defines how a store keeps API keys.
 
-A part of the store's contract, with the same rules for every verb.
+A part of the contract: see `store.contract` for what holds for every verb.
 """
 
 from typing import Protocol
@@ -9,7 +9,7 @@ import msgspec
 
 from hookline.model import Key, KeyId
 
-CHANGED_KEYS = 1_000  # keys read at once by whoever keeps a copy of them
+CHANGED_KEYS = 1_000  # keys read at once by a process that keeps a copy of them
 
 
 class ChangedKey(msgspec.Struct, frozen=True):
@@ -26,10 +26,10 @@ class KeyStore(Protocol):
         """Add a key."""
 
     async def create_first_key(self, key: Key) -> bool:
-        """Add a key if there is none and never was; False when there is one, revoked or not."""
+        """Add a key if there has never been one; False when there is one, revoked or not."""
 
     async def revoke_key(self, key: KeyId, *, now: float) -> bool:
-        """Revoke a key for good; one that is revoked stays as it is. False when there is none."""
+        """Revoke a key for good; a revoked one stays as it is. False when there is none."""
 
     async def key(self, key: KeyId) -> Key | None:
         """One key, revoked or not."""

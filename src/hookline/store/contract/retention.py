@@ -1,7 +1,7 @@
-"""What must a store be able to take away?
+"""Defines how a store deletes what is old.
 
-A part of the contract: see `store.contract` for what holds for every verb. The walk goes along the events' ids, which
-begin with the time they were made: it needs no index of its own, so that publishing and settling pay nothing for it.
+A part of the contract: see `store.contract` for what holds for every verb. The walk follows the events' ids, which
+begin with the time they were made. So it needs no index of its own, and publishing and settling pay nothing for it.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ BEFORE_ALL = EventId(bytes(16))
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """What one step of the walk took away, or would have."""
+    """What one step of the walk deleted, or would have."""
 
     events: int = 0
     deliveries: int = 0
-    after: EventId = BEFORE_ALL  # where to go on
-    is_last: bool = True  # there is nothing further on
+    after: EventId = BEFORE_ALL  # where to continue
+    is_last: bool = True  # nothing follows
 
 
 class RetentionStore(Protocol):
-    """The verbs about what is kept for how long."""
+    """The verbs that delete what is old."""
 
     async def prune(
         self,
@@ -36,24 +36,24 @@ class RetentionStore(Protocol):
         limit: int,
         is_dry: bool = False,
     ) -> Pruned:
-        """Look at up to `limit` events from above `after`, and delete those that are over and old, in one transaction.
+        """Look at up to `limit` events from above `after`, and delete the finished old ones, in one transaction.
 
-        An event is over when none of its deliveries is pending, and old when each was delivered or cancelled before
-        `done_before` or died before `dead_before`; one without deliveries when it was made before `done_before`. It
-        goes with its deliveries, their attempts and its idempotency key, and is counted. No more than `limit`
-        deliveries go at once: an event with more loses them in several steps, and goes with the last.
+        An event is finished when none of its deliveries is pending. It is old when each was delivered or cancelled
+        before `done_before` or died before `dead_before`; without deliveries, when it was made before `done_before`. It
+        is deleted with its deliveries, their attempts and its idempotency key, and is counted. At most `limit`
+        deliveries are deleted at once: an event with more loses them in several steps and is deleted with the last.
         """
 
     async def prune_records(self, *, done_before: float, told_before: float, limit: int) -> int:
-        """Delete up to `limit` of each kind of record that nobody needs any more, in one transaction; how many went.
+        """Delete up to `limit` of each kind of record that is no longer needed, in one transaction; how many.
 
-        Jobs that finished before `done_before`, with their idempotency keys; changes that were written before `told_before`,
-        but for the last one and resets that no owner has carried out; lanes of deleted endpoints that no delivery and no
-        change names any more.
+        These are jobs that finished before `done_before`, with their idempotency keys; changes written before
+        `told_before`, except the last one and resets that no owner has applied; lanes of deleted endpoints that no
+        delivery and no change names any more.
         """
 
     async def take_prune_turn(self, *, every: float, now: float) -> bool:
-        """Is it time to prune, and nobody else at it? Then the next turn is in `every` seconds."""
+        """Whether it is time to prune and no other process does; the next turn is then in `every` seconds."""
 
 
 class Looked(msgspec.Struct, frozen=True, gc=False):
@@ -61,24 +61,24 @@ class Looked(msgspec.Struct, frozen=True, gc=False):
 
     id: EventId
     account: str
-    is_over: bool  # and old: it can go
+    is_over: bool  # finished and old: it can be deleted
     deliveries: int
 
 
 class PruneBatch(msgspec.Struct, frozen=True):
-    """The events that one step takes away."""
+    """The events that one step deletes."""
 
     events: tuple[Looked, ...]
     after: EventId
     is_last: bool
 
     def as_found(self) -> Pruned:
-        """What would go if nothing changed meanwhile."""
+        """What would be deleted if nothing changed meanwhile."""
         deliveries = sum(event.deliveries for event in self.events)
         return Pruned(len(self.events), deliveries, self.after, self.is_last)
 
     def as_deleted(self, *, events: int, deliveries: int, limit: int, after: EventId) -> Pruned:
-        """What went; of an event with more deliveries than go at once the rest is looked at again, from `after` on."""
+        """What was deleted; the rest of an event with too many deliveries is looked at again, from `after` on."""
         if deliveries == limit:
             return Pruned(events, deliveries, after, is_last=False)
         return Pruned(events, deliveries, self.after, self.is_last)
@@ -94,7 +94,7 @@ def walk_ends_before(*, done_before: float, dead_before: float) -> EventId | Non
 
 
 def batch_of(looked: Sequence[Looked], *, after: EventId, limit: int) -> PruneBatch:
-    """As many events as have `limit` deliveries, but one at least; the walk goes on behind the last that was judged."""
+    """The next events with at most `limit` deliveries in all, or one event; the walk continues after the last seen."""
     chosen: list[Looked] = []
     room = limit
     for event in looked:

@@ -1,4 +1,4 @@
-"""How are event types, accounts and the seal's mark kept in PostgreSQL?"""
+"""Keeps event types, accounts and the mark of sealed secrets in PostgreSQL."""
 
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ RETURNING {_COLUMNS}
 """
 DELETE_EVENT_TYPE = "DELETE FROM event_types WHERE name = $1 RETURNING name"
 READ_EVENT_TYPE = f"SELECT {_COLUMNS} FROM event_types WHERE name = $1"
-# Differs from sqlite: names are sorted by their bytes only when told so.
+# Differs from sqlite: names are sorted by their bytes only with this collation.
 EVENT_TYPES = f"""
 SELECT {_COLUMNS} FROM event_types WHERE name COLLATE "C" > $1 ORDER BY name COLLATE "C" LIMIT $2
 """
@@ -39,7 +39,7 @@ RETURNING mark
 
 
 class PostgresDescribed:
-    """The verbs of `Described`, on the sessions of the store they are part of."""
+    """The verbs of `DescriptionStore`, on the sessions of the store."""
 
     _desk: Links
 

@@ -1,4 +1,4 @@
-"""How are the questions about events answered on PostgreSQL?"""
+"""Lists events on PostgreSQL."""
 
 from collections.abc import Sequence
 from itertools import chain, repeat
@@ -16,8 +16,8 @@ SELECT e.id, e.account, e.type, CASE WHEN length(e.payload) <= {SHOWN_PAYLOAD_BY
   date_part('epoch', e.created_at) AS created_at
 FROM events e WHERE {{conditions}} ORDER BY {{order}} DESC LIMIT {{limit}}
 """
-# The key's column comes second in its index: accounts are gone through one by one, a lookup each. An array, because
-# with IN the planner walks all events in the list's order.
+# The key's column comes second in its index, so accounts are gone through one by one, with a lookup each. It is an
+# array, because with IN the planner walks all events in the list's order.
 BY_KEY = """e.id = ANY (ARRAY (
   WITH RECURSIVE accounts AS (
     (SELECT account FROM idempotency ORDER BY account LIMIT 1)
@@ -26,8 +26,8 @@ BY_KEY = """e.id = ANY (ARRAY (
     FROM accounts a WHERE a.account IS NOT NULL)
   SELECT i.event_id FROM accounts a JOIN idempotency i ON i.account = a.account AND i.key = {}))"""
 BY_KEY_OF_ACCOUNT = "e.id = (SELECT i.event_id FROM idempotency i WHERE i.account = {account} AND i.key = {})"
-# The predicate of `events_account`. The default account is not in it: where accounts are not in use it costs
-# nothing, and where they are that one's events are met soon enough on the way through all of them.
+# The predicate of `events_account`. The default account is not in it: where accounts are not in use the index costs
+# nothing, and where they are, a walk through all events meets the default account's soon enough.
 IN_INDEX = f"e.account <> '{DEFAULT_ACCOUNT}'"
 
 COUNT_BY_STATE = """
@@ -81,9 +81,9 @@ class PostgresEvents:
 
 
 def look_ahead(filter: EventFilter, *, after: EventId | None, limit: int) -> Statement | None:
-    """How many events a list finds next, at most `limit`, whether they match or not, and the id of the last.
+    """How many events a list reads next, at most `limit`, matching or not, and the id of the last.
 
-    None where an index finds those that match.
+    None where an index finds the matching ones.
     """
     named = filter.type, filter.since, filter.until
     by_index = filter.account != DEFAULT_ACCOUNT and all(each is None for each in named)
@@ -99,7 +99,7 @@ def look_ahead(filter: EventFilter, *, after: EventId | None, limit: int) -> Sta
 def event_list(
     filter: EventFilter, *, after: EventId | None, limit: int, floor: EventId | None = None
 ) -> Statement:
-    """Newest first, from below `after`, not below `floor`, from the start that reads the fewest rows."""
+    """Newest first, from below `after`, not below `floor`, starting where the fewest rows are read."""
     asked = PostgresConditions()
     asked.add("e.type = {}", filter.type, "text")
     asked.add("e.created_at >= {}", filter.since, "float8")
@@ -119,12 +119,12 @@ def event_list(
 
 
 def _walk(filter: EventFilter, asked: PostgresConditions, *, after: EventId | None) -> str:
-    """Along which index, and from where to where; the order that it brings."""
+    """Add the two ends of the walk along one index; the order of that index."""
     asked.add("e.id >= {}", filter.first_id, "uuid")
     asked.add("e.id < {}", filter.beyond_id, "uuid")
     asked.add("e.id < {}", after, "uuid")
     if filter.account in (None, DEFAULT_ACCOUNT) or filter.idempotency_key is not None:
         return "e.id"
-    # Both columns, so that no other index brings that order, however old the statistics are.
+    # Both columns, so that no other index gives this order, however old the statistics are.
     asked.add("e.account = {} AND " + IN_INDEX, filter.account, "text")
     return "e.account DESC, e.id"

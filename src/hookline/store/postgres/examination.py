@@ -1,4 +1,4 @@
-"""What does a doctor see of a PostgreSQL, without changing it?"""
+"""Reads what `hookline doctor` needs of a PostgreSQL, without changing it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.faults import translated, while_connecting
 from hookline.store.postgres.figures import OLDEST_DUE
 
-COUNT_TIMEOUT = 30.0  # many lanes take their time, which is no sign of a server that does not answer
+COUNT_TIMEOUT = 30.0  # many lanes take time; that does not mean that the server does not answer
 FACTS = """
 SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int / 10000 AS major,
   pg_is_in_recovery() AS standby, current_setting('fsync') AS fsync,
@@ -19,7 +19,7 @@ SELECT current_setting('server_version') AS version, current_setting('server_ver
   current_setting('full_page_writes') AS full_page_writes,
   extract(epoch FROM clock_timestamp())::float8 AS now
 """
-# What an ordinary user is left with; `reserved_connections` is of PostgreSQL 16 and later.
+# What is left for an ordinary user; `reserved_connections` exists in PostgreSQL 16 and later.
 CONNECTIONS = """
 SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
   - coalesce(current_setting('reserved_connections', true), '0')::int
@@ -48,7 +48,7 @@ SELECT count(*) FROM (
 
 
 async def examine(url: str) -> Examination:
-    """The facts; raises hookline's errors when it cannot be reached or will not let us in."""
+    """The facts; raises hookline's errors when the server cannot be reached or refuses us."""
     with translated():
         with while_connecting(url):
             connection = await asyncpg.connect(
@@ -58,7 +58,7 @@ async def examine(url: str) -> Examination:
                 server_settings={
                     "application_name": "hookline doctor",
                     "search_path": session.SCHEMA,
-                    "enable_seqscan": "off",  # what is pending is found along its indexes, however old the statistics
+                    "enable_seqscan": "off",  # pending rows are found by their indexes, however old the statistics
                 },
             )
         try:

@@ -1,17 +1,17 @@
-"""How is counted in PostgreSQL?
+"""Counts deliveries for reports and metrics on PostgreSQL.
 
-In a session of its own, which may take longer than any other: a count of many millions does.
+It uses a session of its own with a longer limit than any other: a count of many millions takes that long.
 """
 
 from hookline.store.contract.figures import Bloat, Conservation, Snapshot
 from hookline.store.postgres.driver.links import Links
 
-# One reading of the table: an index for each state, one after the other, took twice as long.
+# One reading of the table: reading an index for each state, one after the other, took twice as long.
 CONSERVATION = """
 SELECT state, count(*) AS n FROM deliveries GROUP BY state
 UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned WHERE $1::text IS NULL OR account = $1
 """
-# Mostly there is one account: then its deliveries are all there are, and nobody need look at each one's event.
+# Mostly there is only one account. All deliveries are then its own, and their events need not be read.
 ONLY_ACCOUNT = """
 SELECT $1::text IS NULL OR $1 = 'default' AND NOT EXISTS (SELECT FROM events WHERE account <> 'default') AS is_only
 """
@@ -19,7 +19,7 @@ CONSERVATION_OF_DEFAULT = """
 SELECT d.state, count(*) AS n FROM deliveries d JOIN events e ON e.id = event_of(d.id) WHERE e.account = $1 GROUP BY d.state
 UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned WHERE account = $1
 """
-# Along the index of the accounts' events, which leaves the default one out.
+# Along the index of the accounts' events, which does not contain the default account.
 CONSERVATION_OF_ACCOUNT = """
 SELECT d.state, count(*) AS n FROM events e
 CROSS JOIN LATERAL (SELECT state FROM deliveries WHERE id BETWEEN e.id AND last_delivery_of(e.id) OFFSET 0) d
@@ -27,7 +27,7 @@ WHERE e.account = $1 AND e.account <> 'default' GROUP BY d.state
 UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned WHERE account = $1
 """
 
-# From one lane with pending rows to the next, along the index: the lanes count, not their rows.
+# From one lane with pending rows to the next, along the index: the cost depends on the lanes, not on their rows.
 _OLDEST = """
   (SELECT endpoint_id, due_at FROM deliveries WHERE state = 'pending' AND queue = '{queue}'
    ORDER BY endpoint_id, {first} LIMIT 1)
@@ -48,8 +48,8 @@ DEAD_ROWS = """
 SELECT relname::text AS name, pg_stat_get_dead_tuples(oid) AS n FROM pg_class
 WHERE relnamespace = 'hookline'::regnamespace AND relname IN ('attempts', 'deliveries', 'events', 'lanes', 'workers')
 """
-# Whatever keeps a vacuum of this database from taking away what died since. A vacuum itself keeps nothing, and our own
-# statement is over in a moment. Since when somebody else's session is at it is NULL for a user who may not see that.
+# Everything that keeps a vacuum of this database from removing dead rows. A vacuum itself keeps nothing, and our own
+# statement is over in a moment. The start of another user's session is NULL for a user who may not see it.
 SNAPSHOTS = """
 SELECT 'session' AS held_by, application_name::text AS name, pid,
   extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
@@ -77,7 +77,7 @@ class PostgresFigures:
     _desk: Links
 
     async def bloat(self) -> Bloat:
-        """See the contract; not in the session for counts, behind which it could wait for a minute."""
+        """See the contract; not in the session for counts, where it could wait for a minute."""
         dead = await self._desk.fetch(DEAD_ROWS)
         held = await self._desk.fetch(SNAPSHOTS)
         return Bloat(

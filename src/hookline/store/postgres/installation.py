@@ -1,4 +1,4 @@
-"""How does PostgreSQL keep an installation's secret?"""
+"""Keeps the secret of an installation in PostgreSQL."""
 
 from hookline.store.postgres.driver.links import Links
 

@@ -1,7 +1,7 @@
-"""How are many dead letters replayed or discarded, a few at a time?
+"""Replays or discards many dead letters in steps, on PostgreSQL.
 
-A step and its progress are one transaction: a process that dies between two steps leaves a job that any other
-goes on with, and no letter is done twice.
+A step and its progress are one transaction. If a process dies between two steps, any other process continues the job,
+and no letter is processed twice.
 """
 
 from typing import Any
@@ -12,18 +12,18 @@ from hookline.store.postgres import lists, operators, rows, sql
 from hookline.store.postgres.driver.links import Connection
 
 _MOVES = {JobKind.REPLAY: sql.REDRIVE_THESE, JobKind.DISCARD: sql.DISCARD_THESE}
-_AHEAD = 5_000  # dead letters looked at in one step: a filter that few of them match must not make it long
+_AHEAD = 5_000  # dead letters read in one step: a filter that matches few of them must not make it long
 _ANY_TIME = float("inf")
 
 
 def key_of(job: Job) -> tuple[Any, ...]:
-    """What a repeat has in common with the first job that was asked for."""
+    """What a repeated request shares with the first one."""
     return job.id, job.kind, job.idempotency_key, job.account or ""
 
 
 async def create(connection: Connection, job: Job, *, matched: int) -> Job:
     await connection.fetch(sql.CREATE_JOB, *rows.job_columns(job), matched, job.created_at)
-    # Read: another process may have been faster with the same key.
+    # Read again: another process may have been faster with the same key.
     return rows.job(await connection.fetchrow(sql.FIRST_JOB, *key_of(job)))
 
 
@@ -57,7 +57,7 @@ async def advance(connection: Connection, id: JobId, *, limit: int, now: float) 
 async def _pick(
     connection: Connection, job: Job, cursor: DeliveryId | None, *, limit: int
 ) -> tuple[list[DeliveryId], DeliveryId | None, bool]:
-    """The letters of this step, how far it looked, and whether nothing is left behind that."""
+    """The letters of this step, how far it looked, and whether nothing is left after that."""
     ahead = max(limit, _AHEAD)
     statement, values = lists.dead_ahead(job.filter, after=cursor, limit=ahead)
     looked = await connection.fetchrow(statement, *values)

@@ -1,4 +1,4 @@
-"""How are keys kept in PostgreSQL?"""
+"""Keeps API keys in PostgreSQL."""
 
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ _COLUMNS = """id, digest, hint, name, scopes, account,
   date_part('epoch', created_at) AS created_at, date_part('epoch', revoked_at) AS revoked_at"""
 _NEXT = "(SELECT coalesce(max(n), 0) + 1 FROM keys)"
 
-# Differs from sqlite: one writer at a time only because of this, so that the numbers commit in order. Readers go on.
+# Differs from sqlite: this lock allows one writer at a time, so that the numbers commit in order. Readers do not wait.
 LOCK_KEYS = "LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE"
 CREATE_KEY = f"""
 INSERT INTO keys (n, id, digest, hint, name, scopes, account, created_at, revoked_at)
@@ -55,7 +55,7 @@ class PostgresKeys:
         return [_read(row) for row in await self._desk.fetch(LIST_KEYS, after, limit)]
 
     async def changed_keys(self, *, after: int) -> list[ChangedKey]:
-        """See the contract. In the pulse's session, which nothing long goes through: who may call depends on this."""
+        """See the contract. In the session of the pulse, where nothing takes long: every API call depends on this."""
         found = await self._pulse.fetch(READ_CHANGED_KEYS, after, CHANGED_KEYS)
         return [ChangedKey(row["n"], _read(row)) for row in found]
 

@@ -1,6 +1,7 @@
-"""Which statement lists the deliveries that match a filter, from the start that reads the fewest rows?
+"""Builds the statements that list deliveries by a filter.
 
-States stand in it as literals, so that the partial indexes can be used; everything else is bound.
+Each starts where the fewest rows are read. States are literals, so that the partial indexes can be used; everything
+else is bound.
 """
 
 from typing import Any
@@ -16,14 +17,14 @@ _DIED_AT = "CASE WHEN d.state = 'dead' THEN d.done_at ELSE d.death_at END"
 
 Statement = tuple[str, list[Any]]
 
-# Looked at in the steps of a list, whether they match or not, so that no statement takes longer than it may. The first
-# is short: most lists find their page among the newest rows.
+# Rows read in each step of a list, matching or not, so that no statement takes longer than allowed. The first step is
+# short: most lists find their page among the newest rows.
 STEPS = (1_000, 10_000, 50_000)
-FEW_PENDING = 10_000  # are gathered from their indexes and sorted
+FEW_PENDING = 10_000  # up to this many are gathered from their indexes and sorted
 
 
 class PostgresConditions:
-    """What a row has to be, with the values that are bound."""
+    """The conditions on a row, with the values that are bound."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -31,23 +32,23 @@ class PostgresConditions:
         self.needs_event = False
 
     def bind(self, value: Any, kind: str) -> str:
-        """The value's place in the statement."""
+        """The value's placeholder in the statement."""
         self.values.append(value)
         return f"${len(self.values)}::{kind}"
 
     def add(self, condition: str, value: Any, kind: str, *, of_event: bool = False) -> None:
-        """`condition` has `{}` where the value belongs; nothing is asked for by None."""
+        """`condition` has `{}` where the value belongs; a value of None adds no condition."""
         if value is not None:
             place = self.bind(value, kind)
             self._conditions.append(condition.format(f"to_timestamp({place})" if kind == "float8" else place))
             self.needs_event = self.needs_event or of_event
 
     def also(self, *more: str) -> str:
-        """All of them, and these."""
+        """All conditions, and these."""
         return " AND ".join([*self._conditions, *more])
 
     def source(self, deliveries: str = "deliveries d") -> str:
-        """Where the rows come from: with their events only if a condition is about those."""
+        """Where the rows come from: joined with their events only if a condition is about events."""
         return sql.LIST_WITH_EVENTS.format(deliveries=deliveries) if self.needs_event else deliveries
 
 
@@ -59,7 +60,7 @@ def delivery_list(
     floor: bytes | None = None,
     gathers: bool = False,
 ) -> Statement:
-    """Newest first, from below `after`, not below `floor`; `gathers` what is pending and sorts it, where that is little."""
+    """Newest first, from below `after`, not below `floor`; `gathers`: pending rows, being few, are sorted."""
     asked = _asked(filter)
     most = asked.bind(limit, "int")
     parts = _parts(filter, asked, after=after, floor=floor, gathers=gathers)
@@ -68,7 +69,7 @@ def delivery_list(
 
 
 def takes_steps(filter: DeliveryFilter) -> bool:
-    """Can it look at many rows that do not match? Otherwise an index finds those that do."""
+    """Whether it can read many rows that do not match; otherwise an index finds the matching ones."""
     by_event = filter.event_type, filter.since, filter.until, filter.account
     by_row = filter.reason, filter.died_since, filter.died_until
     if any(each is not None for each in (*by_event, *by_row)):
@@ -79,14 +80,14 @@ def takes_steps(filter: DeliveryFilter) -> bool:
 
 
 def pending_ahead(filter: DeliveryFilter) -> Statement | None:
-    """How many are pending, as far as that decides between gathering them and a walk; None where neither is meant."""
+    """How many are pending, counted as far as the choice between gathering and walking needs; None: no such choice."""
     if filter.state is not State.PENDING or not _walks_all(filter):
         return None
     return sql.LOOK_AT_PENDING, [FEW_PENDING]
 
 
 def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement | None:
-    """How many events of the account come next, at most `limit`, and the id of the last; None where those do not lead."""
+    """How many events of the account come next, at most `limit`, and the id of the last; None: the walk is another."""
     if not _is_by_account(filter):
         return None
     asked = PostgresConditions()
@@ -105,7 +106,7 @@ def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
 def look_ahead(
     filter: DeliveryFilter, *, after: DeliveryId | None, limit: int, floor: bytes | None = None
 ) -> Statement:
-    """How many rows a list finds next, at most `limit`, whether they match or not, and the id of the last."""
+    """How many rows a list reads next, at most `limit`, matching or not, and the id of the last."""
     by_state = filter.endpoint_id is not None or filter.state in (State.DEAD, State.CANCELLED)
     start = DeliveryFilter(
         endpoint_id=None if filter.is_replayed else filter.endpoint_id,
@@ -122,7 +123,7 @@ def look_ahead(
 
 
 def _walks_all(filter: DeliveryFilter) -> bool:
-    """Is every row met on the way, because no index has those in this state by id?"""
+    """Whether every row is read on the way, because no index has the rows in this state by id."""
     return (
         filter.state in (State.PENDING, State.DELIVERED)
         and filter.endpoint_id is None
@@ -145,7 +146,7 @@ def dead_count(
     after: DeliveryId | None = None,
     last: DeliveryId | None = None,
 ) -> Statement:
-    """How many dead letters match, of those that died `before`, by id above `after` up to `last`."""
+    """How many dead letters match among those that died `before`, by id above `after` up to `last`."""
     asked = _asked(filter)
     asked.add("d.done_at < {}", before, "float8")
     asked.add("d.id > {}", after, "uuid")
@@ -155,7 +156,7 @@ def dead_count(
 
 
 def dead_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement:
-    """How many dead letters, at most `limit`, come next by id whether they match or not, and the last one's id."""
+    """How many dead letters, at most `limit`, come next by id, matching or not, and the id of the last."""
     looked_for = DeliveryFilter(endpoint_id=filter.endpoint_id, event_id=filter.event_id)
     asked = _asked(looked_for)
     asked.add("d.id > {}", after, "uuid")
@@ -166,7 +167,7 @@ def dead_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) 
 def dead_to_pick(
     filter: DeliveryFilter, *, before: float, after: DeliveryId | None, last: DeliveryId, limit: int
 ) -> Statement:
-    """Those that match and died `before`, by id above `after` up to `last`."""
+    """The matching ones that died `before`, by id above `after` up to `last`."""
     asked = _asked(filter)
     asked.add("d.done_at < {}", before, "float8")
     asked.add("d.id > {}", after, "uuid")
@@ -191,9 +192,9 @@ def _asked(filter: DeliveryFilter) -> PostgresConditions:
 
 
 def _is_by_account(filter: DeliveryFilter) -> bool:
-    """Does an account's own index find its rows sooner than a walk through everybody's?
+    """Whether an account's own index finds its rows sooner than a walk through all accounts.
 
-    Rows in a state that most are not in are found by that state.
+    Rows in a rare state are found by that state.
     """
     return (
         filter.account not in (None, DEFAULT_ACCOUNT)
@@ -211,7 +212,7 @@ def _parts(
     floor: bytes | None,
     gathers: bool = False,
 ) -> list[tuple[str, str, str]]:
-    """Where each part of the list comes from, what its rows have to be, and the column that orders it."""
+    """The source of each part of the list, the conditions on its rows, and the column that orders it."""
     ends = _ends(asked, after=after, floor=floor)
     one = [] if filter.state is None else [_IN_STATE[filter.state]]
     if filter.is_replayed:
@@ -240,7 +241,7 @@ def _parts(
 def _ends(
     asked: PostgresConditions, *, after: DeliveryId | None, floor: bytes | None, upto: str = "<"
 ) -> str:
-    """From where to where, with `{}` for the id."""
+    """The two ends of the walk, with `{}` for the id."""
     ends = ["true"]
     if after is not None:
         ends.append(f"{{0}} {upto} {asked.bind(after, 'uuid')}")
@@ -250,6 +251,6 @@ def _ends(
 
 
 def _pending(asked: PostgresConditions, *, of: str, ends: str) -> tuple[str, str, str]:
-    # The ends are asked for where the rows are gathered, and there alone: the planner would walk all ids between them.
+    # The ends are given only where the rows are gathered: otherwise the planner would walk all ids between them.
     source = asked.source(sql.LIST_PENDING.format(of=of, within=ends.format("id")))
     return source, asked.also(_IN_STATE[State.PENDING]), "waiting.id"

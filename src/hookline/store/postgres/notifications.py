@@ -1,8 +1,8 @@
-"""How do hints travel on PostgreSQL?
+"""Sends notifications on PostgreSQL.
 
-By NOTIFY, which takes a lock that all commits of the database's notifiers share: never inside another transaction,
-and its callers keep it rare. LISTEN takes a session that stays with one client; behind a pooler that gives sessions
-away between transactions it succeeds and hears nothing. So each new listener is sent a word of its own first.
+NOTIFY takes a lock that all committing notifiers of the database share. So it is never part of another transaction, and
+callers keep it rare. LISTEN needs a session that stays with one client. Behind a pooler that lends sessions for single
+transactions it succeeds and hears nothing. So a probe is sent to each new listener first.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from hookline.store.postgres.driver.links import Connection, Links
 
 CHANNEL = "hookline"
 TELL = "SELECT pg_notify($1, $2)"
-PROBE = "probe "  # followed by whom it is for
+PROBE = "probe "  # followed by its addressee
 PROBE_TIMEOUT = 5.0
 UNHEARD = (
     "LISTEN hears nothing on this connection, as behind a pooler in transaction mode: "
@@ -30,7 +30,7 @@ _ID = 16
 
 
 class PostgresHints:
-    """The contract's verbs about hints."""
+    """The contract's verbs about notifications."""
 
     probe_timeout = PROBE_TIMEOUT
     _lanes: Links
@@ -65,7 +65,7 @@ class PostgresHints:
 
         connection.add_termination_listener(lambda _: lost.set())
         await connection.add_listener(CHANNEL, heard)
-        # From another session: a pooler would bring one's own back with the answer.
+        # From another session: a pooler would return a session's own notification with the answer.
         await self._lanes.fetch(TELL, CHANNEL, probe)
         try:
             async with asyncio.timeout(self.probe_timeout):
@@ -78,7 +78,7 @@ class PostgresHints:
 
 
 def written(hint: Notification) -> str:
-    """A hint as the text of a notification."""
+    """A notification as its text."""
     if len(hint.lanes) > MOST_LANES:
         raise ValueError(f"a hint names {MOST_LANES} lanes at most")
     flags = hint.is_every_lane * _EVERY_LANE | hint.is_change * _CHANGE
@@ -86,7 +86,7 @@ def written(hint: Notification) -> str:
 
 
 def read(text: str) -> Notification | None:
-    """The hint in a notification; None when it is not one: anybody may notify on any channel."""
+    """The notification in a text; None when it is not one of ours: anybody may notify on any channel."""
     try:
         found = base64.b64decode(text, validate=True)
     except (ValueError, binascii.Error):

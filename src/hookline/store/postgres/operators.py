@@ -1,6 +1,7 @@
-"""What may people change, and how do the lanes' owners learn of it?
+"""Carries out what operators change, on PostgreSQL.
 
-Everything here writes numbered changes beside its rows, last: whoever writes one holds up the others who do.
+Everything here writes numbered changes beside its rows, from which the lanes' owners learn of it. They are written
+last: a writer of a change blocks all others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +44,7 @@ async def cancel_deleted(connection: Connection, *, limit: int, now: float) -> i
 async def move(
     connection: Connection, statement: str, delivery: DeliveryId, *, verb: str, now: float
 ) -> EndpointId:
-    """One delivery from state to state; `verb` says what it cannot be, in the wrong one."""
+    """Move one delivery from state to state; `verb` names, in an error, what the state does not allow."""
     moved = await connection.fetch(statement, delivery, now)
     if not moved:
         state = await connection.fetchval(sql.READ_STATE, delivery)
@@ -77,6 +78,6 @@ async def reset_circuit(connection: Connection, endpoint: EndpointId, *, now: fl
 
 
 async def tell_owners(connection: Connection, lanes: Iterable[EndpointId], *, now: float) -> None:
-    """One change for each lane whose rows were touched."""
+    """Write one change for each lane whose rows were changed."""
     if touched := sorted(set(lanes)):
         await connection.fetch(sql.WRITE_CHANGES, touched, "deliveries", now)

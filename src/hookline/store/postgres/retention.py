@@ -1,7 +1,7 @@
-"""How does old data leave PostgreSQL?
+"""Deletes old data from PostgreSQL.
 
-In sessions of its own, one pruner at a time, and without waiting for anybody: a delivery that somebody is just
-changing is left for another time.
+It has sessions of its own, with one pruner at a time, and waits for nobody: a delivery that is being changed is left
+for another time.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ from hookline.store.contract.retention import (
 )
 from hookline.store.postgres.driver.links import Connection, Links
 
-_LOCK = int.from_bytes(b"hkprune\0")  # the advisory lock of whoever prunes this database
+_LOCK = int.from_bytes(b"hkprune\0")  # the advisory lock of the process that prunes this database
 
 PRUNE_LOCK = "SELECT pg_advisory_xact_lock($1)"
 
 _IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < to_timestamp({done})
   OR d.state = 'dead' AND d.done_at < to_timestamp({dead}))"""
 
-# The fence (`OFFSET 0`) is for the planner: it then counts an event's deliveries by their primary key.
+# `OFFSET 0` is a fence for the planner: it then counts an event's deliveries by their primary key.
 PRUNE_LOOK = f"""
 SELECT e.id, e.account, d.n AS deliveries,
   CASE WHEN d.n > 0 THEN d.old = d.n ELSE e.created_at < to_timestamp($4) END AS is_over
@@ -58,14 +58,14 @@ INSERT INTO pruned (account, deliveries, events) SELECT * FROM unnest($1::text[]
 ON CONFLICT (account) DO UPDATE
 SET deliveries = pruned.deliveries + excluded.deliveries, events = pruned.events + excluded.events
 """
-# Ids begin with the time they were made: whatever is younger need not be looked at.
+# Ids begin with the time they were made: younger ones need not be read.
 PRUNE_JOBS = """
 DELETE FROM jobs WHERE id IN (
   SELECT id FROM jobs WHERE id < $1 AND state <> 'running' AND finished_at < to_timestamp($2)
   ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)
 RETURNING id
 """
-# The last one stays: whoever was away for long sees by its number that others went.
+# The last one stays: a process that was away for long sees from its number that others were deleted.
 PRUNE_CHANGES = """
 DELETE FROM changes WHERE n IN (
   SELECT c.n FROM changes c WHERE c.at < to_timestamp($1) AND c.n < (SELECT n FROM change_counter)
@@ -92,7 +92,7 @@ UPDATE prune_turn SET next_at = to_timestamp($1::float8 + $2) WHERE next_at <= t
 
 
 class PostgresRetention:
-    """The contract's verbs about what is kept for how long."""
+    """The contract's verbs about retention."""
 
     _prune: Links
 

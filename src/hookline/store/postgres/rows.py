@@ -1,4 +1,4 @@
-"""How do values become columns, and rows values again?"""
+"""Converts between values and rows of PostgreSQL."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -58,14 +58,14 @@ Columns = list[Sequence[Any] | None]
 
 
 def publication_columns(batch: Sequence[EventFanout], *, now: float) -> Columns:
-    """The arrays of ACCEPT: events, their deliveries with the (1-based) place of their event, and the events' hops.
+    """The arrays of ACCEPT: events, their deliveries with the (1-based) position of their event, the events' hops.
 
-    Mostly each event has one delivery: no places are bound then.
+    Mostly each event has one delivery: no positions are bound then.
     """
     events = [publication.event for publication in batch]
     ids: list[EventId] = [event.id for event in events]
     endpoints = [endpoint for publication in batch for endpoint in publication.endpoints]
-    deliveries: Sequence[bytes] = ids  # an event's only delivery has its id
+    deliveries: Sequence[bytes] = ids  # the only delivery of an event has the event's id
     places = None
     if not all(len(publication.endpoints) == 1 for publication in batch):
         deliveries = [
@@ -124,7 +124,7 @@ def settlement_columns(batch: Sequence[Settlement]) -> Columns:
 
 
 def note_columns(notes: Sequence[LaneNote]) -> Columns:
-    """The arrays of NOTE, which SETTLE ends with; of several notes on one lane the last one counts."""
+    """The arrays of NOTE, which SETTLE ends with; of several notes on one lane the last one wins."""
     last = list({(note.endpoint_id, note.epoch): note for note in notes}.values())
     circuits = [note.circuit for note in last]
     return [
@@ -214,7 +214,7 @@ def endpoint_columns(endpoint: Endpoint) -> list[Any]:
 
 
 def lane_columns(endpoint: Endpoint) -> list[Any]:
-    """What of an endpoint its lane has to know: whether it is paused, whether it is strict."""
+    """What a lane needs to know of its endpoint: whether it is paused, whether it is strict."""
     return [endpoint.paused or not endpoint.enabled, endpoint.ordering is Ordering.STRICT]
 
 
@@ -268,7 +268,7 @@ def job(row: Any) -> Job:
     except (
         msgspec.MsgspecError,
         UnicodeError,
-    ):  # it spoils itself alone: nobody carries it out, others are listed
+    ):  # only this job is affected: it is not carried out, the others are listed
         chosen, reason = DeliveryFilter(), reason or UNREADABLE_JOB
     return Job(
         id=row["id"],
@@ -316,7 +316,7 @@ def worker(row: Any) -> WorkerRow:
 
 
 def endpoints(found: Iterable[Any]) -> list[Endpoint]:
-    """The endpoints of these rows; one without an id is nobody's."""
+    """The endpoints in these rows; a row without an id is skipped."""
     return [endpoint for row in found if (endpoint := endpoint_row.read(dict(row))) is not None]
 
 
@@ -349,7 +349,7 @@ def attempt(row: Any) -> Attempt:
 def printable(text: str) -> str:
     """Text as PostgreSQL can hold it: no NUL, no lone surrogate.
 
-    What a receiver sent ends up in here; one such character must not make a batch of 500 impossible to write.
+    Text that a receiver sent is stored here. One such character must not make a batch of 500 impossible to write.
     """
     if text.isascii() and "\0" not in text:
         return text
@@ -357,12 +357,12 @@ def printable(text: str) -> str:
 
 
 def _column(values: Sequence[Any]) -> Sequence[Any] | None:
-    """The array, or null for one of nulls only: unnest fills it up, and nothing is encoded or sent."""
+    """The array, or null if it has only nulls: unnest fills it up, and nothing is encoded or sent."""
     return None if values.count(None) == len(values) else values
 
 
 def _unusual(values: Sequence[Any], usual: Any) -> Sequence[Any] | None:
-    """The array with nulls for the usual value, or null for one of nothing else."""
+    """The array with nulls for the usual value, or null if it has no other."""
     if values.count(usual) == len(values):
         return None
     return [None if value == usual else value for value in values]
@@ -379,7 +379,7 @@ def _jsons(values: Iterable[dict[str, str] | None]) -> Sequence[Any] | None:
 def _json(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # only an object with text of others in it can have come to that
+    except UnicodeEncodeError:  # possible only for an object that holds a receiver's text
         return msgspec.json.encode({printable(name): _clean(inner) for name, inner in value.items()}).decode()
 
 

@@ -1,7 +1,7 @@
-"""Which schema does this database have, and how does it get the next one while others work with it?
+"""Migrates the schema of a PostgreSQL while other processes use it.
 
-An ALTER waits for whoever uses its table, and everybody else then waits behind it: a report that somebody left open would
-stop all publishing. So a migration waits for a lock a moment only, lets the others go on, and tries again.
+An ALTER waits for everybody who uses its table, and everybody else then waits behind it: one forgotten open report
+would stop all publishing. So a migration waits for a lock only a moment, lets the others continue, and tries again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,10 @@ from hookline.store.migrations import (
 from hookline.store.postgres import sql
 from hookline.store.postgres.driver.session import SCHEMA
 
-_LOCK = int.from_bytes(b"hookline")  # the advisory lock of whoever migrates this database
+_LOCK = int.from_bytes(b"hookline")  # the advisory lock of the process that migrates this database
 LOCK_TIMEOUT = "SET lock_timeout = '300ms'"
 NO_LOCK_TIMEOUT = "SET lock_timeout = 0"
-PAUSE = "SELECT pg_sleep(0.3)"  # between two tries; in it the others do what had to wait
+PAUSE = "SELECT pg_sleep(0.3)"  # between two tries; meanwhile the others do what had to wait
 TRIES = 100  # a minute
 
 
@@ -39,9 +39,9 @@ def known() -> tuple[Migration, ...]:
 async def bring_up_to_date(
     connection: Any, *, migrations: Sequence[Migration] | None = None, tries: int = TRIES
 ) -> list[str]:
-    """Apply what is missing, each file with its record, beside processes that it still serves.
+    """Apply the missing migrations, each file with its record, beside processes that they still serve.
 
-    Waits for whoever is at it already: the lock is the session's, and ends with it.
+    Waits for a process that already migrates: the lock belongs to its session and ends with it.
     """
     await connection.execute(sql.MIGRATIONS_LOCK, _LOCK)
     if not await connection.fetchval(sql.MIGRATIONS_EXIST):
@@ -54,7 +54,7 @@ async def bring_up_to_date(
     for migration in missing:
         failpoint("migrate.step")
         if migration.is_stepwise:
-            await connection.execute(NO_LOCK_TIMEOUT)  # these wait without keeping anybody else waiting
+            await connection.execute(NO_LOCK_TIMEOUT)  # these wait without making anybody else wait
             for statement in statements(migration.sql):
                 await connection.execute(statement)
                 failpoint("migrate.step")
@@ -87,7 +87,7 @@ async def _apply(connection: Any, migration: Migration) -> None:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script, each of which ends with a line."""
+    """The statements of a script; each ends at the end of a line."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -97,13 +97,13 @@ def statements(script: str) -> Iterator[str]:
 
 
 async def would_apply(connection: Any) -> list[str]:
-    """The names of what is missing."""
+    """The names of the missing migrations."""
     found, serves = await _found(connection)
     return [migration.name for migration in outstanding(known(), found, serves=serves)]
 
 
 async def refuse_unless_usable(connection: Any) -> None:
-    """Refuse a database whose schema this code cannot work with."""
+    """Refuse a database whose schema this code cannot use."""
     found, serves = await _found(connection)
     refuse_unless_current(known(), found, serves=serves)
 
@@ -134,7 +134,7 @@ async def _applied(connection: Any) -> list[Applied]:
 
 
 async def _served_level(connection: Any) -> int | None:
-    """The lowest level of code that the schema serves; None: it is from before that was written down."""
+    """The lowest level of code that the schema serves; None: the schema is too old to say."""
     if not await connection.fetchval(sql.SERVES_EXISTS):
         return None
     found: int = await connection.fetchval(sql.SERVES_READ)

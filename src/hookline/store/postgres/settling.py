@@ -1,4 +1,4 @@
-"""Settles a batch in which a receiver said that its endpoint is gone, on PostgreSQL."""
+"""Settles a batch in which an endpoint answered that it is gone, on PostgreSQL."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,10 +1,10 @@
-"""Which statements does the PostgreSQL store run?
+"""Holds the statements of the PostgreSQL store.
 
-In the order of the contract, under the names the SQLite store uses. Batches come as arrays, one for each column; those
-that are long and always there are of our own domains (arrays.py).
-Values of index predicates are literals: bound, a generic plan cannot use the partial index. Times are bound and
-read as seconds (`to_timestamp`, `date_part`): half the cost of a codec for timestamptz in Python. Locks are taken
-in one order everywhere: endpoints, workers, jobs, deliveries, lanes, changes.
+They are in the order of the contract, under the same names as in the SQLite store. Batches come as arrays, one for each
+column; long arrays that are always present have domains of our own (arrays.py). Values in index predicates are
+literals: if they were bound, a generic plan could not use the partial index. Times are bound and read as seconds
+(`to_timestamp`, `date_part`): that costs half of a codec for timestamptz in Python. Locks are taken in one order
+everywhere: endpoints, workers, jobs, deliveries, lanes, changes.
 """
 
 from hookline.store.postgres.driver import rights
@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
   number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())
 """
 MIGRATIONS_EXIST = "SELECT to_regclass('schema_migrations') IS NOT NULL"
-# The user, if the schema is there and hidden from it: a search path leaves it out without a word.
+# The user, if the schema exists but is hidden from it: a search path leaves it out silently.
 HIDDEN_FROM = """
 SELECT quote_ident(current_user) FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE')
 """
@@ -29,7 +29,7 @@ NEWEST_MIGRATION = "SELECT name FROM schema_migrations ORDER BY number DESC LIMI
 # --- accepting -------------------------------------------------------------------------------------------
 
 # Differs from sqlite: one statement. The insert into `idempotency` waits for a publisher that is about to commit
-# the same key, in key order, so that two batches cannot wait for each other.
+# the same key. It does so in key order, so that two batches cannot wait for each other.
 ACCEPT = """
 WITH fresh AS MATERIALIZED (SELECT n FROM change_counter WHERE catalogue <= $1),
 p AS MATERIALIZED (
@@ -57,7 +57,7 @@ SELECT NOT EXISTS (SELECT FROM fresh) AS stale, (SELECT min(seq) FROM queued) AS
   ARRAY(SELECT p.n::int FROM p WHERE p.id NOT IN (SELECT id FROM stored)) AS absent
 """
 
-# A statement of its own, after the commit: only a new snapshot sees what the insert waited for.
+# A statement of its own, after the commit: only a new snapshot sees the rows that the insert waited for.
 READ_PRIORS = """
 SELECT a.id, f.event_id, e.type, date_part('epoch', e.created_at) AS created_at, i.digest, d.endpoints, d.first_seq
 FROM unnest($1::uuid[], $2::text[], $3::text[]) AS a (id, account, key)
@@ -71,8 +71,8 @@ CROSS JOIN LATERAL (
 
 # --- lanes -----------------------------------------------------------------------------------------------
 
-# Burial locks this row FOR UPDATE: while a statement that begins with it runs, this worker stays alive, and once
-# buried it does nothing more. A comparison alone is no fence: a take can commit between snapshot and write.
+# Burial locks this row FOR UPDATE. While a statement that begins with this lock runs, the worker stays alive; once
+# buried it does nothing more. A comparison alone is no fence: a take can commit between the snapshot and the write.
 _ME = "me AS MATERIALIZED (SELECT id FROM workers WHERE id = $1 AND buried_at IS NULL FOR KEY SHARE)"
 
 _CIRCUIT = """l.circuit, l.failures, l.slices, l.cooldown, date_part('epoch', l.opened_at) AS opened_at,
@@ -87,7 +87,7 @@ _TAKEN = f"""l.endpoint_id, l.epoch, date_part('epoch', l.wake_at) AS woke_at,
   l.tokens, date_part('epoch', l.tokens_at) AS tokens_at, l.applied, {_IS_RESET} AS is_reset,
   date_part('epoch', l.rest_until) AS rest_until, {_CIRCUIT}"""
 
-# Differs from sqlite: others may be taking at this moment, and what they are taking is not worth waiting for.
+# Differs from sqlite: other workers may be taking at this moment, and the lanes they take are not worth waiting for.
 TAKE = f"""
 WITH {_ME},
 free AS MATERIALIZED (
@@ -138,7 +138,7 @@ _NOTE_TYPES = "uuid bigint float8 uuid text int text float8 float8 float8 text f
 
 
 def _write_notes(*, first: int) -> str:
-    """Writes down what owners know of their lanes; its arrays begin at the parameter `first`."""
+    """Stores what owners know of their lanes; its arrays begin at the parameter `first`."""
     arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(_NOTE_TYPES.split(), first))
     return f"""
 mine AS MATERIALIZED (
@@ -154,12 +154,12 @@ noted AS (
   RETURNING l.endpoint_id)"""
 
 
-# Answers only what was not applied: a batch as it should be brings no rows back. Lanes are joined by epoch too, so
-# that a lane lost and won again does not let in what was sent before. `IS NOT DISTINCT FROM` keeps the planner from
-# the indexes on owner and endpoint: looked up by key, row by row, the join is linear whatever the statistics say.
-# Columns of which nearly every value is the usual one come as nulls for it, and mostly as no array at all: what is
-# bound costs more than what is filled in here. An attempt that was recorded late stays so; a first one could not
-# apply later either, so that nobody looks for it.
+# Returns only what was not applied: a normal batch returns no rows. Lanes are joined by epoch too, so that a lane that
+# was lost and taken again does not accept what was sent before. `IS NOT DISTINCT FROM` keeps the planner away from the
+# indexes on owner and endpoint: with lookups by key, row by row, the join is linear whatever the statistics say.
+# Columns in which nearly every value is the usual one carry null for it, and mostly no array at all: binding a value
+# costs more than filling it in here. An attempt that was recorded as late stays late; a first one could not apply
+# later either, so nothing looks for it.
 SETTLE = f"""
 WITH {_ME},
 s AS MATERIALIZED (
@@ -201,15 +201,15 @@ tried AS (
 SELECT s.n::int - 1 AS n, s.id IN (SELECT id FROM tried) AS recorded FROM s WHERE s.id NOT IN (SELECT id FROM done)
 """
 
-# Differs from sqlite: a statement of its own. The first write of the same attempt may still have been under way.
+# Differs from sqlite: a statement of its own. The first write of the same attempt may have been under way until now.
 SETTLE_WAS = """
 SELECT a.id, a.late FROM unnest($1::uuid[], $2::uuid[]) AS k (delivery_id, id) JOIN attempts a USING (delivery_id, id)
 """
 
 NOTE = f"WITH {_ME}, {_write_notes(first=2)} SELECT endpoint_id FROM noted ORDER BY endpoint_id"
 
-# An endpoint that answered 410, if nobody changed it since it was asked. In the transaction of its settle, which then
-# begins with the endpoints: whoever else changes one locks it before its lane.
+# An endpoint that answered 410, if nobody changed it since the request. In the transaction of its settle, which then
+# begins with the endpoints: every other change of an endpoint locks it before its lane.
 LOCK_GONE = "SELECT id FROM endpoints WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE"
 DISABLE_GONE = """
 UPDATE endpoints SET enabled = false, disabled_reason = $3,
@@ -218,7 +218,7 @@ WHERE id = $1 AND updated_at = to_timestamp($2) AND enabled RETURNING id
 """
 PAUSE_GONE = "UPDATE lanes SET paused = true WHERE endpoint_id = $1"
 
-# The deliveries of a lane that this worker owns; `{states}` is which of them.
+# The deliveries of a lane that this worker owns; `{states}` selects which.
 _SUSPECTS = """
 mine AS MATERIALIZED (
   SELECT d.id, s.epoch FROM me CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::int[])
@@ -228,7 +228,7 @@ mine AS MATERIALIZED (
   WHERE {states} AND d.replays = s.replays
   ORDER BY d.id FOR NO KEY UPDATE OF d)"""
 
-# Once in an epoch, unless a settle came between: a repeat, its first answer lost, counts nothing twice.
+# Once per epoch, unless a settle came between: a repeat after a lost answer marks nothing twice.
 MARK = f"""
 WITH {_ME},
 {_SUSPECTS.format(states="d.state = 'pending'")}
@@ -261,10 +261,10 @@ FROM mine WHERE l.endpoint_id = mine.endpoint_id
 RETURNING l.endpoint_id
 """
 
-# When the rows of lane `k` ask for it, and whether somebody is to carry out a reset. `$2` is now.
-# A reset, a head that is no longer waited for, or one that an operator made due while the lane had an owner who never
-# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too, and
-# so does a receiver that asked for a rest.
+# When the rows of lane `k` need it, and whether a reset has to be applied. `$2` is now.
+# There are three cases in which the next owner must look at once, whatever holds the lane back: a reset, a head that is
+# no longer waited for, and a head that an operator made due while the lane's owner never heard of it. A circuit holds
+# back retried heads too, and so does a receiver that asked for a rest.
 _ASKS = """
   EXISTS (SELECT FROM changes c WHERE c.endpoint_id = k.endpoint_id AND c.kind = 'reset' AND c.n > k.applied)
   OR (k.head IS NOT NULL AND (NOT k.strict OR NOT EXISTS (
@@ -276,8 +276,8 @@ _ASKS = """
                  WHERE d.endpoint_id = k.endpoint_id AND d.state = 'pending' AND d.queue = 'timed'
                  ORDER BY d.due_at LIMIT 1), 'infinity') END AS due"""
 
-# Lanes that are awake already or owned are left out by the snapshot, without a lock: whoever frees such a lane later
-# rechecks it later, with a snapshot that has our rows. The others are waited for, never skipped, in one order.
+# Lanes that are awake or owned are left out by the snapshot, without a lock: a later release of such a lane rechecks
+# it with a snapshot that has our rows. The others are waited for, never skipped, in one order.
 _LOWER = """
 asleep AS MATERIALIZED (
   SELECT l.endpoint_id, n.due, n.is_reset FROM n JOIN lanes l USING (endpoint_id)
@@ -296,14 +296,14 @@ WITH n AS MATERIALIZED (
 
 # --- workers ---------------------------------------------------------------------------------------------
 
-# The lock that says that a worker's session is there: in a space of our own, so that an application's locks are not met.
-# Whoever looks takes it shared, until the end of its statement, so that two who look do not see each other.
+# The lock that shows that a worker's session is alive. It has a number space of our own, apart from an application's
+# locks. An observer takes it shared, until the end of its statement, so that two observers do not see each other.
 SESSIONS_SPACE = 0x686F6F6B  # "hook"
 _LOCK = f"{SESSIONS_SPACE}, uuid_hash({{id}})"
 
 
 def _hold(*, id: str, backend: str) -> str:
-    """Take a worker's lock for this session, if it is the one with this server process: a pooler's are everybody's."""
+    """Take a worker's lock if this session has this server process: the sessions of a pooler belong to everybody."""
     return f"CASE WHEN pg_backend_pid() = {backend} THEN pg_try_advisory_lock({_LOCK.format(id=id)}) ELSE false END"
 
 
@@ -315,7 +315,7 @@ VALUES ($1, $2, $3, $4, $5, to_timestamp($6), to_timestamp($7), $8, $9, $10, $11
 ON CONFLICT (id) DO NOTHING
 RETURNING has_session
 """
-# Behind a pooler after all: whoever looks must go by the lease.
+# There is a pooler after all: observers must go by the lease.
 UNREGISTER_SESSION = "UPDATE workers SET has_session = false WHERE id = $1"
 
 BEAT = """
@@ -337,8 +337,8 @@ PULSE_WAKES = """
 SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused AND wake_at < 'infinity' ORDER BY wake_at LIMIT 1
 """
 
-# Differs from sqlite: all of it at once. It is asked four times a second by every process, and a transaction of its own
-# for each part costs more than the parts. The changes come with the first row. Asked with rights, it finds which of them
+# Differs from sqlite: everything in one statement. Every process asks it four times a second, and a transaction for
+# each part costs more than the parts. The changes come with the first row. Asked with rights, it finds the ones that
 # were taken away.
 PULSE = f"""
 SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
@@ -359,7 +359,7 @@ LIST_WORKERS = (
 
 OWNED = f"SELECT {_TAKEN} FROM lanes l WHERE l.owner = $1 ORDER BY l.endpoint_id"
 
-# FOR UPDATE waits for the statements that began with this worker's fence, then compares the beat as it is.
+# FOR UPDATE waits for the statements that began with this worker's fence, then compares the current heartbeat count.
 BURY = """
 WITH w AS MATERIALIZED (SELECT id, beat, buried_at FROM workers WHERE id = $1 FOR UPDATE),
 dead AS (
@@ -389,7 +389,7 @@ lowered AS (WITH {_LOWER})
 SELECT (SELECT count(*) FROM chunk) AS looked_at, (SELECT endpoint_id FROM chunk ORDER BY endpoint_id DESC LIMIT 1) AS last
 """
 
-# Differs from sqlite: two statements, so that the second one's snapshot has every take that held the fence.
+# Differs from sqlite: two statements, so that the snapshot of the second has every take that held the fence.
 LOCK_WORKER = "SELECT id FROM workers WHERE id = $1 FOR UPDATE"
 RETIRE = "DELETE FROM workers WHERE id = $1 AND NOT EXISTS (SELECT FROM lanes WHERE owner = $1)"
 
@@ -415,7 +415,7 @@ UPDATE endpoints SET account = $2, url = $3, events = $4, secret = $5, signing =
   old_secret = $23, old_secret_until = to_timestamp($24), filter = $25, signature = $26
 WHERE id = $1 AND updated_at = to_timestamp($27) RETURNING id
 """
-# A free lane that need not keep its order any longer is taken at once: what it waits for may be hours away.
+# A free lane that no longer has to keep its order is taken at once: what it waits for may be hours away.
 PAUSE_LANE = """
 UPDATE lanes SET paused = $2, strict = $3,
   wake_at = CASE WHEN owner IS NULL AND strict AND NOT $3 THEN least(wake_at, to_timestamp($4)) ELSE wake_at END
@@ -463,8 +463,8 @@ DISCARD = f"UPDATE deliveries d SET {_DISCARDED} WHERE d.id = $1 AND d.state = '
 
 READ_STATE = "SELECT state FROM deliveries WHERE id = $1"
 
-# Differs from sqlite: counts and writes at once. The counter's row stays locked until the commit: numbers are seen in
-# the order they were given out.
+# Differs from sqlite: counts and writes in one statement. The counter's row stays locked until the commit, so the
+# numbers become visible in the order in which they were given out.
 WRITE_CHANGE = """
 WITH c AS (
   UPDATE change_counter SET n = n + 1, catalogue = CASE WHEN $2 IN ('endpoint', 'event_type') THEN n + 1 ELSE catalogue END RETURNING n)
@@ -486,13 +486,13 @@ WITH mine AS MATERIALIZED (
 UPDATE deliveries d SET {_REDRIVEN} FROM mine WHERE d.id = mine.id RETURNING d.id, d.endpoint_id
 """
 
-# Locks the lane's row also when there is nothing to lower: a release then comes before, and is seen here, or after,
-# and its recheck sees the change.
-# A free lane in strict order sleeps until its head is due. If an operator moved the head, whoever takes the lane
-# must look at it afresh.
+# A free lane in strict order sleeps until its head is due. If an operator moved the head, the next owner must read it
+# again.
 WAKE_WITHOUT_HEAD = """
 UPDATE lanes SET wake_at = least(wake_at, to_timestamp($3)) WHERE endpoint_id = $1 AND head = $2 AND owner IS NULL
 """
+# Locks the lane's row even when there is nothing to lower: a release then comes before and is seen here, or comes after
+# and its recheck sees the change.
 RESET_LANE = """
 UPDATE lanes SET wake_at = CASE WHEN owner IS NULL THEN least(wake_at, to_timestamp($2)) ELSE wake_at END
 WHERE endpoint_id = $1 AND NOT deleted RETURNING endpoint_id
@@ -512,7 +512,7 @@ ON CONFLICT DO NOTHING
 """
 FIRST_JOB = f"{_JOB} WHERE id = $1 OR (account = $4 AND kind = $2 AND idempotency_key = $3) LIMIT 1"
 
-# Differs from sqlite: another process may be at this very job.
+# Differs from sqlite: another process may be working on this very job.
 LOCK_JOB = f"{_JOB} WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED"
 
 OWN_OF_THESE = """
@@ -520,7 +520,7 @@ SELECT a.id FROM unnest($1::uuid[]) AS a (id) JOIN deliveries d ON d.id = a.id J
 WHERE e.account = $2 ORDER BY a.id
 """
 
-# Differs from sqlite: a letter may have been redriven and have died again since it was picked.
+# Differs from sqlite: a letter may have been replayed and have died again since it was picked.
 _DEAD_OF_THESE = """mine AS MATERIALIZED (
   SELECT id FROM deliveries WHERE id = ANY($1::uuid[]) AND state = 'dead' AND done_at < to_timestamp($3)
   ORDER BY id FOR NO KEY UPDATE)"""
@@ -564,7 +564,7 @@ CATALOGUE = f"SELECT c.n, {_ENDPOINT} FROM change_counter c LEFT JOIN endpoints 
 
 ENDPOINTS_BY_ID = f"SELECT {_ENDPOINT} FROM endpoints e WHERE e.id = ANY($1::uuid[]) ORDER BY e.id"
 
-# Sessions that read lists plan each call for its own values, so that a filter that was not given costs nothing.
+# Sessions for lists plan each call for its own values, so that a filter that was not given costs nothing.
 LIST_ENDPOINTS = f"""
 SELECT {_ENDPOINT} FROM endpoints e
 WHERE ($1::text IS NULL OR e.account = $1) AND ($2::bool IS NULL OR e.enabled = $2) AND ($3::uuid IS NULL OR e.id < $3)
@@ -590,21 +590,21 @@ LEFT JOIN LATERAL (
 
 READ_DELIVERY = f"{_DELIVERY.format(source='deliveries')} WHERE d.id = $1"
 
-# Put together in `lists`: first the page, from the parts that an index brings in its order, then what is shown of it.
+# Built in `lists`: first the page, from the parts that an index gives in its order, then what is shown of it.
 LIST_DELIVERIES = (
     _DELIVERY.format(source="(SELECT * FROM ({parts}) p ORDER BY id DESC LIMIT {limit})")
     + " ORDER BY d.id DESC"
 )
 LIST_PART = "(SELECT {columns} FROM {source} WHERE {conditions} ORDER BY {order} DESC LIMIT {limit})"
 LIST_WITH_EVENTS = "{deliveries} JOIN events e ON e.id = event_of(d.id)"
-# An account's events by their index (which leaves the default account out), newest first, with their deliveries.
+# An account's events by their index (which does not contain the default account), newest first, with their deliveries.
 LIST_OF_ACCOUNT = """(
   SELECT * FROM events WHERE account = {account} AND account <> 'default' AND {within} ORDER BY id DESC OFFSET 0) e
 CROSS JOIN LATERAL (SELECT * FROM deliveries WHERE id BETWEEN e.id AND last_delivery_of(e.id) OFFSET 0) d"""
-# There is no index of an endpoint's pending rows by id: it would be written at every accept, for lists alone. Their ids
-# are gathered from the two that there are and sorted (0.4 s for 500,000), the rest is read of those on the page.
-# Each `OFFSET 0` is a fence: the first and the third keep the planner from walking all ids of the table, the second from
-# reading what does not come on the page.
+# There is no index of an endpoint's pending rows by id: every accept would write it, for lists alone. Their ids are
+# gathered from the two existing indexes and sorted (0.4 s for 500,000); the rest is read only for those on the page.
+# Each `OFFSET 0` is a fence: the first and the third keep the planner from walking all ids of the table, the second
+# from reading what is not on the page.
 LIST_PENDING = """(
   SELECT id FROM (
     SELECT id FROM deliveries WHERE state = 'pending' AND queue = 'ready' AND {of} AND {within}

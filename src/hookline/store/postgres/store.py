@@ -1,4 +1,4 @@
-"""How are the store's verbs carried out on PostgreSQL?"""
+"""Carries out the store's verbs on PostgreSQL."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -67,13 +67,13 @@ from hookline.store.postgres.schema import (
     would_apply,
 )
 
-CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s nobody may hang
-PATIENCE = 1.5  # seconds that a visitor waits to be let in; 2 s with what it takes to say no
+CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s after which nothing may hang
+PATIENCE = 1.5  # seconds that an API call waits for a session; 2 s with the time to refuse it
 LOAD_SESSIONS = 2  # large payloads are read beside the loader
 DESK_SESSIONS = 3  # for the API's reads and operators' writes
 LIST_SESSIONS = 2
-COUNT_TIMEOUT = 65.0  # likewise above the server's (session.COUNTS): many millions take their time
-RIGHTS_EVERY = 4  # pulses, so about every second: whoever lost a right says so within two
+COUNT_TIMEOUT = 65.0  # likewise above the server's limit (session.COUNTS): counting many millions takes long
+RIGHTS_EVERY = 4  # pulses, so about every second: a process that lost a right reports it within two
 
 _BEFORE_ALL = EndpointId(bytes(16))
 
@@ -90,7 +90,7 @@ class PostgresStore(
 ):
     """The contract's verbs, for any number of processes on one database.
 
-    `unsafe` uses a server that does not flush its commits: for showing what is lost then, never for service.
+    `unsafe` accepts a server that does not flush its commits: to show what is lost then, never for production.
     """
 
     exclusive = False  # any number of processes work on one database
@@ -154,7 +154,7 @@ class PostgresStore(
         return await self._aside(would_apply)
 
     async def _aside(self, work: Work[list[str]]) -> list[str]:
-        """In a session of its own, for as long as it takes."""
+        """Run it in a session of its own, for as long as it takes."""
         with translated():
             connection = await session.connect(
                 self._url, role="migrate", settings=session.SLOW, unsafe=self._unsafe
@@ -188,7 +188,7 @@ class PostgresStore(
         columns = rows.publication_columns(batch, now=now)
         [found] = await self._accept.fetch(sql.ACCEPT, catalogue, *columns, now)
         if found["stale"]:
-            # A repeat of what is all here already is answered as the first time, whatever changed in between.
+            # A repeat of a batch that is all stored gives the first answer again, whatever changed in between.
             return await self._explain(batch, None) or Acceptance(stale=True)
         if not found["absent"]:
             return Acceptance(stale=False, first_seq=found["first_seq"] or 0)
@@ -198,7 +198,7 @@ class PostgresStore(
         return explained
 
     async def _explain(self, absent: Sequence[EventFanout], first_seq: int | None) -> Acceptance | None:
-        """Why these were not written: they were before, under their own id or under their key; None if one was not."""
+        """Why these were not written: they are stored under their own id or their key; None if one is not."""
         events = [publication.event for publication in absent]
         found = await self._accept.fetch(
             sql.READ_PRIORS,
@@ -258,7 +258,7 @@ class PostgresStore(
         now: float,
     ) -> list[Verdict]:
         """See the contract."""
-        # Rows are locked in the order of the batch: sorted, two of them cannot wait for each other.
+        # Rows are locked in the order of the batch: sorted, two batches cannot wait for each other.
         order = sorted(range(len(batch)), key=lambda n: batch[n].attempt.delivery_id)
         ordered = [batch[n] for n in order]
         values = (worker, *rows.settlement_columns(ordered), now, *rows.note_columns(notes))
@@ -368,7 +368,8 @@ class PostgresStore(
         found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker), *asked)
         first = found[0]
         if first["is_read_only"]:
-            # Whoever cannot write must not send, for nothing of it could be settled, nor watch beats that nobody can write.
+            # A process that cannot write must not send, because it could settle nothing, nor watch heartbeats, because
+            # nobody can write them.
             await refuse_read_only(connection)
         if worker is not None and first["took"]:
             self._session.holds(connection, worker)
@@ -382,7 +383,7 @@ class PostgresStore(
             workers=tuple(rows.worker(row) for row in found if row["id"] is not None),
             changes=tuple(Change(*change) for change in first["changes"]),
             wakes_at=FOREVER if first["wakes_at"] is None else first["wakes_at"],
-            # To a session its own locks are free.
+            # A session sees its own locks as free.
             gone=frozenset(row["id"] for row in found if row["is_gone"]) - self._session.held,
             session=number if is_own else None,
             refusal=refusal(first["lacking"]) if asks else None,
@@ -479,7 +480,7 @@ class PostgresStore(
         """See the contract."""
         if found := await self._desk.fetch(sql.FIRST_JOB, *jobs.key_of(job)):
             return rows.job(found[0])
-        # Counted before, step by step: a transaction that waits for it would last too long.
+        # Counted before, in steps: a transaction that waits for the count would last too long.
         matched = len(set(job.ids)) or await self._count_dead(job.filter, before=job.created_at)
         return await self._desk.transaction(partial(jobs.create, job=job, matched=matched))
 
@@ -583,7 +584,7 @@ class PostgresStore(
     async def _floor(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, looked: int
     ) -> DeliveryId | None:
-        """The id below which a step that starts there does not look; None: it comes to the end."""
+        """The id below which a step that starts there does not read; None: it reaches the end."""
         floor: DeliveryId | None = None
         if (events := lists.events_ahead(filter, after=after, limit=looked)) is not None:
             [(looked_at, lowest)] = await self._lists.fetch(events[0], *events[1])

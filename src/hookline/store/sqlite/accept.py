@@ -1,4 +1,4 @@
-"""How does a batch of publications become rows?"""
+"""Writes a batch of publications to SQLite."""
 
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
@@ -23,13 +23,13 @@ def accept(
     due: Callable[[float], float],
     folder: str,
 ) -> Generator[None, None, Acceptance]:
-    """Write what is new of the batch, unless it was fanned out over endpoints that have changed since."""
+    """Write the new ones of the batch, unless it was fanned out over endpoints that have changed since."""
     refuse_if_low(connection, folder=folder)
     priors = _priors(connection, batch)
     new = [publication for publication in batch if publication.event.id not in priors]
     last_event, last_seq = connection.execute(sql.ACCEPT_LAST).fetchone()
     (stale,) = connection.execute(sql.ACCEPT_IS_STALE, {"catalogue": catalogue}).fetchone()
-    # A repeat of what is all here already is answered as the first time, whatever changed in between.
+    # A repeat of a batch that is all stored gives the first answer again, whatever changed in between.
     if stale and len(_there(connection, new, last=last_event)) < len(new):
         return Acceptance(stale=True)
     first_seq: int = last_seq + 1
@@ -82,7 +82,7 @@ def _key_rows(batch: Sequence[EventFanout]) -> list[Row]:
 
 
 def _priors(connection: sqlite3.Connection, batch: Sequence[EventFanout]) -> dict[EventId, Prior]:
-    """The events that the batch's keys already stand for, but for the batch's own (a repeat)."""
+    """The events that the batch's keys already name, except the batch's own (a repeat)."""
     keyed: dict[tuple[str, str], EventId] = {
         (publication.event.account, publication.event.idempotency_key): publication.event.id
         for publication in batch
@@ -100,7 +100,7 @@ def _priors(connection: sqlite3.Connection, batch: Sequence[EventFanout]) -> dic
 
 
 def _there(connection: sqlite3.Connection, batch: Sequence[EventFanout], *, last: int) -> set[EventId]:
-    """Those of the events that were there before, when the newest row was `last`."""
+    """The ones of the events that were stored before, when the newest row was `last`."""
     ids = packed(publication.event.id for publication in batch)
     return {row[0] for row in connection.execute(sql.ACCEPT_WAS, {"ids": ids, "last": last})}
 

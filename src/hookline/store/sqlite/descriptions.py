@@ -1,4 +1,4 @@
-"""How are event types, accounts and the seal's mark kept in SQLite?"""
+"""Keeps event types, accounts and the mark of sealed secrets in SQLite."""
 
 import sqlite3
 from functools import partial
@@ -42,7 +42,7 @@ RETURNING mark
 
 
 class SqliteDescribed:
-    """The verbs of `Described`, on the connections of the store they are part of."""
+    """The verbs of `DescriptionStore`, on the connections of the store."""
 
     async def _write(self, work: Work[T]) -> T:
         raise NotImplementedError
@@ -51,11 +51,11 @@ class SqliteDescribed:
         raise NotImplementedError
 
     async def put_event_type(self, event_type: EventType, *, now: float) -> EventType:
-        """Describe a type, or describe it anew."""
+        """Create or replace a type's description."""
         return await self._write(partial(_put_event_type, event_type=event_type, now=now))
 
     async def delete_event_type(self, name: str, *, now: float) -> bool:
-        """Forget what was said about a type. False when there was nothing."""
+        """Delete a type's description. False when there was none."""
         return await self._write(partial(_delete_event_type, name=name, now=now))
 
     async def event_type(self, name: str) -> EventType | None:
@@ -70,20 +70,20 @@ class SqliteDescribed:
         return [_event_type(row) for row in found]
 
     async def put_account(self, account: Account, *, now: float) -> None:
-        """Replace what is said about an account."""
+        """Replace the settings of an account."""
         notify = msgspec.json.encode(account.notify).decode()
         values = {"id": account.id, "notify": notify, "updated_at": now}
         await self._write(partial(_rows, statement=PUT_ACCOUNT, values=values))
 
     async def account(self, id: str) -> Account | None:
-        """What was said about an account."""
+        """The settings of an account."""
         found = await self._read(partial(_rows, statement=READ_ACCOUNT, values={"id": id}))
         for id, notify, updated_at in found:
             return Account(id=id, notify=msgspec.json.decode(notify, type=Notify), updated_at=updated_at)
         return None
 
     async def mark_sealed(self, mark: str, *, was: str | None = None) -> str:
-        """Keep the mark if there is none, or `was`; the one that is kept then."""
+        """Store the mark if there is none, or if the stored one is `was`; the mark that is stored then."""
         values = {"mark": mark, "was": was}
         [[kept]] = await self._write(partial(_rows, statement=MARK_SEALED, values=values))
         return str(kept)

@@ -1,4 +1,4 @@
-"""How are the questions about events answered on SQLite?"""
+"""Lists events on SQLite."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ SELECT e.id, e.account, e.type, iif(length(e.payload) <= {SHOWN_PAYLOAD_BYTES}, 
        e.idempotency_key, e.deliver_at, e.created_at
 FROM {{source}} WHERE {{conditions}} ORDER BY e.id DESC LIMIT :limit
 """
-# The key's column comes second in its index: accounts are gone through one by one, a lookup each.
+# The key's column comes second in its index, so accounts are gone through one by one, with a lookup each.
 BY_KEY = """e.id IN (
   WITH RECURSIVE accounts (account) AS (
     SELECT min(account) FROM idempotency
@@ -73,7 +73,7 @@ class SqliteEvents:
 
 
 def look_ahead(filter: EventFilter, *, after: EventId | None) -> Statement | None:
-    """How many events a list finds next, whether they match or not, and the id of the last; None: by key it finds few."""
+    """How many events a list reads next, matching or not, and the id of the last; None: by key it finds few."""
     if filter.idempotency_key is not None:
         return None
     asked = SqliteConditions()
@@ -91,7 +91,7 @@ def look_ahead(filter: EventFilter, *, after: EventId | None) -> Statement | Non
 def event_list(
     filter: EventFilter, *, after: EventId | None, limit: int, floor: EventId | None = None
 ) -> Statement:
-    """Newest first, from below `after`, not below `floor`, from the start that reads the fewest rows."""
+    """Newest first, from below `after`, not below `floor`, starting where the fewest rows are read."""
     asked = SqliteConditions()
     asked.add("e.account = :account", "account", filter.account)
     asked.add("e.type = :type", "type", filter.type)
@@ -113,7 +113,7 @@ def event_list(
 def _list_events(
     connection: sqlite3.Connection, filter: EventFilter, *, after: EventId | None, limit: int
 ) -> tuple[list[ListedEvent], EventId | None]:
-    """What one step finds, and the id to go on from; None: nothing is left."""
+    """What one step finds, and the id to continue from; None: nothing is left."""
     names = ListedEvent.__struct_fields__
     floor: EventId | None = None
     if (ahead := look_ahead(filter, after=after)) is not None:

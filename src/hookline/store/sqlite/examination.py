@@ -1,4 +1,4 @@
-"""What does a doctor see of an SQLite file, without changing it?"""
+"""Reads what `hookline doctor` needs of an SQLite file, without changing it."""
 
 import sqlite3
 from typing import Any
@@ -25,7 +25,7 @@ SELECT count(*) FROM (
 
 
 def examine(path: str, *, wall: float) -> Examination:
-    """The facts of a file that is there; raises hookline's errors when it cannot be read."""
+    """The facts about an existing file; raises hookline's errors when it cannot be read."""
     contents: dict[str, Any] = {}
     try:
         connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=1.0)

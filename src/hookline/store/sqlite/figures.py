@@ -1,6 +1,6 @@
-"""How is counted in an SQLite file?
+"""Counts deliveries for reports and metrics on SQLite.
 
-From the indexes alone, on a connection of its own: a count of many millions must not hold up the lists.
+It reads the indexes alone, on a connection of its own: a count of many millions must not delay the lists.
 """
 
 import os
@@ -16,7 +16,7 @@ from hookline.store.sqlite.sql import EVENT_OF_DELIVERY
 T = TypeVar("T")
 
 PRUNED = "SELECT coalesce(sum(deliveries), 0) FROM pruned WHERE :account IS NULL OR account = :account"
-# Mostly there is one account: then its deliveries are all there are, and nobody need look at each one's event.
+# Mostly there is only one account. All deliveries are then its own, and their events need not be read.
 ONLY_ACCOUNT = (
     "SELECT (SELECT min(account) FROM events) IS :account AND (SELECT max(account) FROM events) IS :account"
 )
@@ -24,7 +24,7 @@ CONSERVATION_OF_ACCOUNT = f"""
 SELECT d.state, count(*) FROM deliveries d {EVENT_OF_DELIVERY} WHERE e.account = :account GROUP BY d.state
 """
 
-# From one lane with pending rows to the next, along the index: the lanes count, not their rows.
+# From one lane with pending rows to the next, along the index: the cost depends on the lanes, not on their rows.
 _OLDEST = """
   SELECT 1, endpoint_id, due_at FROM deliveries WHERE seq = (
     SELECT n.seq FROM deliveries n INDEXED BY deliveries_{queue}
@@ -44,7 +44,7 @@ WHERE w.due_at <= :now AND l.paused = 0 AND l.hold_until <= :now
 
 
 class Counting(Protocol):
-    """A store that has a connection for what takes long."""
+    """A store that has a connection for slow reads."""
 
     _path: str
 
@@ -55,9 +55,9 @@ class SqliteFigures:
     """The contract's verbs that count."""
 
     async def bloat(self: Counting) -> Bloat:
-        """The length of the log: it begins anew when all of it is in the file, which a reader that stays prevents."""
+        """The length of the log. It starts over once all of it is in the file, which a lasting reader prevents."""
         try:
-            # Looked at from outside: a process that opens and closes the file loses SQLite's locks on it.
+            # Its size is read from outside: a process that opens and closes the file loses SQLite's locks on it.
             return Bloat(log_bytes=os.stat(f"{self._path}-wal").st_size)
         except FileNotFoundError:
             return Bloat(log_bytes=0)
@@ -67,7 +67,7 @@ class SqliteFigures:
         return await self._count(partial(_conservation, account=account))
 
     async def oldest_due(self: Counting, *, now: float) -> float | None:
-        """When the delivery became due that has waited longest; None: none is waiting."""
+        """When the delivery that has waited longest became due; None: none waits."""
         return await self._count(partial(_oldest_due, now=now))
 
 

@@ -1,4 +1,4 @@
-"""How does an SQLite file keep its installation's secret?"""
+"""Keeps the secret of an installation in an SQLite file."""
 
 import sqlite3
 from functools import partial

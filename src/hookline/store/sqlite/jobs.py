@@ -1,7 +1,7 @@
-"""How are many dead letters replayed or discarded, a few at a time?
+"""Replays or discards many dead letters in steps, on SQLite.
 
-A step and its progress are one transaction: a process that dies between two steps leaves a job that the next
-one goes on with, and no letter is done twice.
+A step and its progress are one transaction. If a process dies between two steps, the next process continues the job,
+and no letter is processed twice.
 """
 
 import sqlite3
@@ -12,11 +12,11 @@ from hookline.store.sqlite import lists, operators, sql
 from hookline.store.sqlite.rows import job_values, packed, read_job
 
 _MOVES = {JobKind.REPLAY: sql.REDRIVE_THESE, JobKind.DISCARD: sql.DISCARD_THESE}
-_AHEAD = 5_000  # dead letters looked at in one step: a filter that few of them match must not make it long
+_AHEAD = 5_000  # dead letters read in one step: a filter that matches few of them must not make it long
 
 
 def find(connection: sqlite3.Connection, job: Job) -> Job | None:
-    """The job that has this one's id, or was asked for with its key."""
+    """The job with this one's id, or with its idempotency key."""
     values = job_values(job)
     key = {name: values[name] for name in ("id", "account", "kind", "key")}
     row = connection.execute(sql.FIRST_JOB, key).fetchone()
@@ -72,7 +72,7 @@ def fail(connection: sqlite3.Connection, id: JobId, *, reason: str, now: float) 
 def _pick(
     connection: sqlite3.Connection, job: Job, cursor: DeliveryId | None, *, limit: int
 ) -> tuple[list[DeliveryId], DeliveryId | None, bool]:
-    """The letters of this step, how far it looked, and whether nothing is left behind that."""
+    """The letters of this step, how far it looked, and whether nothing is left after that."""
     ahead = max(limit, _AHEAD)
     looked_at, last = connection.execute(*lists.dead_ahead(job.filter, after=cursor, limit=ahead)).fetchone()
     if last is None:

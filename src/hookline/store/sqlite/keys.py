@@ -1,4 +1,4 @@
-"""How are keys kept in an SQLite file?"""
+"""Keeps API keys in an SQLite file."""
 
 import sqlite3
 from functools import partial
@@ -31,7 +31,7 @@ _SCOPES = msgspec.json.Decoder(tuple[Scope, ...])
 
 
 class Connected(Protocol):
-    """A store that can carry out work on its connections."""
+    """A store that can run work on its connections."""
 
     async def _write(self, work: Work[T]) -> T: ...
 
@@ -48,11 +48,11 @@ class SqliteKeys:
         await self._write(partial(_create, key=key))
 
     async def create_first_key(self: Connected, key: Key) -> bool:
-        """Add a key if there is none and never was; False when there is one, revoked or not."""
+        """Add a key if there has never been one; False when there is one, revoked or not."""
         return await self._write(partial(_create_first, key=key))
 
     async def revoke_key(self: Connected, key: KeyId, *, now: float) -> bool:
-        """Revoke a key for good; one that is revoked stays as it is. False when there is none."""
+        """Revoke a key for good; a revoked one stays as it is. False when there is none."""
         return await self._write(partial(_revoke, key=key, now=now))
 
     async def key(self: Connected, key: KeyId) -> Key | None:
@@ -66,7 +66,7 @@ class SqliteKeys:
     async def changed_keys(self: Connected, *, after: int) -> list[ChangedKey]:
         """Keys created or revoked after the change numbered `after`, in that order.
 
-        Not on the connection of the lists, which may take long: who may call depends on this.
+        Not on the connection of the lists, which may take long: every API call depends on this.
         """
         return await self._load(partial(_changed, after=after))
 

@@ -1,6 +1,7 @@
-"""Which statement lists the deliveries that match a filter, from the start that reads the fewest rows?
+"""Builds the statements that list deliveries by a filter.
 
-States stand in it as literals, so that the partial indexes can be used; everything else is bound.
+Each starts where the fewest rows are read. States are literals, so that the partial indexes can be used; everything
+else is bound.
 """
 
 from typing import Any
@@ -16,13 +17,13 @@ _DIED_AT = "iif(d.state = 'dead', d.done_at, d.death_at)"
 
 Statement = tuple[str, dict[str, Any]]
 
-# Looked at in one step of a list, whether they match or not. Others' reads take their turn between two steps.
+# Rows read in one step of a list, matching or not. The reads of others take their turn between two steps.
 STEP_ROWS = 2_000
-STEP_EVENTS = 200  # of an account, which may have no deliveries at all
+STEP_EVENTS = 200  # of an account; they may have no deliveries at all
 
 
 class SqliteConditions:
-    """What a row has to be, with the values that are bound."""
+    """The conditions on a row, with the values that are bound."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -30,18 +31,18 @@ class SqliteConditions:
         self._needs_event = False
 
     def add(self, condition: str, name: str, value: Any, *, of_event: bool = False) -> None:
-        """`condition` names the value; nothing is asked for by None."""
+        """`condition` names the value; a value of None adds no condition."""
         if value is not None:
             self.values[name] = value
             self._conditions.append(condition)
             self._needs_event = self._needs_event or of_event
 
     def also(self, *more: str) -> str:
-        """All of them, and these."""
+        """All conditions, and these."""
         return " AND ".join([*self._conditions, *more])
 
     def source(self, deliveries: str) -> str:
-        """Where the rows come from: with their events only if a condition is about those."""
+        """Where the rows come from: joined with their events only if a condition is about events."""
         return f"{deliveries} {sql.EVENT_OF_DELIVERY}" if self._needs_event else deliveries
 
 
@@ -53,7 +54,7 @@ def delivery_list(
     floor: bytes | None = None,
     gathers: bool = False,
 ) -> Statement:
-    """Newest first, from below `after`, not below `floor`; `gathers` what is pending and sorts it, where that is little."""
+    """Newest first, from below `after`, not below `floor`; `gathers`: pending rows, being few, are sorted."""
     asked = _asked(filter)
     asked.values["limit"] = limit
     state = _state(filter)
@@ -70,7 +71,7 @@ def delivery_list(
 
 def _within_events(asked: SqliteConditions, *, after: DeliveryId | None, floor: bytes | None) -> None:
     asked.values["above"] = ABOVE_ALL_IDS
-    # With a plus, so that the rows of an event are searched between its id and the next one's, and not up to here.
+    # With a plus, so that the rows of an event are searched between its id and the next event's, and not up to here.
     asked.add("+d.id < :after", "after", after)
     asked.add("+d.id >= :floor", "floor", floor)
     asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
@@ -78,7 +79,7 @@ def _within_events(asked: SqliteConditions, *, after: DeliveryId | None, floor: 
 
 
 def pending_ahead(filter: DeliveryFilter) -> Statement | None:
-    """How many are pending, as far as that decides between gathering them and a walk; None where neither is meant."""
+    """How many are pending, counted as far as the choice between gathering and walking needs; None: no such choice."""
     if filter.state is not State.PENDING or filter.is_replayed or filter.event_id is not None:
         return None
     asked = SqliteConditions()
@@ -88,7 +89,7 @@ def pending_ahead(filter: DeliveryFilter) -> Statement | None:
 
 
 def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None) -> Statement:
-    """How many events of the account come next, and the id of the last: one step looks no further."""
+    """How many events of the account come next, and the id of the last: one step reads no further."""
     asked = SqliteConditions()
     asked.add("e.account = :account", "account", filter.account)
     asked.add("e.id <= :after_event", "after_event", None if after is None else event_of(after))
@@ -100,7 +101,7 @@ def events_ahead(filter: DeliveryFilter, *, after: DeliveryId | None) -> Stateme
 
 
 def look_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, floor: bytes | None = None) -> Statement:
-    """How many rows a list finds next, whether they match or not, and the id of the last: one step looks no further."""
+    """How many rows a list reads next, matching or not, and the id of the last: one step reads no further."""
     asked = SqliteConditions()
     asked.values["limit"] = STEP_ROWS
     if is_by_account(filter):
@@ -110,7 +111,7 @@ def look_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, floor: bytes
     else:
         _narrow(asked, filter)
         asked.add("d.id < :after", "after", after)
-        # Those in one state have an index of their own; of the others every row is looked at.
+        # Rows in one of these states have an index of their own; for the others every row is read.
         by_state = filter.is_replayed or filter.state in (State.DEAD, State.CANCELLED)
         source, order = _start(filter), "d.id DESC"
         conditions = asked.also(_state(filter)) if by_state else asked.also()
@@ -130,7 +131,7 @@ def dead_count(
     after: DeliveryId | None = None,
     last: DeliveryId | None = None,
 ) -> Statement:
-    """How many dead letters match, of those that died `before`, by id above `after` up to `last`."""
+    """How many dead letters match among those that died `before`, by id above `after` up to `last`."""
     asked = _asked(filter)
     asked.add("d.done_at < :before", "before", before)
     asked.add("d.id > :after", "after", after)
@@ -141,7 +142,7 @@ def dead_count(
 
 
 def dead_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) -> Statement:
-    """How many dead letters, at most `limit`, come next by id whether they match or not, and the last one's id."""
+    """How many dead letters, at most `limit`, come next by id, matching or not, and the id of the last."""
     asked = _asked(DeliveryFilter(endpoint_id=filter.endpoint_id, event_id=filter.event_id))
     asked.add("d.id > :after", "after", after)
     asked.values["limit"] = limit
@@ -151,7 +152,7 @@ def dead_ahead(filter: DeliveryFilter, *, after: DeliveryId | None, limit: int) 
 def dead_to_pick(
     filter: DeliveryFilter, *, before: float, after: DeliveryId | None, last: DeliveryId, limit: int
 ) -> Statement:
-    """Those that match and died `before`, by id above `after` up to `last`."""
+    """The matching ones that died `before`, by id above `after` up to `last`."""
     asked = _asked(filter)
     asked.add("d.done_at < :before", "before", before)
     asked.add("d.id > :after", "after", after)
@@ -185,7 +186,7 @@ def _narrow(asked: SqliteConditions, filter: DeliveryFilter) -> None:
 
 
 def is_by_account(filter: DeliveryFilter) -> bool:
-    """Only an account is named, and none of the short lists is meant."""
+    """Whether the filter names only an account, and none of the short lists."""
     return (
         filter.account is not None
         and filter.endpoint_id is None

@@ -1,4 +1,4 @@
-"""Whom could an SQLite file's process tell anything?"""
+"""Sends no notifications on SQLite: one process serves a file."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from hookline.store.contract.notifications import Notification
 
 
 class SqliteHints:
-    """The contract's verbs about hints. One process serves a file: there is nobody else."""
+    """The contract's verbs about notifications. One process serves a file, so there is nobody to notify."""
 
     async def tell(self, hint: Notification) -> None:
         """See the contract."""

@@ -1,6 +1,6 @@
-"""What may people change, and how do the lanes' owners learn of it?
+"""Carries out what operators change, on SQLite.
 
-Everything here writes one numbered change beside its rows.
+Everything here writes one numbered change beside its rows, from which the lanes' owners learn of it.
 """
 
 import sqlite3
@@ -84,7 +84,7 @@ def reset_circuit(connection: sqlite3.Connection, endpoint: EndpointId, *, now: 
 
 
 def tell_owners(connection: sqlite3.Connection, lanes: Iterable[EndpointId], *, now: float) -> None:
-    """One change for each lane whose rows were touched."""
+    """Write one change for each lane whose rows were changed."""
     for endpoint in sorted(set(lanes)):
         write_change(connection, endpoint, kind="deliveries", now=now)
 
@@ -104,6 +104,6 @@ def _move(
 
 
 def write_change(connection: sqlite3.Connection, endpoint: EndpointId, *, kind: str, now: float) -> None:
-    """One numbered change, for the owners and for everybody's catalogue."""
+    """Write one numbered change, for the owners and for every process's catalogue."""
     (n,) = connection.execute(sql.COUNT_CHANGE, {"kind": kind}).fetchone()
     connection.execute(sql.WRITE_CHANGE, {"n": n, "endpoint": endpoint, "kind": kind, "now": now})

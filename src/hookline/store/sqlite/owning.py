@@ -1,4 +1,4 @@
-"""How are lanes taken, loaded, settled, released and woken?"""
+"""Carries out the verbs of a lane's owner on SQLite: take, load, settle, release, wake."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from hookline.store.sqlite.rows import attempt_row, note_rows, packed, read_load
 
 
 def take(connection: sqlite3.Connection, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
-    """RETURNING keeps no order, so that of `wake_at` is made here."""
+    """Take lanes, sorted by `wake_at` here: RETURNING keeps no order."""
     rows = connection.execute(sql.TAKE, {"worker": worker, "limit": limit, "now": now}).fetchall()
     return sorted(map(read_taken, rows), key=lambda lane: (lane.woke_at, lane.endpoint_id))
 
@@ -74,7 +74,7 @@ def _disable(connection: sqlite3.Connection, gone: Sequence[Settlement], *, now:
 def _settle_all(
     connection: sqlite3.Connection, worker: WorkerId, batch: Sequence[Settlement], *, now: float
 ) -> list[Verdict]:
-    """All at once if all of them apply, as they nearly always do; otherwise one by one."""
+    """Settle all at once if all of them apply, as they nearly always do; otherwise one by one."""
     connection.execute("SAVEPOINT all_at_once")
     moved = write_rows(
         connection,

@@ -1,4 +1,4 @@
-"""How are the questions of people and caches answered?"""
+"""Reads what people and caches ask of an SQLite file."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def _endpoints(connection: sqlite3.Connection, statement: str, values: dict[str,
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" not in str(error):
             raise
-        # One text that is none keeps every row from being read: once more, with what can be read of it.
+        # One text that is not UTF-8 keeps every row from being read: read again, with replacements in that text.
         connection.text_factory = _readable
         try:
             rows = connection.execute(statement, values).fetchall()
@@ -89,7 +89,7 @@ def delivery(connection: sqlite3.Connection, delivery: DeliveryId) -> Delivery |
 def list_deliveries(
     connection: sqlite3.Connection, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
 ) -> tuple[list[Delivery], DeliveryId | None]:
-    """What one step finds, and the id to go on from; None: nothing is left."""
+    """What one step finds, and the id to continue from; None: nothing is left."""
     pending = pending_ahead(filter)
     gathers = pending is not None and connection.execute(*pending).fetchone()[0] < STEP_ROWS
     floor = None if gathers else _floor(connection, filter, after=after)
@@ -100,7 +100,7 @@ def list_deliveries(
 def _floor(
     connection: sqlite3.Connection, filter: DeliveryFilter, *, after: DeliveryId | None
 ) -> DeliveryId | None:
-    """The id below which a step that starts there does not look; None: it comes to the end."""
+    """The id below which a step that starts there does not read; None: it reaches the end."""
     floor: DeliveryId | None = None
     if is_by_account(filter):
         looked_at, lowest = connection.execute(*events_ahead(filter, after=after)).fetchone()
@@ -116,7 +116,7 @@ def count_dead(
     before: float | None,
     after: DeliveryId | None,
 ) -> tuple[int, DeliveryId | None]:
-    """How many match among the next, and the id to go on from; None: nothing is left."""
+    """How many match among the next ones, and the id to continue from; None: nothing is left."""
     ahead = dead_ahead(filter, after=after, limit=STEP_ROWS)
     looked_at, last = connection.execute(*ahead).fetchone()
     if last is None:

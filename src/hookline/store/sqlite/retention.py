@@ -1,7 +1,7 @@
-"""How does old data leave an SQLite file?
+"""Deletes old data from an SQLite file.
 
-Looked for on the readers' connection, beside everybody; only what was found is deleted by the writer, which looks
-again. Pages that become free are used again before the file grows.
+The readers' connection searches, beside everybody else. The writer deletes only what was found, after checking it
+again. Free pages are reused before the file grows.
 """
 
 import sqlite3
@@ -25,10 +25,10 @@ from hookline.store.sqlite.sql import PIECES
 
 _IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < :done_before
               OR d.state = 'dead' AND d.done_at < :dead_before)"""
-# An event's deliveries lie between its id and the next event's.
+# An event's deliveries are between its id and the next event's.
 _OF_EVENT = "d.id >= e.id AND d.id < coalesce((SELECT min(n.id) FROM events n WHERE n.id > e.id), :above)"
 
-# INDEXED BY: without statistics the planner would begin with one of the partial indexes on states.
+# INDEXED BY: without statistics the planner would start with one of the partial indexes on states.
 PRUNE_LOOK = f"""
 SELECT e.id, e.account,
   CASE WHEN EXISTS (SELECT 1 FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1 WHERE {_OF_EVENT})
@@ -48,7 +48,7 @@ RETURNING id
 PRUNE_ATTEMPTS = f"""
 WITH RECURSIVE {PIECES} DELETE FROM attempts WHERE delivery_id IN (SELECT id FROM asked)
 """
-# One that has a delivery left stays; the next event's id is looked up among those that are still there.
+# An event with a delivery left stays; the next event's id is looked up among those that still exist.
 PRUNE_EVENTS = f"""
 WITH RECURSIVE {PIECES}
 DELETE FROM events WHERE rowid IN (
@@ -61,12 +61,12 @@ COUNT_PRUNED = """
 INSERT INTO pruned (account, deliveries, events) VALUES (:account, :deliveries, :events)
 ON CONFLICT (account) DO UPDATE SET deliveries = deliveries + excluded.deliveries, events = events + excluded.events
 """
-# Ids begin with the time they were made: whatever is younger need not be looked at.
+# Ids begin with the time they were made: younger ones need not be read.
 PRUNE_JOBS = """
 DELETE FROM jobs WHERE id IN (
   SELECT id FROM jobs WHERE id < :end AND state <> 'running' AND finished_at < :done_before ORDER BY id LIMIT :limit)
 """
-# The last one stays: whoever was away for long sees by its number that others went.
+# The last one stays: a process that was away for long sees from its number that others were deleted.
 PRUNE_CHANGES = """
 DELETE FROM changes WHERE n IN (
   SELECT c.n FROM changes c WHERE c.at < :told_before AND c.n < (SELECT n FROM change_counter)
@@ -87,7 +87,7 @@ _ABOVE_ALL = b"\xff" * 17
 
 
 class SqliteRetention:
-    """The contract's verbs about what is kept for how long."""
+    """The contract's verbs about retention."""
 
     async def prune(
         self: Connected,
@@ -98,7 +98,7 @@ class SqliteRetention:
         limit: int,
         is_dry: bool = False,
     ) -> Pruned:
-        """Delete what is over and old among the next events; see the contract."""
+        """Delete the finished old ones among the next events; see the contract."""
         end = walk_ends_before(done_before=done_before, dead_before=dead_before)
         if end is None:
             return Pruned()
@@ -115,13 +115,13 @@ class SqliteRetention:
         return batch.as_deleted(events=events, deliveries=deliveries, limit=limit, after=after)
 
     async def prune_records(self: Connected, *, done_before: float, told_before: float, limit: int) -> int:
-        """Delete up to `limit` of each kind of record that nobody needs any more; how many went."""
+        """Delete up to `limit` of each kind of record that is no longer needed; how many."""
         end = walk_ends_before(done_before=done_before, dead_before=done_before) or BEFORE_ALL
         values = {"done_before": done_before, "told_before": told_before, "end": end, "limit": limit}
         return await self._write(partial(_delete_records, values=values))
 
     async def take_prune_turn(self: Connected, *, every: float, now: float) -> bool:
-        """Is it time to prune, and nobody else at it?"""
+        """Whether it is time to prune and no other process does."""
         return await self._write(partial(_take_turn, every=every, now=now))
 
 
@@ -154,7 +154,7 @@ def _delete(
 
 
 def _fold(connection: sqlite3.Connection) -> None:
-    """Bring what the log holds into the file, so that the log begins anew: its room is all there may be."""
+    """Copy the log into the file, so that the log starts over: its room may be all there is."""
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
 

@@ -1,7 +1,7 @@
-"""How do values become rows, and rows values?
+"""Converts between values and rows of SQLite.
 
-Rows that are bound by the batch are made of plain numbers, str and bytearray only: for everything else (bytes,
-None, bool, enum members) sqlite3 looks for an adapter first, 0.4 µs a value, which is most of a settle's time.
+Rows bound in batches consist only of plain numbers, str and bytearray. For everything else (bytes, None, bool, enum
+members) sqlite3 looks for an adapter first, 0.4 µs a value, which would be most of the time of a settle.
 """
 
 from collections.abc import Callable, Iterable
@@ -49,7 +49,7 @@ from hookline.store.sqlite.driver.bulk import Row
 
 ABOVE_ALL_IDS = b"\xff" * 17
 _ORDINALS = MAX_FANOUT - 1
-_COPIED_BYTES = 4096  # copying more takes longer than finding no adapter
+_COPIED_BYTES = 4096  # copying more takes longer than the search for an adapter
 
 _SLICES = msgspec.json.Decoder(tuple[CircuitSlice, ...])
 
@@ -57,7 +57,7 @@ _FILTER = msgspec.json.Decoder(DeliveryFilter)
 
 _JSON = ("events", *endpoint_row.JSON)
 
-# What stands in for None; the statements turn it into NULL.
+# Placeholders for None; the statements turn them into NULL.
 _NO_TEXT = "\0"
 _NO_TIME = float("-inf")
 _NO_STATUS = -1
@@ -65,7 +65,7 @@ _NO_DURATION = -1.0
 
 
 def packed(ids: Iterable[bytes]) -> bytes:
-    """A list of ids as the one value that statements take apart."""
+    """A list of ids as one value, which the statements take apart."""
     return b"".join(ids)
 
 
@@ -132,7 +132,7 @@ def endpoint_values(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def lane_values(endpoint: Endpoint) -> dict[str, Any]:
-    """What of an endpoint its lane has to know."""
+    """What a lane needs to know of its endpoint."""
     return {
         "id": endpoint.id,
         "paused": endpoint.paused or not endpoint.enabled,
@@ -178,7 +178,7 @@ _FLAGS = {0: False, 1: True}
 
 
 def read_endpoint(row: Row) -> Endpoint | None:
-    """The endpoint of this row; None when it has no id."""
+    """The endpoint in this row; None when it has no id."""
     values = dict(zip(_ENDPOINT, row, strict=True))
     for name in ("enabled", "paused"):
         flag = values[name]
@@ -187,7 +187,7 @@ def read_endpoint(row: Row) -> Endpoint | None:
 
 
 def note_rows(notes: Iterable[LaneNote]) -> list[Row]:
-    """What NOTE writes; of several notes on one lane the last one counts."""
+    """What NOTE writes; of several notes on one lane the last one wins."""
     last = {(note.endpoint_id, note.epoch): note for note in notes}
     return [
         (
@@ -247,7 +247,7 @@ def read_job(row: Row) -> Job:
     except (
         msgspec.MsgspecError,
         UnicodeError,
-    ):  # it spoils itself alone: nobody carries it out, others are listed
+    ):  # only this job is affected: it is not carried out, the others are listed
         chosen, reason = DeliveryFilter(), reason or UNREADABLE_JOB
     return Job(
         id=id,
@@ -316,7 +316,7 @@ def read_loaded(row: Row) -> Loaded:
 
 
 def settled_row(settlement: Settlement, *, now: float) -> Row:
-    """What the settlement makes of its delivery."""
+    """The delivery's row after the settlement."""
     attempt, state = settlement.attempt, settlement.state
     return (
         bytearray(attempt.delivery_id),

@@ -1,4 +1,4 @@
-"""How does an SQLite file get its schema?"""
+"""Migrates the schema of an SQLite file."""
 
 import os
 import sqlite3
@@ -25,13 +25,13 @@ LEVEL = level(MIGRATIONS)
 
 
 def applied(connection: sqlite3.Connection) -> list[Applied]:
-    """What the file's schema consists of; nothing in a new file."""
+    """The migrations applied to the file; none in a new file."""
     (exists,) = connection.execute(sql.MIGRATIONS_EXIST).fetchone()
     return [Applied(*row) for row in connection.execute(sql.MIGRATIONS_READ)] if exists else []
 
 
 def served_level(connection: sqlite3.Connection) -> int | None:
-    """The lowest level of code that the schema serves; None: it is from before that was written down."""
+    """The lowest level of code that the schema serves; None: the schema is too old to say."""
     (exists,) = connection.execute(sql.SERVES_EXISTS).fetchone()
     if not exists:
         return None
@@ -40,7 +40,7 @@ def served_level(connection: sqlite3.Connection) -> int | None:
 
 
 def refuse_unless_usable(connection: sqlite3.Connection) -> None:
-    """Refuse a file whose schema this code cannot work with."""
+    """Refuse a file whose schema this code cannot use."""
     refuse_unless_current(MIGRATIONS, applied(connection), serves=served_level(connection))
 
 
@@ -55,9 +55,9 @@ def refuse_if_outgrown(connection: sqlite3.Connection) -> None:
 def migrate(
     connection: sqlite3.Connection, *, at: float, migrations: Sequence[Migration] = MIGRATIONS
 ) -> list[str]:
-    """Apply what is outstanding, each with its record in one transaction; the names.
+    """Apply the outstanding migrations, each with its record in one transaction; their names.
 
-    The write lock is held from the look to the commit, so of many processes each finds what the others left.
+    The write lock is held from the check to the commit, so of many processes each finds what the others left to do.
     """
     names: list[str] = []
     while outstanding(migrations, applied(connection), serves=served_level(connection)):
@@ -91,7 +91,7 @@ def migrate(
 
 
 def would_apply(path: str) -> list[str]:
-    """The names of what is outstanding, found without writing: a new file needs everything, and is not made."""
+    """The names of the outstanding migrations, found without writing: a new file needs all and is not created."""
     refuse_unwritable(path, create=True)
     found: list[Applied] = []
     serves: int | None = None
@@ -106,7 +106,7 @@ def would_apply(path: str) -> list[str]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script: `executescript` would commit the transaction before the first."""
+    """The statements of a script, one by one: `executescript` would commit the transaction before the first."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,14 +1,14 @@
-"""Which statements does the SQLite store run?
+"""Holds the statements of the SQLite store.
 
-In the order of the contract, under the same names as in the other store. `{rows}` stands for as many rows of
-placeholders as `bulk` binds; a list of ids is one BLOB of 16-byte pieces, taken apart by `PIECES`, so that one
+They are in the order of the contract, under the same names as in the PostgreSQL store. `{rows}` stands for as many rows
+of placeholders as `bulk` binds. A list of ids is one BLOB of 16-byte pieces, taken apart by `PIECES`, so that one
 prepared statement fits every length. Words in index predicates are literals, or the partial index is not used.
 
-In rows bound by the batch a missing value comes as a stand-in that cannot be a real one, and `nullif` makes it
-NULL: sqlite3 takes 0.4 µs to bind a None, ten times as long as any number or text (see `rows`).
+In rows bound in batches a missing value is a placeholder that cannot be a real value, and `nullif` makes it NULL:
+sqlite3 takes 0.4 µs to bind a None, ten times as long as any number or text (see `rows`).
 """
 
-# `:ids` is the BLOB; the names around it are each statement's own.
+# `:ids` is the BLOB; the names around it belong to each statement.
 PIECES = """
 places (i) AS (SELECT 1 WHERE length(:ids) > 0 UNION ALL SELECT i + 16 FROM places WHERE i + 16 < length(:ids)),
 asked (id) AS (SELECT substr(:ids, i, 16) FROM places)
@@ -45,7 +45,7 @@ WITH u (id, account, type, payload, idempotency_key, deliver_at, created_at) AS 
 INSERT OR IGNORE INTO events (id, account, type, payload, idempotency_key, deliver_at, created_at)
 SELECT id, account, type, payload, nullif(idempotency_key, char(0)), nullif(deliver_at, -9e999), created_at FROM u
 """
-# Beside the insert, which nearly every event is done with: few come from another hookline.
+# Separate from the insert, which is enough for nearly every event: few come from another hookline.
 ACCEPT_HOPS = "UPDATE events SET hops = :hops WHERE id = :id"
 ACCEPT_WAS = (
     f"WITH RECURSIVE {PIECES} SELECT id FROM events WHERE id IN (SELECT id FROM asked) AND rowid <= :last"
@@ -64,7 +64,7 @@ IS_RESET = """EXISTS (
 TAKEN = f"""endpoint_id, epoch, wake_at, hold_until, suspect, head, tokens, tokens_at, applied,
   {IS_RESET}, rest_until, {CIRCUIT_COLUMNS}"""
 
-# Differs from postgres: no SKIP LOCKED; writers are serial, so nobody else can be taking these lanes.
+# Differs from postgres: no SKIP LOCKED; writers are serial, so no other worker can be taking these lanes.
 TAKE = f"""
 UPDATE lanes SET owner = :worker, epoch = epoch + 1
 WHERE endpoint_id IN (
@@ -82,10 +82,10 @@ WHERE endpoint_id IN (SELECT id FROM asked) AND owner IS NULL AND paused = 0 AND
 RETURNING {TAKEN}
 """
 
-# Differs from postgres: there is no LATERAL, and LIMIT cannot name a column. Each queue is walked from row to
-# row instead, one index search a row, so that every lane gets exactly as many as it has room for. An event is
-# found as the last one not above the delivery's id (exact: an event's id ends in 20 zero bits); a function of
-# ours would be called back with the interpreter's lock, once a row.
+# Differs from postgres: there is no LATERAL, and LIMIT cannot name a column. Each queue is walked from row to row
+# instead, one index search a row, so that every lane gets exactly as many as it has room for. An event is found as the
+# last one not above the delivery's id (exact: an event's id ends in 20 zero bits). A function of ours would need the
+# interpreter's lock, once a row.
 LOAD = """
 WITH RECURSIVE
 packed (ids) AS (VALUES (?)),
@@ -134,9 +134,9 @@ CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.i
 """
 READ_PAYLOAD = "SELECT payload FROM events WHERE id = :id"
 
-# The fence is the join: a worker that is buried, or does not own the lane in that epoch, matches no row.
-# The endpoint is compared as well, so that an attempt can only settle the delivery it was made for; the plus
-# keeps the search on the index by id, where rows settled together lie together.
+# The fence is the join: a worker that is buried, or does not own the lane in that epoch, matches no row. The endpoint
+# is compared too, so that an attempt can settle only its own delivery. The plus keeps the search on the index by id,
+# where rows that are settled together lie together.
 SETTLE_DELIVERIES = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
 u (delivery_id, endpoint_id, epoch, number, replays, state, due_at, done_at, reason, status, error) AS (VALUES {rows})
@@ -166,7 +166,7 @@ SELECT
   nullif(response_body, x''), nullif(response_truncated, 0), nullif(final_url, char(0))
 FROM u
 """
-# Writes notes down: by the current owner, in its epoch.
+# Stores notes: only the current owner's, in its epoch.
 NOTE = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
 u (endpoint_id, epoch, hold_until, head, circuit, failures, slices, cooldown, opened_at, probe_at, reason,
@@ -181,7 +181,7 @@ WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch 
 RETURNING endpoint_id
 """
 
-# An endpoint that answered 410, if nobody changed it since it was asked.
+# An endpoint that answered 410, if nobody changed it since the request.
 DISABLE_GONE = """
 UPDATE endpoints SET enabled = 0, disabled_reason = :reason, updated_at = max(:now, updated_at + 1e-6)
 WHERE id = :id AND updated_at = :asked AND enabled = 1
@@ -194,14 +194,14 @@ u (delivery_id, endpoint_id, epoch, replays, now) AS (VALUES {rows})"""
 OF_SUSPECTS = """
 FROM u CROSS JOIN me CROSS JOIN lanes l ON l.endpoint_id = u.endpoint_id AND l.owner = me.id AND l.epoch = u.epoch
 WHERE deliveries.id = u.delivery_id AND +deliveries.endpoint_id = u.endpoint_id AND deliveries.replays = u.replays"""
-# Once in an epoch, unless a settle came between: a repeat, its first answer lost, counts nothing twice.
+# Once per epoch, unless a settle came between: a repeat after a lost answer marks nothing twice.
 MARK = f"""{SUSPECTS}
 UPDATE deliveries SET
   marks = iif(marks > 0 AND marked_epoch IS u.epoch, marks, marks + 1), marked_epoch = u.epoch
 {OF_SUSPECTS} AND deliveries.state = 'pending'
 RETURNING id
 """
-# What was condemned before keeps its time: a repeat answers as the first one did.
+# A delivery that was condemned before keeps its time: a repeat gives the first answer again.
 CONDEMN = f"""{SUSPECTS}
 UPDATE deliveries SET
   done_at = iif(state = 'pending', u.now, done_at), state = 'dead', reason = 'crash_limit'
@@ -219,8 +219,7 @@ WHERE lanes.endpoint_id = u.endpoint_id AND lanes.owner = me.id AND lanes.epoch 
 RETURNING endpoint_id
 """
 
-# What a lane's rows ask for, and whether somebody is to carry out a reset; `asked` is each statement's own list
-# of lanes.
+# What a lane's rows need, and whether a reset has to be applied; `asked` is each statement's own list of lanes.
 ASKS = """
 asks (endpoint_id, due) AS MATERIALIZED (
   SELECT a.id, CASE
@@ -231,13 +230,13 @@ asks (endpoint_id, due) AS MATERIALIZED (
                    ORDER BY d.due_at LIMIT 1), 9e999) END
   FROM asked a)
 """
-# A reset, a head that is no longer waited for, or one that an operator made due while the lane had an owner who never
-# heard of it: whatever holds the lane back, its next owner must look at it now. A circuit holds back retried heads too, and
-# so does a receiver that asked for a rest.
+# There are three cases in which the next owner must look at once, whatever holds the lane back: a reset, a head that is
+# no longer waited for, and a head that an operator made due while the lane's owner never heard of it. A circuit holds
+# back retried heads too, and so does a receiver that asked for a rest.
 HEAD_IS_GONE = """(lanes.head IS NOT NULL AND (lanes.strict = 0 OR NOT EXISTS (
   SELECT 1 FROM deliveries h WHERE h.id = lanes.head AND h.state = 'pending'
     AND NOT (lanes.circuit = 'closed' AND max(h.due_at, lanes.rest_until) < lanes.hold_until AND h.due_at <= :now))))"""
-# A lane that is awake stays where it stands among those that wait for an owner.
+# A lane that is awake keeps its place among those that wait for an owner.
 WAKES_AT = f"iif({IS_RESET} OR {HEAD_IS_GONE}, :now, max(asks.due, lanes.hold_until))"
 LOWER = f"""
 UPDATE lanes SET wake_at = {WAKES_AT}
@@ -261,7 +260,7 @@ UPDATE workers SET beat = beat + 1, seen_at = :now, lanes = :lanes, in_flight = 
                    delivered_per_s = :delivered_per_s
 WHERE id = :worker AND buried_at IS NULL
 """
-# Only here: a file has no clock of its own, so the latest time a beat knew is kept in it.
+# Only here: a file has no clock, so it keeps the latest time that a heartbeat knew.
 BEAT_CLOCK = "UPDATE clock SET at = :now WHERE at < :now"
 PULSE_CLOCK = "SELECT at FROM clock"
 PULSE_FOREIGN = "PRAGMA data_version"
@@ -321,7 +320,7 @@ UPDATE endpoints SET
   old_secret = :old_secret, old_secret_until = :old_secret_until, filter = :filter, signature = :signature
 WHERE id = :id AND updated_at = :was
 """
-# A free lane that need not keep its order any longer is taken at once: what it waits for may be hours away.
+# A free lane that no longer has to keep its order is taken at once: what it waits for may be hours away.
 PAUSE_LANE = """
 UPDATE lanes SET paused = :paused, strict = :strict,
   wake_at = iif(owner IS NULL AND strict AND NOT :strict, min(wake_at, :now), wake_at)
@@ -363,8 +362,8 @@ WHERE id BETWEEN :first AND :last AND state <> 'pending' AND state IN (:a, :b, :
   AND (:endpoint IS NULL OR endpoint_id = :endpoint)
 RETURNING id, endpoint_id
 """
-# A free lane in strict order sleeps until its head is due. If an operator moved the head, whoever takes the lane
-# must look at it afresh.
+# A free lane in strict order sleeps until its head is due. If an operator moved the head, the next owner must read it
+# again.
 WAKE_WITHOUT_HEAD = """
 UPDATE lanes SET wake_at = min(wake_at, :now) WHERE endpoint_id = :endpoint AND head = :head AND owner IS NULL
 """
@@ -442,7 +441,7 @@ READ_EVENT = """
 SELECT id, account, type, payload, idempotency_key, deliver_at, coalesce(hops, 0), created_at FROM events WHERE id = :id
 """
 
-# The last attempt that counted tells the detail and the duration; the narrow row keeps only what lists filter by.
+# The last attempt that counted has the detail and the duration; the narrow row keeps only what lists filter by.
 DELIVERY_COLUMNS = """
 SELECT d.id, e.id, d.endpoint_id, e.account, e.type, d.state, d.queue, d.seq, d.attempts, d.replays, d.due_at,
        e.created_at, d.done_at, d.reason, d.last_status, d.last_error,
@@ -457,15 +456,15 @@ CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.i
 """
 READ_DELIVERY = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY} WHERE d.id = :id"
 
-# Put together in `lists`: first the page, then what is shown of it.
+# Built in `lists`: first the page, then what is shown of it.
 LIST_DELIVERIES = f"""
 {DELIVERY_COLUMNS}
 FROM (SELECT d.seq FROM {{source}} WHERE {{conditions}} ORDER BY {{order}} LIMIT :limit) page
 CROSS JOIN deliveries d ON d.seq = page.seq {EVENT_OF_DELIVERY}
 ORDER BY d.id DESC
 """
-# Where a page starts from. By account it walks that account's events, whose order is their deliveries' order;
-# pending rows are gathered from their two indexes and sorted if they are few, and otherwise met soon enough.
+# Where a page starts. By account it walks that account's events, whose order is the order of their deliveries. Few
+# pending rows are gathered from their two indexes and sorted; many are soon met by a walk.
 LIST_ALL = "deliveries d"
 LIST_OF_ENDPOINT = "deliveries d INDEXED BY deliveries_endpoint"
 LIST_ENDED_OF_ENDPOINT = {

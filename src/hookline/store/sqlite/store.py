@@ -1,8 +1,8 @@
-"""How does hookline keep everything in one SQLite file?
+"""Keeps everything in one SQLite file.
 
-This is the contract's list of verbs: each hands its work to the connection it belongs on. All writes go
-through one connection, which commits what waits together; loads have one of their own, and so have the lists
-that people ask for, which may take long.
+This is the contract's list of verbs: each gives its work to the right connection. All writes go through one connection,
+which commits waiting writes together. Loads have a connection of their own, and so have the lists that people ask for,
+which may take long.
 """
 
 import os
@@ -91,7 +91,7 @@ class SqliteStore(
         self._writer: Executor | None = None
         self._loader: Executor | None = None
         self._lister: Executor | None = None
-        self._counter: Executor | None = None  # made when somebody asks
+        self._counter: Executor | None = None  # made on first use
         self._version: int | None = None  # of other connections' writes, at the last pulse
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class SqliteStore(
     # life
 
     async def migrate(self) -> list[str]:
-        """Bring the schema up to date, safely beside others doing the same; the names of what was applied."""
+        """Bring the schema up to date, safely beside others doing the same; the names of the applied migrations."""
         connection = connect(self._path, create=True)
         try:
             return schema.migrate(connection, at=self._clock.wall())
@@ -110,7 +110,7 @@ class SqliteStore(
             connection.close()
 
     async def outstanding(self) -> list[str]:
-        """What `migrate` would apply; looks, and changes nothing."""
+        """The migrations that `migrate` would apply; changes nothing."""
         return schema.would_apply(self._path)
 
     async def open(self, *, serve: bool = True) -> None:
@@ -119,7 +119,7 @@ class SqliteStore(
         try:
             refuse_unwritable(self._path, create=False)
             if serve:
-                self._lock.acquire()  # first: whoever serves it decides when it is brought up to date
+                self._lock.acquire()  # first: the process that serves the file decides when it is migrated
             connections.append(connect(self._path))
             self._presence = FilePresence(self._path)
             schema.refuse_unless_usable(connections[0])
@@ -136,8 +136,8 @@ class SqliteStore(
         self._lister = (self._executor or Threaded)(connections[2], run_each)
 
     async def close(self) -> None:
-        """Finish what was handed in and let go of every connection."""
-        # The writer goes last: the last connection to close folds the log into the file.
+        """Finish the work handed in and close every connection."""
+        # The writer closes last: the last connection to close copies the log into the file.
         for executor in (self._counter, self._lister, self._loader, self._writer):
             if executor is not None:
                 await executor.stop()
@@ -184,15 +184,15 @@ class SqliteStore(
     # lanes
 
     async def take(self, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
-        """Own up to `limit` free lanes whose `wake_at` has come, earliest first."""
+        """Take up to `limit` free lanes whose `wake_at` has come, earliest first."""
         return await self._write(partial(owning.take, worker=worker, limit=limit, now=now))
 
     async def take_these(self, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float) -> list[Taken]:
-        """Own those of the lanes that are free, not paused and not held back."""
+        """Take the ones of these lanes that are free, not paused and not held back."""
         return await self._write(partial(owning.take_these, worker=worker, lanes=lanes, now=now))
 
     async def load(self, wants: Sequence[Want], *, known: Sequence[DeliveryId], now: float) -> list[Loaded]:
-        """Pending deliveries of the lanes that are not in `known`."""
+        """Pending deliveries of these lanes, except those in `known`."""
         return await self._load(partial(owning.load, wants=wants, known=known, now=now))
 
     async def payload(self, event: EventId) -> bytes:
@@ -211,11 +211,11 @@ class SqliteStore(
         return await self._write(partial(owning.settle, worker=worker, batch=batch, notes=notes, now=now))
 
     async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:
-        """Fenced: write notes down by themselves; those that were still owned."""
+        """Fenced: store notes alone; the lanes that were still owned."""
         return await self._write(partial(owning.note, worker=worker, notes=notes))
 
     async def mark(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
-        """Fenced: count one mark more on pending deliveries before they are sent; those that were marked."""
+        """Fenced: add one mark to pending deliveries before they are sent; the ones that were marked."""
         return await self._write(partial(owning.mark, worker=worker, suspects=suspects, now=now))
 
     async def condemn(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
@@ -223,11 +223,11 @@ class SqliteStore(
         return await self._write(partial(owning.condemn, worker=worker, suspects=suspects, now=now))
 
     async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
-        """Fenced: let lanes go; those that were let go."""
+        """Fenced: release lanes; the ones that were released."""
         return await self._write(partial(owning.release, worker=worker, releases=releases))
 
     async def wake(self, lanes: Sequence[EndpointId], *, now: float) -> None:
-        """Lower `wake_at` of those lanes that are free to what their rows ask for."""
+        """Lower `wake_at` of the free ones of these lanes to what their rows need."""
         await self._write(partial(owning.wake, lanes=lanes, now=now))
 
     # workers
@@ -237,13 +237,13 @@ class SqliteStore(
         await self._write(partial(workers.register, worker=worker))
 
     async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
-        """Count up; False when the worker is buried (or gone)."""
+        """Count one heartbeat; False when the worker is buried (or gone)."""
         return await self._write(partial(workers.beat, worker=worker, load=load, now=now))
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
-        """The store's time, all workers, the changes after number `seen`, when the first free lane wakes.
+        """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.
 
-        Looked at on the writer's connection: only there is a write of our own not somebody else's.
+        On the writer's connection: only there SQLite does not count our own writes as those of others.
         """
         if self._writer is None or self._presence is None:
             raise StoreUnavailable("The store is not open.")
@@ -271,15 +271,15 @@ class SqliteStore(
         return await self._load(partial(workers.owned, worker=worker))
 
     async def bury(self, worker: WorkerId, *, beat: int, now: float) -> bool:
-        """Declare a worker dead if its beat is still this one; True when it is buried now (or was before)."""
+        """Declare a worker dead if its heartbeat count is still this one; True if it is buried now (or was before)."""
         return await self._write(partial(workers.bury, worker=worker, beat=beat, now=now))
 
     async def free(self, worker: WorkerId, *, now: float) -> list[EndpointId]:
-        """Take up to FREE_CHUNK lanes from a buried worker."""
+        """Release up to FREE_CHUNK lanes of a buried worker."""
         return await self._write(partial(workers.free, worker=worker, now=now))
 
     async def sweep(self, *, after: EndpointId | None, now: float) -> EndpointId | None:
-        """Wake, among the next SWEEP_CHUNK lanes after this id, the free ones; the id to go on from."""
+        """Wake the free ones of the next SWEEP_CHUNK lanes after this id; the id to continue from."""
         return await self._write(partial(workers.sweep, after=after, now=now))
 
     async def retire(self, worker: WorkerId) -> None:
@@ -293,11 +293,11 @@ class SqliteStore(
         await self._write(partial(operators.create_endpoint, endpoint=endpoint, now=now))
 
     async def update_endpoint(self, endpoint: Endpoint, *, was: float, now: float) -> bool:
-        """Replace the endpoint read with `updated_at = was`; False when it is gone, or was changed meanwhile."""
+        """Replace the endpoint that was read with `updated_at = was`; False if it is gone or changed meanwhile."""
         return await self._write(partial(operators.update_endpoint, endpoint=endpoint, was=was, now=now))
 
     async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
-        """Delete an endpoint, leaving a paused tombstone of its lane."""
+        """Delete an endpoint, keeping its lane as a paused tombstone."""
         return await self._write(partial(operators.delete_endpoint, endpoint=endpoint, now=now))
 
     async def cancel_deleted(self, *, limit: int, now: float) -> int:
@@ -305,7 +305,7 @@ class SqliteStore(
         return await self._write(partial(operators.cancel_deleted, limit=limit, now=now))
 
     async def retry(self, delivery: DeliveryId, *, now: float) -> EndpointId:
-        """A pending delivery becomes due now, its count goes on."""
+        """Make a pending delivery due now; its attempts keep counting."""
         return await self._write(partial(operators.retry, delivery=delivery, now=now))
 
     async def cancel(self, delivery: DeliveryId, *, now: float) -> EndpointId:
@@ -328,19 +328,19 @@ class SqliteStore(
         states: Sequence[State],
         now: float,
     ) -> list[tuple[DeliveryId, EndpointId]]:
-        """Redrive those of an event's deliveries that are in one of the states (never pending ones)."""
+        """Replay the deliveries of an event that are in one of the states (never pending ones)."""
         return await self._write(
             partial(operators.redrive_event, event=event, endpoint=endpoint, states=states, now=now)
         )
 
     async def reset_circuit(self, endpoint: EndpointId, *, now: float) -> bool:
-        """Ask the lane's owner to close its circuit; a free lane is made to be taken. False when there is none."""
+        """Ask the lane's owner to close its circuit; a free lane is made ready to be taken. False without a lane."""
         return await self._write(partial(operators.reset_circuit, endpoint=endpoint, now=now))
 
     async def create_job(self, job: Job, *, now: float) -> Job:
-        """Start a job; the first one's job if the idempotency key was used for its kind.
+        """Start a job; if the idempotency key was used before for its kind, the answer is the first job.
 
-        Its letters are counted before, step by step: nobody else's write waits for that.
+        Its letters are counted before, in steps: no other write waits for that.
         """
         if (first := await self._read(partial(jobs.find, job=job))) is not None:
             return first
@@ -348,7 +348,7 @@ class SqliteStore(
         return await self._write(partial(jobs.create, job=job, matched=matched))
 
     async def advance_job(self, job: JobId, *, limit: int, now: float) -> JobStep | None:
-        """Do up to `limit` of a running job's dead letters, by id; None when the job is not running."""
+        """Process up to `limit` dead letters of a running job, by id; None when the job is not running."""
         return await self._write(partial(jobs.advance, id=job, limit=limit, now=now))
 
     async def fail_job(self, job: JobId, *, reason: str, now: float) -> bool:
@@ -368,7 +368,7 @@ class SqliteStore(
     async def list_jobs(
         self, kind: JobKind, *, account: str | None = None, after: JobId | None, limit: int
     ) -> list[Job]:
-        """Newest first, from below the id `after`; with an account those that it asked for."""
+        """Newest first, from below the id `after`; with an account, only the jobs it asked for."""
         work = partial(reading.list_jobs, kind=kind, account=account, after=after, limit=limit)
         return await self._read(work)
 
@@ -386,7 +386,7 @@ class SqliteStore(
                 return total
 
     async def lanes(self, ids: Sequence[EndpointId]) -> list[LaneRow]:
-        """Those of them that exist."""
+        """The ones of these that exist."""
         return await self._read(partial(reading.lanes, ids=ids))
 
     async def catalogue(self) -> EndpointSnapshot:
@@ -394,7 +394,7 @@ class SqliteStore(
         return await self._read(reading.catalogue)
 
     async def endpoints_by_id(self, ids: Sequence[EndpointId]) -> list[Endpoint]:
-        """Those of them that exist."""
+        """The ones of these that exist."""
         return await self._read(partial(reading.endpoints_by_id, ids=ids))
 
     async def list_endpoints(

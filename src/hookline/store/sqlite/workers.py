@@ -1,4 +1,4 @@
-"""How do processes show that they are alive, and what becomes of the lanes of those that are not?"""
+"""Carries out the verbs about workers on SQLite."""
 
 import sqlite3
 

@@ -1,8 +1,8 @@
-"""How does a column of a batch become a PostgreSQL array?
+"""Encodes the columns of a batch as PostgreSQL arrays.
 
-By ourselves where it is long: of every element the driver asks whether it is a list of its own, twice if it is bytes or
-text, which was a fourteenth of what an event cost. The hot statements' parameters are of domains over arrays, and each
-domain has a codec that writes the column in one go.
+Long columns are encoded here, not by the driver. The driver checks of every element whether it is itself a list, twice
+if it is bytes or text; that was a fourteenth of the cost of an event. The parameters of the hot statements have domains
+over arrays as their types, and each domain has a codec that writes the column at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,12 +31,12 @@ WHERE n.nspname = $1 AND t.typname = ANY ($2::text[]) AND t.typtype = 'd'
 
 
 def ids(column: Column) -> bytes:
-    """An `id_list`; none of them is null."""
+    """An `id_list`; no id is null."""
     return _head(_UUID, column) + (_ID_LENGTH + _ID_LENGTH.join(column) if column else b"")
 
 
 def numbers(column: Column) -> bytes:
-    """A `number_list`: whole ones too, of which float8 holds more than are ever counted here."""
+    """A `number_list`. Whole numbers too: float8 holds larger ones than are ever counted here."""
     if None in column:
         return _array(_FLOAT8, column, lambda number: _NUMBER.pack(8, number))
     return _head(_FLOAT8, column) + b"".join(map(_NUMBER.pack, repeat(8), column))
@@ -65,14 +65,14 @@ CODECS: dict[str, Callable[[Column], bytes]] = {
 
 
 async def use_lists(connection: Any, *, schema: str) -> bool:
-    """Let a session write lists by our codecs; False: it does so by the driver's, which takes longer."""
+    """Let a session encode lists with our codecs; False: it uses the driver's, which take longer."""
     found = await connection.fetch(READ_DOMAINS, schema, list(CODECS))
     try:
-        # The driver's own way to a codec refuses domains because of what is read; nothing here reads one.
+        # The driver's public way to set a codec refuses domains, because of reading. Nothing here reads one.
         settings = connection._protocol.get_settings()
         for name, oid in found:
             settings.add_python_codec(oid, name, schema, [], "scalar", CODECS[name], _never_read, "binary")
-    except (AttributeError, TypeError) as error:  # a driver that is made otherwise
+    except (AttributeError, TypeError) as error:  # a driver with other internals
         log.debug("store.slow_lists", error=str(error))
         return False
     return True
@@ -93,7 +93,7 @@ def _sized(value: bytes) -> bytes:
 
 
 def _all_sized(column: Sequence[bytes]) -> bytes:
-    # No call of ours for an element.
+    # Without a call of ours for each element.
     return b"".join(chain.from_iterable(zip(map(_LENGTH.pack, map(len, column)), column, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""What does an error of PostgreSQL, or of the way to it, mean to the rest of hookline?"""
+"""Translates errors of PostgreSQL, or of the connection to it, into hookline's errors."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from hookline.errors import (
 )
 from hookline.store.database_url import is_plain
 
-# The server undid the whole transaction; the same one succeeds when it is run again.
+# The server rolled the whole transaction back; the same one succeeds when it is run again.
 REPEATABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
 RIGHTS_STEP = (
@@ -34,15 +34,15 @@ _NEXT_STEP = {
     "42P01": "run `hookline migrate`",
 }
 
-# Whole classes (first two characters) and single codes that pass without anybody changing anything.
+# Whole classes (first two characters) and single codes of errors that pass without anybody changing anything.
 _PASSING_CLASSES = frozenset({"08", "40", "53", "57", "58"})
-# Of what was to be written: its types, its rules, its size, and what a trigger raises.
+# About the row to be written: its types, its constraints, its size, and what a trigger raises.
 _DATA_CLASSES = frozenset({"22", "23", "44", "54", "P0"})
 _PASSING = frozenset({"25P03", "55P03"})  # idle too long, lock not available
-_READ_ONLY = "25006"  # after a failover, or because an operator said so
+_READ_ONLY = "25006"  # after a failover, or because an operator set it
 _DISK_FULL = "53100"
 _NOT_REPEATED = "what it says may hold a part of the database URL and is not shown; check user, password, name and parameters"
-# A session may have begun as read-only and stay so: only a new one can tell whether the database still is.
+# A session may have started as read-only and stays so: only a new session shows whether the database still is.
 _ENDS_SESSION = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", _READ_ONLY})
 
 
@@ -57,7 +57,7 @@ def translated() -> Iterator[None]:
         raise _meaning(error) from error
     except asyncpg.ClientConfigurationError as error:
         raise StoreRefused(f"The database URL cannot be used: {_line(error)}. Check it.") from error
-    except (OverflowError, UnicodeError) as error:  # met with while it was encoded
+    except (OverflowError, UnicodeError) as error:  # raised while encoding
         raise RowRefused(f"PostgreSQL cannot hold what it was given: {type(error).__name__}.") from error
     except TimeoutError as error:
         raise StoreUnavailable("PostgreSQL did not answer in time.") from error
@@ -67,10 +67,10 @@ def translated() -> Iterator[None]:
 
 @contextlib.contextmanager
 def while_connecting(url: str) -> Iterator[None]:
-    """Raise hookline's errors about a connection to this URL.
+    """Raise hookline's errors for a connection to this URL.
 
-    Driver and server repeat names and parameters of it. In one that is misspelt they may hold the password, so then the
-    code alone is said, and the driver's error is not kept beside ours, where a traceback would print it.
+    The driver and the server repeat names and parameters of the URL. In a misspelt URL they may be the password. Then
+    only the error code is shown, and the driver's error is not chained to ours, where a traceback would print it.
     """
     try:
         yield
@@ -87,12 +87,12 @@ def while_connecting(url: str) -> Iterator[None]:
 
 
 async def refuse_read_only(connection: Any) -> None:
-    """Fail as a write would in a session that may only read; the session is given up with it."""
+    """Fail like a write in a session that may only read; the session is dropped with it."""
     raise asyncpg.ReadOnlySQLTransactionError("nothing can be written in a read-only transaction")
 
 
 def keeps_session(error: Exception) -> bool:
-    """Whether the session that answered with this error can go on being used."""
+    """Whether the session can still be used after this error."""
     if isinstance(error, HooklineError):
         return True
     if not isinstance(error, asyncpg.PostgresError) or isinstance(error, asyncpg.InvalidCachedStatementError):
@@ -117,7 +117,7 @@ def _meaning(error: asyncpg.PostgresError, *, said: str | None = None) -> Hookli
 
 
 def _culprit(error: asyncpg.PostgresError) -> str:
-    """What kind of error, and where; its own words quote the row, which may hold what nobody else should read."""
+    """The kind of error and its place; the server's own text quotes the row, which may hold confidential data."""
     names = (getattr(error, name, None) for name in ("table_name", "column_name", "constraint_name"))
     return " ".join([type(error).__name__, *(str(name) for name in names if name)])
 

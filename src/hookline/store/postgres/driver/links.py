@@ -1,8 +1,8 @@
-"""Which session does a call use, and what becomes of one that broke?
+"""Lends database sessions to calls.
 
-Each role has sessions of its own, so that nothing waits behind something else: a settle never behind a list.
-A session is used by one call at a time and goes back only if its state is known: one whose call was cancelled,
-timed out or lost is dropped, and the next call makes a new one.
+Each role has sessions of its own, so that nothing waits behind something else: a settle never waits behind a list. One
+call at a time uses a session. It is kept only if its state is known: after a call that was cancelled, timed out or lost
+the session is dropped, and the next call opens a new one.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ T = TypeVar("T")
 Connection = Any  # asyncpg ships no types
 Work = Callable[[Connection], Awaitable[T]]
 
-REPEATS = 5  # of a batch that met a deadlock; the locks are ordered, so one repeat is already rare
+REPEATS = 5  # of a batch that met a deadlock; locks are taken in order, so even one repeat is rare
 CLOSE_TIMEOUT = 2.0
 
 
 class Links:
-    """The sessions of one role, at most `size`, made when they are needed."""
+    """The sessions of one role, at most `size`, opened when they are needed."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class Links:
         self._size = size
         self._call_timeout = call_timeout
         self._patience = (
-            patience  # seconds that a visitor waits to be let in; None: as long as a call may take
+            patience  # seconds that an API call waits for a session; None: as long as a call may take
         )
         self._room = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
-        self._making: set[asyncio.Task[Connection]] = set()  # that nobody waits for any more
+        self._making: set[asyncio.Task[Connection]] = set()  # being opened, with nobody waiting any more
         self._closed = False
 
     async def fetch(self, statement: str, *values: object) -> list[Any]:
@@ -55,7 +55,7 @@ class Links:
         return await self.run(work)
 
     async def transaction(self, work: Work[T]) -> T:
-        """Several statements in one transaction; may be run again, so `work` changes nothing but the database."""
+        """Several statements in one transaction; may be run again, so `work` changes only the database."""
 
         async def inside(connection: Connection) -> T:
             async with connection.transaction():
@@ -64,7 +64,7 @@ class Links:
         return await self.run(inside)
 
     async def run(self, work: Work[T]) -> T:
-        """Do it on one session, within the time a call may take; repeated when the server asks for that."""
+        """Run the work on one session, within the time a call may take; repeated when the server asks for that."""
         with translated():
             async with asyncio.timeout(self._call_timeout):
                 for _ in range(REPEATS):
@@ -79,7 +79,7 @@ class Links:
         self._closed = False
 
     async def close(self) -> None:
-        """Wait for the calls under way, then let go of every session."""
+        """Wait for the calls under way, then close every session."""
         self._closed = True
         for making in self._making:
             making.cancel()
@@ -102,7 +102,7 @@ class Links:
             except (asyncpg.PostgresError, HooklineError) as error:
                 self._give_back(connection, keep=keeps_session(error))
                 raise
-            except BaseException:  # cancelled, timed out, lost: what the server is doing with it is not known
+            except BaseException:  # cancelled, timed out, lost: the server may still be working on it
                 connection.terminate()
                 raise
             self._give_back(connection, keep=True)
@@ -111,7 +111,7 @@ class Links:
             self._room.release()
 
     async def _session(self) -> Connection:
-        """A session and the room for it, which whoever has it gives back."""
+        """A session with its permit, which the caller gives back."""
         visit = visitor()
         patience = self._patience if visit is not None and not visit.is_in else None
         try:
@@ -144,7 +144,7 @@ class Links:
             if making is None:
                 self._room.release()
             else:
-                # On a slow line it takes longer than anybody waits: it is for the next call, and keeps the room.
+                # On a slow line connecting takes longer than a caller waits: it is for the next call, with its permit.
                 self._making.add(making)
                 making.add_done_callback(self._made)
             raise

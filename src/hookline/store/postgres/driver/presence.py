@@ -1,7 +1,7 @@
-"""Knows the session that shows other processes that this one is there.
+"""Knows the session that shows other processes that this one is alive.
 
-It is the one of its pulse, by a lock on the worker's id (see `sql`). A worker's row says that it has one, from when the lock
-was taken on that very session. Who never had one is not missed.
+It is the session of the pulse, with a lock on the worker's id (see `sql`). The worker's row says that it has such a
+session, from the moment the lock was taken on that very session. A worker that never had one is not missed.
 """
 
 from hookline.model import WorkerId
@@ -9,15 +9,15 @@ from hookline.store.postgres.driver.links import Connection
 
 
 class SessionPresence:
-    """The session of the pulse, and whose locks it holds."""
+    """The session of the pulse, with the workers whose locks it holds."""
 
     def __init__(self) -> None:
         self._connection: Connection = None
         self._number = 0
-        self.held: frozenset[WorkerId] = frozenset()  # more than one where a process goes on under a new id
+        self.held: frozenset[WorkerId] = frozenset()  # more than one where a process continued under a new id
 
     def number(self, connection: Connection) -> int:
-        """The session's number: each new one has another."""
+        """The session's number: each new session has another one."""
         if connection is not self._connection:
             self._connection = connection
             self._number += 1
@@ -25,7 +25,7 @@ class SessionPresence:
         return self._number
 
     def lacks(self, worker: WorkerId | None) -> bool:
-        """Is there a lock to be taken (again) for the worker?"""
+        """Whether a lock has to be taken (again) for the worker."""
         return worker is not None and worker not in self.held
 
     def holds(self, connection: Connection, worker: WorkerId) -> None:

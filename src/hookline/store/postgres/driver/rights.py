@@ -1,7 +1,7 @@
-"""Which rights may a process not lose while it runs?
+"""Checks the database rights that a running process must not lose.
 
-Those without which an event cannot be accepted, or what was accepted not be brought. The tables can be read without them,
-so that nothing but the next publish would notice.
+Without them an event cannot be accepted, or an accepted event cannot be delivered. The tables can still be read without
+them, so otherwise only the next publish would notice.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ VALUES = ([table for table, _ in _PAIRS], [right for _, right in _PAIRS])
 
 
 def lacking(*, first: int) -> str:
-    """A statement that finds which are lacking; `VALUES` (or NOT_ASKED) are bound from the parameter `first` on.
+    """A statement that finds the missing rights; `VALUES` (or NOT_ASKED) are bound from the parameter `first` on.
 
-    By name, which the server looks up in its cache: a search of its catalogue would read all tables of all schemas.
+    By name, which the server finds in its cache: a search of its catalogue would read all tables of all schemas.
     """
     return f"""
 SELECT right_ || ' on ' || name FROM unnest(${first}::text[], ${first + 1}::text[]) AS needed (name, right_)
@@ -35,5 +35,5 @@ WHERE NOT has_table_privilege(name, right_)"""
 
 
 def refusal(lacking: Sequence[str]) -> str:
-    """What to say of those that are lacking; nothing, if none is."""
+    """The message about the missing rights; empty if none is missing."""
     return f"PostgreSQL refuses: the user lacks {', '.join(lacking)}; {RIGHTS_STEP}." if lacking else ""

@@ -1,4 +1,4 @@
-"""May this server be used, and what does every session with it look like?"""
+"""Opens sessions with a server that is safe to use."""
 
 import os
 import socket
@@ -15,12 +15,12 @@ from hookline.store.postgres.driver.faults import while_connecting
 log = structlog.get_logger("hookline.store")
 
 SCHEMA = "hookline"
-OLDEST, NEWEST = 15, 18  # major versions the contract suite is run on
+OLDEST, NEWEST = 15, 18  # major versions that the contract suite runs on
 CONNECT_TIMEOUT = 4.0
-MOST_SESSIONS = 14  # of one process: those of all roles, and the one that listens
+MOST_SESSIONS = 14  # of one process: those of all roles, and the listener's
 
-# `local` is refused although it flushes here: it would not wait for the synchronous standby that was set up so
-# that a failover loses nothing, and without one `on` costs the same.
+# `local` is refused although it flushes here: it does not wait for a synchronous standby, which exists so that a
+# failover loses nothing. Without a standby `on` costs the same.
 DURABLE = ("on", "remote_write", "remote_apply")
 
 # Below the client's own limit, so that the server gives up first and says why.
@@ -32,19 +32,19 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": "6s",
     "jit": "off",  # our statements are short; compiling one takes longer than running it
     "work_mem": "32MB",  # a batch of large payloads must not go through temporary files
-    # A client that vanished lets go of its locks.
+    # A client that vanished loses its locks.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "3",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "10s",
 }
 
-# Planned once, for any values; no statistics, however old, may turn a lookup into reading a whole table.
+# Planned once, for all values; no statistics, however old, may turn a lookup into a scan of a whole table.
 HOT = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
-DESK = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the values at hand
+DESK = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the given values
 
-# Along an index, in its order, row by row until the page is full. A planner that believes in few rows (its statistics
-# are older than they are), or in evenly spread ones, would gather and sort them all.
+# Walk an index in its order, row by row, until the page is full. A planner that expects few rows (from old statistics),
+# or evenly spread ones, would gather and sort them all.
 _READING_ALL_FIRST = ("sort", "bitmapscan", "seqscan", "mergejoin", "hashjoin")
 LISTS = DESK | {f"enable_{way}": "off" for way in _READING_ALL_FIRST}
 COUNTS = DESK | {"statement_timeout": "60s"}
@@ -54,7 +54,7 @@ SLOW = {
     "idle_in_transaction_session_timeout": "0",
 }  # migrations
 
-# Pins what it checks: a reload of the server's configuration cannot switch a running session to unsafe commits.
+# Pins the settings it checks: a reload of the server's configuration cannot make a running session's commits unsafe.
 CHECK_SESSION = """
 SELECT current_setting('server_version_num')::int / 10000 AS major, pg_is_in_recovery() AS standby,
   current_setting('fsync') AS fsync,
@@ -63,7 +63,7 @@ SELECT current_setting('server_version_num')::int / 10000 AS major, pg_is_in_rec
 
 
 async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool, lists: bool = False) -> Any:
-    """A session that is safe to use, for statements that take lists; refuses a server that would lose what it acknowledged."""
+    """A session for statements that take lists; refuses a server that could lose what it acknowledged."""
     try:
         with while_connecting(url):
             connection = await asyncpg.connect(
@@ -74,10 +74,10 @@ async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool
                 server_settings={"application_name": f"hookline {role}", **_SETTINGS, **settings},
             )
     except OSError as error:
-        # The system's own words: asyncio's are a call that failed, with the address once more.
+        # The system's own message: asyncio's is about a failed call and repeats the address.
         said = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
         why = (said or str(error) or type(error).__name__).lower()
-        if isinstance(error, TimeoutError) and not str(error):  # the driver's own limit, which has no text
+        if isinstance(error, TimeoutError) and not str(error):  # the driver's own limit has no text
             why = f"no answer within {CONNECT_TIMEOUT:g} seconds"
         raise StoreUnavailable(f"PostgreSQL at {_place(url)} cannot be reached: {why}") from error
     try:
@@ -93,18 +93,18 @@ async def connect(url: str, *, role: str, settings: dict[str, str], unsafe: bool
 
 
 async def use_plain_ids(connection: Any) -> None:
-    """Ids are 16 bytes on both sides; `bytes` is the identity and costs no Python frame."""
+    """Ids are 16 bytes on both sides; `bytes` as the codec is the identity and costs no Python frame."""
     await connection.set_type_codec(
         "uuid", schema="pg_catalog", format="binary", encoder=bytes, decoder=bytes
     )
 
 
 def judge(found: Any, *, unsafe: bool) -> None:
-    """Refuse a server, by what it says of itself, that is too old or would lose what it acknowledged."""
+    """Refuse a server that, by its own settings, is too old or could lose what it acknowledged."""
     if found["major"] < OLDEST:
         raise StoreRefused(f"PostgreSQL {found['major']} is too old: upgrade it to {OLDEST} or later.")
     if found["major"] > NEWEST:
-        # Refusing would turn the upgrade of a database into an outage; PostgreSQL keeps old SQL working.
+        # Refusing would turn a database upgrade into an outage; PostgreSQL keeps old SQL working.
         log.warning("store.untested_server", major=found["major"], newest_tested=NEWEST)
     if found["standby"]:
         raise StoreUnavailable("This PostgreSQL is a standby: waiting for it to be promoted.")
@@ -120,8 +120,8 @@ def judge(found: Any, *, unsafe: bool) -> None:
 
 
 def _keep_alive(connection: Any) -> None:
-    """Let the kernel notice a server that vanished while nothing is being asked (a NAT that forgot us, a dead host)."""
-    transport = getattr(connection, "_transport", None)  # the driver offers no other way to its socket
+    """Let the kernel notice a server that vanished while the session is idle (a NAT that forgot us, a dead host)."""
+    transport = getattr(connection, "_transport", None)  # the driver gives no other access to its socket
     sock = transport.get_extra_info("socket") if transport is not None else None
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return
@@ -137,7 +137,7 @@ def _keep_alive(connection: Any) -> None:
 
 
 def _place(url: str) -> str:
-    """Where the server is said to be, without the password."""
+    """The server's address in the URL, without the password."""
     try:
         parts = urlsplit(url)
         return f"{parts.hostname or 'localhost'}:{parts.port or 5432}"

@@ -1,7 +1,7 @@
-"""How are many rows handed to one statement?
+"""Binds many rows to one statement.
 
-As one multi-row VALUES, not row by row: sqlite3 gives up the interpreter's lock at every step of a statement,
-and beside a busy event loop getting it back takes up to 5 ms. A batch of 100 takes 6 ms that way instead of
+Rows are bound as one multi-row VALUES, not row by row: sqlite3 releases the interpreter's lock at every step of a
+statement, and beside a busy event loop getting it back takes up to 5 ms. A batch of 100 takes 6 ms this way instead of
 900 (measured with the loop's thread at 100 %).
 """
 
@@ -20,7 +20,7 @@ _SIZES = (
     4,
     1,
 )  # few texts, so that each stays prepared; 256 rows of 21 columns fit SQLite's limit
-_LADDER = (1, 4, 16, 64, 256, 1024, 4096)  # 4,096 rows of 6 columns do as well
+_LADDER = (1, 4, 16, 64, 256, 1024, 4096)  # 4,096 rows of 6 columns fit as well
 
 
 @cache
@@ -31,7 +31,7 @@ def spread(sql: str, *, width: int, rows: int) -> str:
 
 def write_rows(connection: sqlite3.Connection, sql: str, rows: Sequence[Row], *, first: Row = ()) -> int:
     """Run the statement for all rows, with `first` bound before them; how many rows it changed."""
-    # rowcount is not kept for statements that begin with WITH.
+    # rowcount is not set for statements that begin with WITH.
     before, start = connection.total_changes, 0
     for size in _SIZES:
         while len(rows) - start >= size:
@@ -45,7 +45,7 @@ def write_rows(connection: sqlite3.Connection, sql: str, rows: Sequence[Row], *,
 def returned_rows(
     connection: sqlite3.Connection, sql: str, rows: Sequence[Row], *, first: Row = ()
 ) -> list[Row]:
-    """Run the statement for all rows, with `first` bound before them; what it returned.
+    """Run the statement for all rows, with `first` bound before them; the rows it returned.
 
     Rows of NULLs, which match nothing, fill up to the next prepared length.
     """

@@ -1,4 +1,4 @@
-"""How is a connection to the file made, and which files are refused?"""
+"""Opens safe connections to an SQLite file."""
 
 import contextlib
 import os
@@ -9,16 +9,16 @@ from urllib.parse import quote
 from hookline.errors import SchemaMissing, StoreRefused, StoreUnavailable
 from hookline.store.sqlite.driver.faults import translated
 
-BUSY_TIMEOUT_S = 5.0  # others write one short transaction at a time
+BUSY_TIMEOUT_S = 5.0  # other processes write one short transaction at a time
 CACHED_STATEMENTS = 256  # every statement in every bulk length, with room to spare
 OLDEST_SQLITE = (3, 35)  # RETURNING
-SWITCHES = 100  # more processes than start on one new file at once
-LOG_BYTES = 64 * 1024 * 1024  # a log that grew beyond is cut back when it begins anew; mostly it has 4 MiB
+SWITCHES = 100  # more processes than ever start at once on one new file
+LOG_BYTES = 64 * 1024 * 1024  # a longer log is cut back to this when it starts over; mostly it has 4 MiB
 _FULL = 2
 
 
 def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
-    """A connection that is durable at commit; `StoreRefused` in one line when that cannot be had."""
+    """A connection that is durable at commit; `StoreRefused` in one line when that is impossible."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreRefused(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or later is needed.")
     refuse_unwritable(path, create=create)
@@ -49,8 +49,8 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
 
 
 def _create_private(path: str) -> None:
-    """Make the file for its owner alone, if it is not there: it will hold secrets, and SQLite lets everybody read."""
-    with contextlib.suppress(OSError):  # what is wrong is said when it is opened
+    """Create a missing file for its owner alone: it will hold secrets, and SQLite would let everybody read it."""
+    with contextlib.suppress(OSError):  # opening it reports what is wrong
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
@@ -71,7 +71,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> str:
     """The journal mode after asking for WAL.
 
     While another process makes the same switch on a new file, SQLite answers "locked" at once, whatever the busy
-    timeout. A transaction does wait for the other one, so we queue up behind it with one and ask again.
+    timeout. A transaction does wait for the other process, so we wait behind it with one and ask again.
     """
     for _ in range(SWITCHES):
         try:
@@ -86,7 +86,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> str:
 
 
 def _reason(path: str, *, create: bool) -> str | None:
-    """Why the system will not open the file, which SQLite keeps to itself."""
+    """Why the system refuses to open the file; SQLite does not tell."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
     except OSError as error:
@@ -96,7 +96,7 @@ def _reason(path: str, *, create: bool) -> str | None:
 
 
 def refuse_unwritable(path: str, *, create: bool) -> None:
-    """Say what is wrong before SQLite says only that it is unable to open the file."""
+    """Say what is wrong, where SQLite would only say that it is unable to open the file."""
     file = Path(path)
     if file.is_dir():
         raise StoreRefused(f"Cannot open {path}: it is a directory.")

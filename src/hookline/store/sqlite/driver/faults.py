@@ -1,4 +1,4 @@
-"""What does an error of SQLite mean to hookline?"""
+"""Translates errors of SQLite into hookline's errors."""
 
 import sqlite3
 
@@ -7,7 +7,7 @@ from hookline.errors import HooklineError, RowRefused, StorageFull, StoreRefused
 _FULL = frozenset(
     {
         sqlite3.SQLITE_FULL,
-        # A full disk also shows as a failed write, sync or growth of a file.
+        # A full disk also appears as a failed write, sync or growth of a file.
         sqlite3.SQLITE_IOERR_WRITE,
         sqlite3.SQLITE_IOERR_FSYNC,
         sqlite3.SQLITE_IOERR_DIR_FSYNC,
@@ -24,8 +24,8 @@ _PRIMARY = 0xFF  # the rest of an extended code says where it happened
 
 
 def translated(error: sqlite3.Error) -> HooklineError:
-    """The error in hookline's words."""
-    code = getattr(error, "sqlite_errorcode", 0)  # missing when the module itself complains
+    """The matching hookline error."""
+    code = getattr(error, "sqlite_errorcode", 0)  # missing when the Python module itself raises it
     if code in _FULL:
         return StorageFull(f"SQLite cannot write, its disk may be full: {error}.")
     if code & _PRIMARY in _UNUSABLE:

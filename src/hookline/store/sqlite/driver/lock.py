@@ -1,8 +1,8 @@
-"""Which process serves this file?
+"""Lets only one process serve a database file.
 
-The one that holds a lock on the file beside it, and on the file itself: it may have other names, by hard links. The
-kernel drops the locks however the process ends, so there is nothing to clear away after a kill; the file beside it
-stays, with the process id inside for the message only.
+That process holds a lock on a file beside the database, and on the database file itself, which may have other names by
+hard links. The kernel drops the locks however the process ends, so there is nothing to clean up after a kill. The file
+beside the database stays; the process id in it is only for the error message.
 """
 
 import fcntl
@@ -19,9 +19,9 @@ class ServingLock:
         self._held: list[int] = []
 
     def acquire(self) -> None:
-        """Claim the file, or say who has it.
+        """Claim the file, or say which process has it.
 
-        Before the process has a connection to it: closing any descriptor of a file ends the locks that SQLite has on it.
+        Before this process has a connection to it: closing any descriptor of a file ends SQLite's locks on it.
         """
         beside = f"{os.path.realpath(self._path)}.lock"
         claim = _open(beside, create=True)
@@ -43,7 +43,7 @@ class ServingLock:
         os.write(claim, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
-        """Let others serve it; may be called twice."""
+        """Let others serve the file; may be called twice."""
         while self._held:
             os.close(self._held.pop())
 

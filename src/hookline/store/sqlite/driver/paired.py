@@ -1,9 +1,8 @@
-"""How do writes share a commit without the event loop and the writer fighting over the interpreter?
+"""Runs the statements of a batch on the event loop while a thread commits.
 
-The statements of a batch run on the loop's own thread: they are pure computation, and a second thread doing them
-would wait up to 5 ms for the interpreter's lock at each one. Only what waits for the disk, the commit, is done
-by the writer thread. What is handed in meanwhile makes up the next batch. Long work is done in parts, a part in each
-turn of the loop.
+The statements of a batch run on the loop's own thread: they are pure computation, and a second thread would wait up to
+5 ms for the interpreter's lock at each one. Only the commit, which waits for the disk, runs on the writer thread.
+Writes that arrive meanwhile form the next batch. Long work is done in parts, one part in each turn of the loop.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ _RETRY_S = 0.005  # between two tries for a lock that another process holds
 
 
 class Paired:
-    """Statements on the loop, waiting on a thread."""
+    """Runs statements on the loop and waits for the disk on a thread."""
 
     def __init__(self, connection: sqlite3.Connection, carry_out: CarryOut) -> None:
         connection.execute(

@@ -1,6 +1,6 @@
-"""Is the file that is open still the one that its name leads to?
+"""Checks that the open file is still the one under its name.
 
-A file that is removed or replaced can still be written to by whoever has it open. Nobody will ever read that again.
+A process can still write to a file that was removed or replaced while it was open. Nobody will ever read that again.
 """
 
 import os
@@ -9,14 +9,14 @@ from hookline.errors import StoreRefused
 
 
 class FilePresence:
-    """The file, as it was when it was opened."""
+    """The file as it was when it was opened."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._was = _identity(path)
 
     def refuse_if_gone(self) -> None:
-        """Raise when what is written now would be lost."""
+        """Raise when a write now would be lost."""
         if _identity(self._path) != self._was:
             raise StoreRefused(
                 f"The database {self._path} was removed or replaced while it was open: put it back, or restart hookline."

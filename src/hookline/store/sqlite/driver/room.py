@@ -1,7 +1,7 @@
-"""Is there room in the file, or on its disk, for one more event?
+"""Refuses publishes when the disk is nearly full.
 
-Whatever SQLite does, it writes to its log first, and taking something away is writing too. So the last of the disk is
-kept for settling and pruning: publishes are refused a little before it is full.
+SQLite writes everything to its log first, even a delete. So the last of the disk is kept for settling and pruning:
+publishes are refused a little before it is full.
 """
 
 import os
@@ -10,11 +10,11 @@ import sqlite3
 from hookline.errors import StorageFull
 
 KEPT_BYTES = 16 * 1024 * 1024  # twice what the log and a few steps of pruning need
-FREE_PAGES = 256  # of the file, left by what was pruned: a batch needs no more of the disk then
+FREE_PAGES = 256  # of the file, left by pruning: a batch then needs no more of the disk
 
 
 def refuse_if_low(connection: sqlite3.Connection, *, folder: str, kept_bytes: int = KEPT_BYTES) -> None:
-    """Raise unless what is accepted now leaves something for those who settle and prune."""
+    """Raise unless accepting now leaves enough room for settling and pruning."""
     disk = os.statvfs(folder)
     if disk.f_bavail * disk.f_frsize >= kept_bytes:
         return

@@ -1,19 +1,19 @@
 """Keeps the time of a database that is only a file.
 
-The machine's time when the file was opened, or the latest time found in the file if that is later, carried on
-by the monotonic clock. So a wall clock that is set while hookline runs makes nothing due, and one that was set
-back between two runs does not take the store's time back.
+It is the machine's time when the file was opened, or the latest time found in the file if that is later, carried
+forward by the monotonic clock. So a wall clock that is set while hookline runs makes nothing due, and one that was set
+back between two runs does not set the store's time back.
 
-A file that is found ahead was mostly written by a clock that was ahead. Its time then runs slower than the clock until
-the two meet. Nobody notices that in a retry; but meeting may take long, so moments that people name are carried over
-(`due`) for as long as it lasts.
+A file whose time is ahead was mostly written under a clock that was ahead. Its time then runs slower than the clock
+until the two meet. In a retry nobody notices that. But it may take long until they meet, so meanwhile moments given by
+people are converted (`due`).
 """
 
 from hookline.clock import Clock, carried
 
-CATCHING_UP = 0.9  # of the clock's speed: a retry is late by a ninth, and an hour ahead is made up for in ten
-WORTH_IT = 1.0  # seconds; two clocks that are right differ by less
-NO_CLOCK_BEFORE = 1_577_836_800.0  # 2020. A machine that starts without a clock says 1970: the file is right
+CATCHING_UP = 0.9  # of the clock's speed: a retry is late by a ninth, and an hour ahead takes ten hours
+WORTH_IT = 1.0  # seconds; two correct clocks differ by less
+NO_CLOCK_BEFORE = 1_577_836_800.0  # 2020. A machine that starts without a clock shows 1970: the file is right
 
 
 class FileTime:
@@ -21,13 +21,13 @@ class FileTime:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._began = clock.monotonic()  # since when the three below are true
+        self._began = clock.monotonic()  # the moment to which the three below refer
         self._base = clock.wall()
         self._debt = 0.0  # seconds that it was ahead then
         self._has_clock = self._base >= NO_CLOCK_BEFORE
 
     def now(self, *, written: float) -> float:
-        """The time, not before the latest one `written` in the file."""
+        """The time, never before the latest one `written` in the file."""
         now = self._now()
         if now < written:
             behind = written - now
@@ -42,7 +42,7 @@ class FileTime:
 
     @property
     def ahead(self) -> float:
-        """By how many seconds the file's time is still ahead of the clock that it was opened with."""
+        """By how many seconds the file's time is still ahead of the clock with which it was opened."""
         return max(0.0, self._debt - (1 - CATCHING_UP) * (self._clock.monotonic() - self._began))
 
     @property
@@ -51,7 +51,7 @@ class FileTime:
         return CATCHING_UP if self.ahead > 0 else 1.0
 
     def due(self, moment: float) -> float:
-        """The file's time at the moment that people mean."""
+        """The file's time at a real moment."""
         return carried(moment, now=self._now(), ahead=self.ahead, rate=CATCHING_UP) if self._debt else moment
 
     def _now(self) -> float:

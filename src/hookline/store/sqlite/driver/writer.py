@@ -1,9 +1,9 @@
-"""Who carries out the store's work, and in which transaction?
+"""Runs the store's work on one connection in shared transactions.
 
-Writes that wait together are committed together: one `BEGIN IMMEDIATE … COMMIT` and so one fsync, with a
-savepoint for each job, so that a job that fails takes nothing of the others with it. `Threaded` does it on a
-thread of its own and answers the event loop once a batch; `Inline` does the same at once on the caller's
-thread, for simulations that must not have threads.
+Writes that wait together are committed together: one `BEGIN IMMEDIATE … COMMIT` and so one fsync. Each job has a
+savepoint, so that a failing job undoes nothing of the others. `Threaded` does it on a thread of its own and answers the
+event loop once a batch. `Inline` does the same at once on the caller's thread, for simulations, which must not have
+threads.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from hookline.errors import HooklineError, RowRefused, StoreUnavailable
 from hookline.store.sqlite.driver.faults import translated
 
 T = TypeVar("T")
-# Long work is a generator: it stops wherever others may have their turn on its thread, within the same transaction.
+# Long work is a generator: it pauses where others may have their turn on its thread, within the same transaction.
 Work = Callable[[sqlite3.Connection], T | Generator[None, None, T]]
 
 
 class WriterTask:
-    """A piece of work and what came of it."""
+    """A piece of work and its result."""
 
     __slots__ = ("error", "future", "result", "transacts", "work")
 
@@ -46,7 +46,7 @@ class WriterTask:
             self.result = (yield from result) if isinstance(result, Generator) else result
         except sqlite3.Error as error:
             self.fail(translated(error), cause=error)
-        except (OverflowError, UnicodeError) as error:  # met with while it was bound
+        except (OverflowError, UnicodeError) as error:  # raised while binding
             self.fail(
                 RowRefused(f"SQLite cannot hold what it was given: {type(error).__name__}."), cause=error
             )
@@ -59,7 +59,7 @@ class WriterTask:
 
 
 def commit_together(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) -> None:
-    """Run the jobs in one transaction; those that fail, and only those, leave nothing behind."""
+    """Run the jobs in one transaction; only the failing ones leave nothing behind."""
     writers = []
     for job in jobs:
         if job.transacts:
@@ -94,7 +94,7 @@ def _run_alone(connection: sqlite3.Connection, job: WriterTask) -> None:
 
 
 def run_apart(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) -> Iterator[None]:
-    """Run each job in a savepoint of the open transaction: one that fails takes nothing of the others with it."""
+    """Run each job in a savepoint of the open transaction: a failing one undoes nothing of the others."""
     for job in jobs:
         connection.execute("SAVEPOINT job")
         yield from job.steps(connection)
@@ -115,15 +115,15 @@ CarryOut = Callable[[sqlite3.Connection, Sequence[WriterTask]], None]
 
 
 class Executor(Protocol):
-    """Carries out work on one connection, one batch after another."""
+    """Runs work on one connection, one batch after another."""
 
     def __init__(self, connection: sqlite3.Connection, carry_out: CarryOut) -> None: ...
 
     async def run(self, work: Work[T], *, transacts: bool = True) -> T:
-        """Do it and wait for it; work that does not transact runs before the batch's transaction."""
+        """Run it and wait for it; work that does not transact runs before the batch's transaction."""
 
     async def stop(self) -> None:
-        """Finish what was handed in and close the connection."""
+        """Finish the work handed in and close the connection."""
 
 
 class Threaded:
@@ -177,10 +177,10 @@ class Threaded:
 
 
 def answer_all(jobs: Sequence[WriterTask]) -> None:
-    """Tell those who wait what came of their jobs."""
+    """Give the waiting callers the results of their jobs."""
     for job in jobs:
         future = job.future
-        if future is None or future.done():  # its caller was cancelled; the work stands
+        if future is None or future.done():  # its caller was cancelled; the work stays done
             continue
         if job.error is None:
             future.set_result(job.result)
