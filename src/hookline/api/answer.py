@@ -1,7 +1,7 @@
-"""How is an answer put on the wire?
+"""Writes the answers of the API.
 
-Every answer carries a Request-Id, and every refusal is a problem. Raw ASGI, because publishing is the hot
-path and everything else may as well go the same way.
+Every answer carries a Request-Id, and every refusal is a problem document. This is raw ASGI: publishing is the hot
+path, and everything else can use the same code.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ async def answer(send: Send, status: int, body: bytes, *, request_id: str, heade
 
 
 async def refuse(error: Exception, *, receive: Receive, send: Send, request_id: str) -> None:
-    """Send the problem that an error stands for."""
+    """Send the problem document for an error."""
     problem = describe(error, request_id=request_id)
     headers = headers_for(problem)
     closes = isinstance(error, TooLarge)
@@ -41,8 +41,8 @@ async def refuse(error: Exception, *, receive: Receive, send: Send, request_id: 
     if not closes:
         await answer(send, problem.status, body, request_id=request_id, headers=headers)
         return
-    # The client may still be sending. Closing now would reset the connection, and with it the answer that the
-    # client has not read yet: so the rest is read and thrown away for a little while first.
+    # The client may still be sending. Closing now would reset the connection, and the client would lose the
+    # answer that it has not read yet. So the rest is read and dropped for a short time first.
     headers.append((b"connection", b"close"))
     await send(_head(problem.status, len(body), request_id, headers))
     await send({"type": "http.response.body", "body": body, "more_body": True})

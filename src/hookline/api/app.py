@@ -1,7 +1,7 @@
-"""What happens to a request, from the first header to the last byte of the answer?
+"""Takes a request from its first header to the last byte of the answer.
 
-It gets an id; its caller is checked; publishes go straight on, the rest through the router; whatever is
-raised becomes a problem. Nothing leaves here without a Request-Id.
+The request gets an id, and its caller is checked. A publish takes the direct way, all other calls go through the
+router. Every exception becomes a problem document. Every answer has a Request-Id.
 """
 
 import itertools
@@ -39,7 +39,7 @@ class Api:
         self._admission = Authenticator(hookline.settings, hookline.key_cache, now=hookline.clock.monotonic)
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
-        self.heads: dict[bytes, Head] = {}  # of publishes that took the shortcut, by their bytes
+        self.heads: dict[bytes, Head] = {}  # of publishes that took the shortcut, keyed by their bytes
         self._hookline = hookline
         calls = table(hookline)
         self._open = frozenset(call.path for call in calls if call.scope is CallScope.OPEN)
@@ -54,7 +54,7 @@ class Api:
             if caller is None:
                 caller = await self._admission.identify(scope["headers"], (scope["client"] or ("",))[0])
             if b"%" in scope["raw_path"]:
-                # No path of ours needs an escape, so none can stand for another one.
+                # No path of the API needs an escape. Without escapes no path has a second spelling.
                 raise _nothing_here()
             way = self._ways.get(path)
             if way is None or scope["method"] != "POST":
@@ -76,7 +76,7 @@ class Api:
         return next(self._ids)
 
     def publish_at_once(self, way: Way, headers: Headers, body: bytes, done: Done) -> PublishRequest | None:
-        """What a publish that arrived whole asks for, handed in; None or an error: it must go the ordinary way."""
+        """Publish a request that arrived whole; None or an error means that it must go the ordinary way."""
         caller = self._admission.check(headers)
         if caller is None or not caller.may_publish:
             return None
@@ -119,7 +119,7 @@ class Api:
                 message["headers"] = [*message["headers"], (b"request-id", request_id.encode())]
             await send(message)
 
-        scope["app"] = self  # with it the router raises what it would otherwise answer by itself
+        scope["app"] = self  # makes the router raise what it would otherwise answer by itself
         try:
             await self._router(scope, receive, tagged)
         except HTTPException:

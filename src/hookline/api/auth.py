@@ -1,8 +1,8 @@
-"""Who is calling?
+"""Finds out who is calling.
 
-Whoever holds a key; what the key is good for is looked at where a call needs it. In development mode also
-everybody on this machine who comes without one; there the Host header must be a local one, or any web page could
-reach the server through a name that its owner points at 127.0.0.1.
+A caller is known by its key. What the key is good for is checked where a call needs it. In development mode callers on
+this machine need no key. The Host header must then be a local one: otherwise any web page could reach the
+server through a name that its owner points at 127.0.0.1.
 """
 
 import math
@@ -17,7 +17,7 @@ from hookline.config import Settings
 from hookline.errors import StoreUnavailable
 from hookline.model import Scope
 
-RECENT = 1_000  # callers remembered by the header they sent
+RECENT = 1_000  # callers that are remembered by the header they sent
 
 _LOCAL = re.compile(rb"(?:localhost|127\.[0-9.]+|\[::1\])(?::[0-9]+)?", re.IGNORECASE)
 
@@ -25,22 +25,22 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Authenticator:
-    """Knows callers by the headers of their requests."""
+    """Identifies callers by the headers of their requests."""
 
     def __init__(self, settings: Settings, key_cache: KeyCache, *, now: Callable[[], float]) -> None:
         self._dev = settings.dev
         self._own = None if settings.api_key is None else digest_of(settings.api_key.encode())
         self._key_cache = key_cache
         self._guesses = Guesses(now)
-        # By the header's bytes, so that a key is hashed once and not with every request. Looking one up compares
-        # bytes only where their (keyed) hashes agree, so the time it takes tells nothing about what is in here.
+        # Keyed by the header's bytes, so that a key is hashed once and not with every request. A lookup compares bytes
+        # only where their (keyed) hashes agree, so its time reveals nothing about the keys in here.
         self._recent: dict[bytes | None, Caller] = {}
         self._forget()
         key_cache.on_change = self._forget
         key_cache.use()
 
     def check(self, headers: Headers) -> Caller | None:
-        """The caller, if it was here before; None: `identify` has to find out."""
+        """The caller, if it is remembered; None means that `identify` has to find out."""
         if self._dev:
             _check_host(headers)
         given: bytes | None = None
@@ -52,7 +52,7 @@ class Authenticator:
         return self._recent.get(given)
 
     async def identify(self, headers: Headers, address: str) -> Caller:
-        """The caller at this address, found out by its key; raises when it has none that is good, or nobody can tell."""
+        """The caller at this address, by its key; raises when no key is good, or the keys cannot be checked."""
         [given] = [value for name, value in headers if name == b"authorization"] or [b""]
         if given[:7].lower() != b"bearer ":
             raise unauthenticated()
@@ -60,10 +60,10 @@ class Authenticator:
         digest = digest_of(key)
         caller = self._find(digest)
         if caller is None:
-            # While nobody can tell which keys are good, none of them is a guess.
+            # While the keys cannot be checked, none of them counts as a guess.
             if self._key_cache.is_trusted() and (wait := self._guesses.count(address, key)):
                 raise _too_many(wait)
-            # Another process may just have made it.
+            # Another process may just have created the key.
             await self._key_cache.refresh()
             caller = self._find(digest)
         if caller is None:
@@ -79,7 +79,7 @@ class Authenticator:
         if self._key_cache.is_revoked(digest):
             raise unauthenticated()
         if self._key_cache.is_trusted():
-            # First: a stored key is good for what it was made for, also where the settings name it.
+            # First: a stored key has the scopes it was created with, even if the settings name it too.
             found = self._key_cache.find(digest)
             if found is not None:
                 return found
@@ -112,5 +112,5 @@ def _too_many(wait: float) -> Refused:
 
 
 def unauthenticated() -> Refused:
-    """The one answer to everybody without a good key."""
+    """The same answer for every caller without a good key."""
     return Refused("unauthenticated", "Send the API key as 'Authorization: Bearer <key>'.")

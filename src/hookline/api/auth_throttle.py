@@ -1,6 +1,6 @@
-"""Who came with keys that are not good, of late?
+"""Slows down callers that try keys that are not good.
 
-Asked only for keys that are not good: a caller with a good one never gets here.
+Asked only for keys that are not good: a caller with a good key never gets here.
 """
 
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from hookline.model import RateLimit
 from hookline.rules.guesses import BY_ADDRESS, BY_PREFIX, PREFIX_BYTES, after_guess, origin_of
 from hookline.rules.limits import Bucket
 
-REMEMBERED = 10_000  # addresses, and beginnings of keys
+REMEMBERED = 10_000  # addresses, and key prefixes
 
 
 class Guesses:
-    """Counts guesses, and makes those wait that come too fast."""
+    """Counts guesses, and makes callers wait that guess too fast."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -21,7 +21,7 @@ class Guesses:
         self._by_prefix: dict[bytes, Bucket] = {}
 
     def count(self, address: str, key: bytes) -> float:
-        """One more from there: how many seconds it must wait, 0 if it may be looked at."""
+        """Count one more guess; returns how many seconds the caller must wait, 0 if the key may be checked."""
         now = self._now()
         return max(
             _count(self._by_address, origin_of(address), BY_ADDRESS, now),
@@ -35,6 +35,6 @@ def _count(
     known: dict[object, Bucket] = buckets  # type: ignore[assignment]  # either of them
     bucket, wait = after_guess(known.pop(name, None), limit, now=now)
     if len(known) >= REMEMBERED:
-        del known[next(iter(known))]  # whoever was quiet longest
+        del known[next(iter(known))]  # the one that was quiet longest
     known[name] = bucket
     return wait

@@ -1,23 +1,24 @@
-"""What is a call of the API?
+"""Defines a call of the API.
 
-One value of `Call`. Everything that is known about a call stands there once: the route, the checks of its
-parameters and its body, HEAD, 405 and the description in `/openapi.json` all come from it.
+A call is one value of `Call`. Everything that is known about a call is written there once: the route, the checks of
+its parameters and its body, HEAD, 405 and the description in `/openapi.json` all come from it.
 
 To add a call:
 
 1. Say what may be asked: a Struct of the query parameters (`Paged` for a list) whose fields are enums, bools
-   or the kinds of `parameters`, and a Struct of the body. Unknown names are refused with the nearest one
-   before the handler runs. A body all of whose fields have defaults may be left out, but for PATCH.
-2. Say what is answered: a Struct (see `shapes`), `Page[…]` of one for a list, None for 204.
-3. Write the handler, a method of the noun's class: `async def show(self, asked: Asked[Nothing, None])`. It gets
-   the parameters as `asked.query`, the body as `asked.body` (and `asked.fields`, what was really said), ids of
-   the path by `asked.id("endpoint")`, the account that the caller is bound to as `asked.account`; it returns the answer's value, or `Answered` with headers, and raises
-   errors of `hookline.errors`. A body's field that has words of its own for what will not do is
-   `Annotated[Any, msgspec.Meta(extra_json_schema={…})]` and is checked by the handler.
-4. Put the `Call` into the list that the class gives as `table()`, fixed paths before those with `{…_id}`, and
+   or the kinds of `parameters`, and a Struct of the body. Unknown names are refused before the handler runs, and the
+   refusal suggests the nearest known one. A body may be left out if all its fields have defaults, but not for PATCH.
+2. Say what is answered: a Struct (see `hookline.reports.views`), `Page[…]` of one for a list, None for 204.
+3. Write the handler, a method of the noun's class: `async def show(self, asked: CallRequest[Nothing, None])`. It gets
+   the parameters as `asked.query`, the body as `asked.body` (and `asked.fields`, the fields that were really given),
+   ids of the path by `asked.id("endpoint")`, and the account that the caller is bound to as `asked.account`. It
+   returns the answer's value, or `Answered` with headers, and raises errors of `hookline.errors`. A field of the body
+   that has error messages of its own is `Annotated[Any, msgspec.Meta(extra_json_schema={…})]`, and the handler
+   checks it.
+4. Put the `Call` into the list that the class returns as `table()`, fixed paths before those with `{…_id}`, and
    the class, if it is new, into `routes`.
 
-`problems` names the codes beyond those that any call may give (see `openapi`).
+`problems` names the codes beyond those that every call can answer (see `openapi`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +36,7 @@ from hookline.model import DeliveryId, EndpointId, EventId
 from hookline.validate.names import check_idempotency_key
 
 DEFAULT_LIMIT = 50
-CALLER = "hookline.caller"  # in an ASGI scope: whoever sent the request
+CALLER = "hookline.caller"  # in an ASGI scope: the caller of the request
 
 Query = TypeVar("Query", bound=msgspec.Struct)
 Body = TypeVar("Body")
@@ -43,7 +44,7 @@ Shown = TypeVar("Shown")
 
 
 class CallScope(StrEnum):
-    """What a key must be good for; OPEN is answered to anybody."""
+    """What a key must be good for; OPEN is answered to everybody."""
 
     OPEN = "open"
     PUBLISH = "publish"
@@ -70,17 +71,17 @@ class Page(msgspec.Struct, Generic[Shown], frozen=True):
 
 
 class CallRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
-    """What a call asks for, checked."""
+    """The request for a call, checked."""
 
     request: Request
     query: Query
-    filters: Mapping[str, str]  # the parameters as they were written, but for `limit` and `cursor`
+    filters: Mapping[str, str]  # the parameters as they were written, without `limit` and `cursor`
     body: Body
-    fields: Mapping[str, Any]  # the body's fields that were said
+    fields: Mapping[str, Any]  # the fields that the body gave
 
     @property
     def path(self) -> str:
-        """The path as it was asked for: what a list is called."""
+        """The path of the request, which also names a list."""
         path: str = self.request.scope["path"]
         return path
 
@@ -96,7 +97,7 @@ class CallRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
         return caller.account
 
     def id(self, noun: str) -> bytes:
-        """The id that stands in the path as `{noun_id}`; NotFound when it cannot be one."""
+        """The id that the path has as `{noun_id}`; raises NotFound when it cannot be one."""
         return ids.read(noun, self.part(f"{noun}_id"))
 
     @property
@@ -113,7 +114,7 @@ class CallRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
 
     @property
     def idempotency_key(self) -> str | None:
-        """The caller's own name for this call; the call says so with `takes_key`."""
+        """The caller's own name for this call; only calls with `takes_key` have one."""
         given = self.request.headers.getlist("idempotency-key")
         if len(given) > 1:
             raise Invalid("There are two Idempotency-Key headers.")
@@ -121,7 +122,7 @@ class CallRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """An answer that comes with headers of its own."""
+    """An answer with headers of its own."""
 
     value: Any
     headers: dict[str, str]
@@ -131,27 +132,28 @@ Handler = Callable[[CallRequest[Any, Any]], Awaitable[Any]]
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One call: what may be asked, what is answered, and who answers it."""
+    """One call: its request, its answer and its handler."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]  # HEAD is answered as GET
     path: str  # such as /v1/endpoints/{endpoint_id}/pause
     summary: str
     scope: CallScope
-    handler: Handler | None  # None: answered in front of the router (publishing, the hot path)
+    handler: Handler | None  # None: answered before the router (publishing, the hot path)
     query: type[msgspec.Struct] = Nothing
     body: type[msgspec.Struct] | None = None
     answer: Any = None  # a Struct type or Page[…] of one; None: no body
     status: int = 200
     problems: tuple[str, ...] = ()
     takes_key: bool = False  # Idempotency-Key
-    media: str | None = None  # of an answer that is not JSON: the handler gives a Response
-    is_described: bool = True  # False: nobody but our own pages calls it
-    # May a key call it that is bound to an account? None: if its path names things that belong to one, or it
-    # has a parameter or field `account` (see `reach`). True: the handler minds `asked.account`, or shows nothing of any.
+    media: str | None = None  # for an answer that is not JSON: the handler returns a Response
+    is_described: bool = True  # False: only our own pages call it
+    # May a key that is bound to an account make this call? None: yes, if its path names things that belong to an
+    # account, or it has a parameter or field `account` (see `tenancy`). True: yes; the handler respects
+    # `asked.account`, or shows nothing of any account.
     for_accounts: bool | None = None
 
 
 def names_account(call: Call) -> bool:
-    """Can it say which account it is about? A key that is bound to one may say no other."""
+    """Does the call name the account it is about? A key that is bound to an account may name no other."""
     body = () if call.body is None else call.body.__struct_fields__
     return "{account}" in call.path or "account" in call.query.__struct_fields__ or "account" in body

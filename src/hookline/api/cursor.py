@@ -1,8 +1,8 @@
-"""Where does the next page of a list begin?
+"""Makes and reads the cursors of lists.
 
-A cursor is the last id (of event types: name) that was shown, with a MAC over it, the list and its filters: it
-is good for that list only and cannot be made up. The MAC's key comes from the installation's secret, so that
-every process reads the others' cursors, also after a restart.
+A cursor is the last id that was shown (of event types: the last name), with a MAC over it, the list and its filters.
+It is good for that list only and cannot be forged. The MAC's key comes from the installation's secret, so that every
+process reads the others' cursors, also after a restart.
 """
 
 import binascii
@@ -23,17 +23,17 @@ class Cursors:
         self._key = hashlib.sha256(b"hookline cursor\0" + secret).digest()
 
     def show(self, last: bytes, *, of: str, filters: Mapping[str, str]) -> str:
-        """The cursor for what comes after this id."""
+        """The cursor for the page after this id."""
         return urlsafe_b64encode(last + self._mac(last, of, filters)).rstrip(b"=").decode()
 
     def read(self, text: str, *, of: str, filters: Mapping[str, str]) -> bytes:
-        """The id behind a cursor of this very list."""
+        """The id in a cursor of this list."""
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         except (binascii.Error, ValueError):
             raw = b""
         last = raw[:-_MAC_BYTES]
-        # The text itself is compared: the decoder passes over stray bits and strange characters.
+        # The text itself is compared: the decoder ignores stray bits and invalid characters.
         if not last or not hmac.compare_digest(
             text.encode(), self.show(last, of=of, filters=filters).encode()
         ):

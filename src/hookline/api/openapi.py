@@ -1,6 +1,7 @@
-"""What does the API look like to a program?
+"""Describes the API for programs.
 
-OpenAPI 3.1, made from the table: nothing is described here that a call does not say about itself.
+The description is OpenAPI 3.1, generated from the table of calls: nothing is described here that a call does not say
+about itself.
 """
 
 import re
@@ -43,7 +44,7 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
     answers = {call.answer for call in table if call.answer is not None}
     types = sorted(bodies | answers | {Problem}, key=str)
     references, schemas = msgspec.json.schema_components(types, ref_template=_REF)
-    for body in bodies:  # unknown names are refused before a body becomes a value
+    for body in bodies:  # unknown names are refused before a body is decoded
         schemas[body.__name__]["additionalProperties"] = False
     schema_of = {kind: _renamed(found) for kind, found in zip(types, references, strict=True)}
     schemas = {
@@ -104,7 +105,7 @@ def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
         described["requestBody"] = {
             "required": call.method == "PATCH"
             or any(field.required for field in msgspec.structs.fields(call.body)),
-            # A merge patch may also say so in its media type; generators stumble over two with one schema.
+            # A merge patch may have its own media type too, but generators fail on two media types with one schema.
             "content": {"application/json": {"schema": schema_of[call.body]}},
         }
     return described
@@ -172,7 +173,7 @@ def problems_of(call: Call) -> list[str]:
 
 
 def operation_id(call: Call) -> str:
-    """A name such as `list_endpoints`, `get_endpoint` or `rotate_endpoint_secret`; generated clients call it that."""
+    """A name such as `list_endpoints`, `get_endpoint` or `rotate_endpoint_secret`; generated clients use it."""
     if (call.method, call.path) in _NAMES:
         return _NAMES[call.method, call.path]
     steps = [
@@ -192,7 +193,7 @@ def operation_id(call: Call) -> str:
 
 
 def _public(name: str) -> str:
-    """What a type is called outside: `Endpoint` for EndpointReport, `EndpointPage` for Page[EndpointReport]."""
+    """The public name of a type: `Endpoint` for EndpointReport, `EndpointPage` for Page[EndpointReport]."""
     return re.sub(r"^Page_(\w+?)(?:Report)?_$", r"\1Page", name).removesuffix("Report")
 
 

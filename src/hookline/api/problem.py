@@ -1,6 +1,6 @@
-"""How does the API say no?
+"""Turns errors into problem documents.
 
-With `application/problem+json` and one of these codes. Codes are stable: programs compare them; `title` and
+A refusal is `application/problem+json` with one of these codes. Codes are stable: programs compare them. `title` and
 `detail` are for people.
 """
 
@@ -22,8 +22,8 @@ from hookline.errors import (
 )
 
 RETRY_AFTER_S = 1
-# The same words for an id that nobody has, one that cannot be, somebody else's, and a path that leads nowhere: who
-# asks learns nothing by comparing them.
+# The same words for an id that nobody has, an id that cannot exist, somebody else's id, and an unknown path: the
+# caller learns nothing by comparing them.
 NOTHING_HERE = "There is nothing here: no such path, or nothing with this id."
 MEDIA_TYPE = b"application/problem+json"
 
@@ -81,7 +81,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(HooklineError):
-    """A request that the API refuses by itself, before anything of hookline is asked."""
+    """A request that the API refuses by itself, before it asks anything of hookline."""
 
     def __init__(
         self,
@@ -95,11 +95,11 @@ class Refused(HooklineError):
         self.code = code
         self.detail = detail
         self.headers = headers
-        self.close = close  # the rest of the request is unread: the connection cannot go on
+        self.close = close  # the rest of the request is unread: the connection cannot be used again
 
 
 def describe(error: Exception, *, request_id: str) -> Problem:
-    """The problem an error stands for; one that is not ours says nothing about itself."""
+    """The problem document for an error; an error that is not ours reveals nothing."""
     match error:
         case SchemaMismatch():
             problem = _problem(error.code, error.detail, request_id)
@@ -124,7 +124,7 @@ def describe(error: Exception, *, request_id: str) -> Problem:
                 "The database did not answer. Repeat the request; with an idempotency key nothing is sent twice.",
                 request_id,
             )
-        case StoreRefused():  # rights taken away, a schema moved on: the log says what an operator has to do
+        case StoreRefused():  # rights taken away, a newer schema: the log says what an operator has to do
             return _problem("unavailable", "The database cannot be used at present.", request_id)
         case Overloaded():
             return _problem("overloaded", "More is coming in than can be kept. Try again later.", request_id)
@@ -132,7 +132,7 @@ def describe(error: Exception, *, request_id: str) -> Problem:
 
 
 def headers_for(problem: Problem) -> list[tuple[bytes, bytes]]:
-    """The headers that a problem of this kind comes with."""
+    """The headers that belong to a problem of this kind."""
     headers = [(b"content-type", MEDIA_TYPE), (b"cache-control", b"no-store")]
     if problem.status == 503:
         headers.append((b"retry-after", b"%d" % RETRY_AFTER_S))

@@ -1,6 +1,6 @@
-"""What becomes of a client that does not speak HTTP, or speaks it endlessly?
+"""Refuses clients that send no valid HTTP, or send it without end.
 
-It is refused with a problem like everybody else, before it costs memory or a connection slot for long. The
+They get a problem document like everybody else, before they cost memory or hold a connection slot for long. The
 parser underneath has no limits of its own.
 """
 
@@ -20,16 +20,16 @@ from hookline.api.problem import Refused, describe, headers_for
 
 HEAD_LIMIT_BYTES = 64 << 10
 HEAD_WITHIN_S = 10.0
-LINGER_BYTES = 4 << 20  # read and thrown away after a refusal, so that it is not reset with the connection
+LINGER_BYTES = 4 << 20  # read and dropped after a refusal, so that a reset does not lose the refusal
 
 _OFFER = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) (?=/[^ \r\n]* HTTP/1\.[01]\r\n)")
-_NO_METHOD_OF_OURS = b"TRACE"  # one that the parser knows, and that is refused at every path
+_NO_METHOD_OF_OURS = b"TRACE"  # a method that the parser knows and that every path refuses
 _KNOWN = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT"})
 
 
 class Protocol(HttpToolsProtocol):
-    """Uvicorn's HTTP/1.1 with an end to request heads and our own way to say no."""
+    """Uvicorn's HTTP/1.1 with a limit on request heads and our own refusals."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class Protocol(HttpToolsProtocol):
         self._is_in_head = True
         self._head_bytes = 0
         self._head_since: float | None = self.loop.time()
-        self._beginning = b""  # of a head, while it is looked at
-        self._line = b""  # that a head which goes on in the next piece ends with
+        self._beginning = b""  # of a head, while it is being checked
+        self._line = b""  # the unfinished last line of a head that continues in the next piece
         self._is_refused = False
 
     def data_received(self, data: bytes) -> None:
@@ -69,8 +69,8 @@ class Protocol(HttpToolsProtocol):
                 self._refuse_endless_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # The parser leaves the blanks that may follow a value; they are no part of it (RFC 9110, 5.5). Otherwise as
-        # uvicorn does it, without a second call for each header.
+        # The parser keeps the blanks that may follow a value; they are no part of it (RFC 9110, 5.5). The rest is what
+        # uvicorn does, without a second call for each header.
         name, value = name.lower(), value.rstrip(b" \t")
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
@@ -90,24 +90,24 @@ class Protocol(HttpToolsProtocol):
         return self._is_in_head and not self._head_bytes
 
     def begin_head(self) -> None:
-        """What comes next is a request line and headers."""
+        """Prepare for a request line and headers."""
         self._is_in_head = True
         self._head_bytes = 0
 
     def end_head(self) -> None:
-        """The headers are complete."""
+        """Note that the headers are complete."""
         self._is_in_head = False
         self._head_since = None
 
     def hang_up_if_late(self, now: float) -> None:
-        """Close a connection whose request line and headers do not come to an end. Looked at every second."""
+        """Close a connection whose request line and headers do not end. Called every second."""
         if self._head_since is not None and now - self._head_since > HEAD_WITHIN_S:
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         renamed = _with_a_known_method(self._beginning)
         if renamed is not None:
-            # The parser stops at a method it does not know, wherever the request goes: it is asked once more.
+            # The parser stops at a method it does not know, whatever the path. It gets the request again, renamed.
             self._beginning = b""
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -117,7 +117,7 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def _refuse_endless_head(self) -> None:
-        """Answer before the end of the head; what still comes of it is not read, and soon nothing may come."""
+        """Answer before the end of the head. The rest of the head is not read, and soon the client cannot send any."""
         if self._line.lower().startswith(b"authorization:"):
             self._say(unauthenticated())  # a key of a megabyte is a wrong key
         else:
@@ -142,11 +142,11 @@ class Protocol(HttpToolsProtocol):
         self.transport.write(b"HTTP/1.1 %b\r\n%b\r\n%b" % (status, head, body))
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Clients that offer HTTP/2 first are answered in HTTP/1.1; that is nothing to warn about."""
+        """A client that offers HTTP/2 first is answered in HTTP/1.1; that needs no warning."""
 
 
 def _with_a_known_method(data: bytes) -> bytes | None:
-    """The same request with a method that stands for all that nothing here allows; None: that is not what is wrong."""
+    """The same request with a known method that no path allows; None if the method is not the fault."""
     line = _REQUEST_LINE.match(data)
     if line is None or line[1] in _KNOWN:
         return None
@@ -156,8 +156,8 @@ def _with_a_known_method(data: bytes) -> bytes | None:
 def _without_offer(data: bytes) -> bytes:
     """The same bytes with an Upgrade header renamed.
 
-    Some clients (Java's) offer HTTP/2 with their first request. The parser takes any offer for accepted and
-    stops before the body, so the body would be lost. A header cut in two by the network is not recognised.
+    Some clients (Java's) offer HTTP/2 with their first request. The parser treats every offer as accepted and stops
+    before the body, so the body would be lost. A header that the network cut in two is not recognised.
     """
     if b"pgrade" not in data and b"PGRADE" not in data:
         return data

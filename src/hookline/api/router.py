@@ -1,7 +1,7 @@
-"""How is a call of the table answered?
+"""Routes requests to the handlers of calls.
 
-It becomes a route: the parameters and the body are read strictly, the handler is asked, and what it gives
-back is written as JSON. Lists are cut into pages.
+Each call becomes a route: its parameters and body are read strictly, the handler is called, and its result is
+written as JSON. Lists are cut into pages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -47,7 +47,7 @@ def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
         with visiting():
             return await _answer(call, request, reach)
 
-    # A path's own route answers for every method, or GET /v1/events/batch would be that of an event.
+    # A path's own route answers every method, or GET /v1/events/batch would be taken for an event's.
     route = Route(path, choose)
     route.methods = None
     return route
@@ -76,8 +76,8 @@ async def _answer(call: Call, request: Request, reach: Reach) -> Response:
 
 
 def json(value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer."""
-    # Never cached: what is shown changes by itself, and the answer to a creation holds a secret.
+    """A JSON answer."""
+    # Never cached: the objects change by themselves, and the answer to a creation holds a secret.
     return Response(
         msgspec.json.encode(value),
         status,
@@ -93,7 +93,7 @@ class Pages:
         self._cursors = cursors
 
     def after(self, asked: CallRequest[Any, Any]) -> bytes | None:
-        """The id that the last page ended with."""
+        """The last id of the page before."""
         query: Paged = asked.query
         if query.cursor is None:
             return None
@@ -107,7 +107,7 @@ class Pages:
         id: Callable[[_Row], bytes],
         shown: Sequence[_Shown],
     ) -> Page[_Shown]:
-        """`found` has one row more than is shown when there is a next page."""
+        """One page; `found` has one row more than is shown when there is a next page."""
         cursor = None
         if len(found) > len(shown):
             cursor = self._cursors.show(id(found[len(shown) - 1]), of=asked.path, filters=asked.filters)

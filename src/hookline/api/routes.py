@@ -1,4 +1,4 @@
-"""Which calls does the API answer?"""
+"""Lists the calls that the API answers."""
 
 from hookline.api.call import Call
 from hookline.api.calls.conservation import ConservationCalls
@@ -23,7 +23,7 @@ from hookline.store.contract import JobKind
 
 
 def table(hookline: Hookline) -> list[Call]:
-    """All calls, by what they are about."""
+    """All calls, by subject."""
     shown = Reports(
         hookline.store,
         hookline.worker.status,

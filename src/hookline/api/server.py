@@ -1,4 +1,4 @@
-"""How is the API served on a socket?"""
+"""Serves the API on a socket."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from hookline.api.protocol import Protocol
 from hookline.api.publishing.fast_publish import Shortcut
 from hookline.clock import Clock
 
-KEEP_ALIVE_S = 75  # longer than the usual load balancer's minute, so that it is never us who hangs up first
-NO_SNIFFING = ("x-content-type-options", "nosniff")  # on every answer, also on those to what is no HTTP
+KEEP_ALIVE_S = 75  # longer than the usual load balancer's minute, so that we never close first
+NO_SNIFFING = ("x-content-type-options", "nosniff")  # on every answer, also on answers to invalid HTTP
 FINISH_WITHIN_S = 5  # for requests under way when the server stops
 
 
@@ -43,17 +43,17 @@ class ApiServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are whoever's who runs the process."""
+        """Leave signals to the process that runs us."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await self.on_tick(0)  # the headers of every answer are there before the first connection
+        await self.on_tick(0)  # the headers of every answer exist before the first connection
         await super().startup(sockets)
         self.is_listening.set()
 
     async def main_loop(self) -> None:
         loop = asyncio.get_running_loop()
-        while not await self.on_tick(0):  # 0: each look renews the Date header
+        while not await self.on_tick(0):  # 0: each call renews the Date header
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Protocol):
                     connection.hang_up_if_late(loop.time())

@@ -1,10 +1,10 @@
-"""What can a caller reach with a call?
+"""Decides what a caller can reach with a call.
 
-What its key's scopes allow. A key that is bound to an account reaches nothing but what is that account's, and
-cannot tell what is another's from what is not there. This is decided here for every call of the table, by what
-the table says about it: ids in the path are looked up, an `account` in the path, among the parameters or the
-fields is the key's own. A call that names no account in any of these ways is refused to such keys, unless its handler says that it
-minds the account by itself (`for_accounts`).
+A caller reaches what its key's scopes allow. A key that is bound to an account reaches only that account's things, and
+cannot tell another account's things from those that do not exist. This is decided here for every call, by what the
+table of calls says about it: ids in the path are looked up, and an `account` in the path, the parameters or the fields
+must be the key's own. A call that names no account in any of these ways is refused to such keys, unless its handler
+says that it respects the account by itself (`for_accounts`).
 """
 
 import re
@@ -27,7 +27,7 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class Reach:
-    """Says no to whoever reaches too far."""
+    """Refuses callers that reach too far."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class Reach:
         }
 
     async def check(self, call: Call, path: Mapping[str, str], caller: Caller) -> None:
-        """Raise unless the caller may make this call with what its path names."""
+        """Raise unless the caller may make this call with the ids in its path."""
         if call.scope is not CallScope.OPEN:
             require(caller, model.Scope(call.scope.value))
         if caller.account is None or call.scope is CallScope.OPEN:
@@ -73,7 +73,7 @@ class Reach:
 
 
 def narrowed(query: _Struct, filters: dict[str, str], account: str | None) -> tuple[_Struct, dict[str, str]]:
-    """The parameters of a caller that is bound to this account."""
+    """The parameters, limited to the account that the caller is bound to."""
     if account is None or "account" not in query.__struct_fields__:
         return query, filters
     if getattr(query, "account", None) not in (None, account):
@@ -84,7 +84,7 @@ def narrowed(query: _Struct, filters: dict[str, str], account: str | None) -> tu
 def filled(
     fields: dict[str, Any], kind: type[msgspec.Struct], account: str | None, *, is_patch: bool
 ) -> dict[str, Any]:
-    """The body's fields of a caller that is bound to this account."""
+    """The body's fields, with the account that the caller is bound to filled in."""
     if account is None or "account" not in kind.__struct_fields__:
         return fields
     given = fields.get("account")

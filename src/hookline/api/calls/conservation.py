@@ -1,4 +1,4 @@
-"""Where are all deliveries that were ever accepted?"""
+"""Answers the call that accounts for every delivery that was ever accepted."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""How are dead letters listed, replayed and discarded over HTTP, one by one?"""
+"""Answers the calls that list, replay and discard single dead letters."""
 
 from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
 from hookline.api.calls.deliveries import DeliveryCalls

@@ -1,4 +1,4 @@
-"""What became of deliveries, over HTTP, and what can be done about them?"""
+"""Answers the calls about deliveries."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class DeliveriesOfEndpoint(Paged, frozen=True, kw_only=True):
 
 
 class DeliveryCalls:
-    """The calls under `/v1/deliveries`, and the list of an endpoint's."""
+    """The calls under `/v1/deliveries`, and the list of an endpoint's deliveries."""
 
     def __init__(self, hookline: Hookline, shown: Reports, pages: Pages) -> None:
         self._admin = hookline.deliveries
@@ -153,7 +153,7 @@ class DeliveryCalls:
         return await self.report(id)
 
     async def page(self, asked: CallRequest[Any, Any], chosen: DeliveryFilter) -> Page[DeliveryReport]:
-        """A page of the deliveries that are chosen, by moments as people give them."""
+        """A page of the deliveries that the filters choose; times are as people give them."""
         after, limit = self._pages.after(asked), asked.query.limit
         found = await self._store.list_deliveries(
             chosen.by(self._clock.asked), after=None if after is None else DeliveryId(after), limit=limit + 1
@@ -162,7 +162,7 @@ class DeliveryCalls:
         return self._pages.page(asked, found, id=lambda row: row.id, shown=shown)
 
     async def report(self, id: DeliveryId) -> DeliveryReport:
-        """One delivery as it stands now."""
+        """One delivery in its present state."""
         delivery = await queries.delivery(self._store, id)
         (report,) = await self._reports.deliveries([delivery], now=self._clock.now())
         return report

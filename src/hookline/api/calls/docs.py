@@ -1,7 +1,7 @@
-"""Where can the API be read about?
+"""Serves the documentation of the API.
 
-`/openapi.json` for programs, `/docs` for people. The viewer is RapiDoc, which comes with hookline: nothing is
-loaded from elsewhere, and the page may not.
+`/openapi.json` is for programs, `/docs` for people. The viewer is RapiDoc, which comes with hookline: nothing is
+loaded from elsewhere, and the page is not allowed to.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.api.openapi import describe
 from hookline.config import Settings
 
-VIEWER = "rapidoc-9.3.8.min.js"  # a new version gets a new path: browsers may keep this one
+VIEWER = "rapidoc-9.3.8.min.js"  # a new version gets a new path: browsers may cache this one
 VIEWER_CACHE = "public, max-age=31536000, immutable"
 
-# The viewer styles itself by style elements and attributes; it neither needs nor gets anything else that is inline.
+# The viewer styles itself with style elements and attributes. It needs and gets nothing else that is inline.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# Addresses are relative: behind a proxy the API may have a path of its own.
+# Addresses are relative: behind a proxy the API may have a path prefix.
 _PAGE = f"""\
 <!doctype html>
 <html lang="en">
@@ -44,7 +44,7 @@ _PAGE = f"""\
 
 
 class DocCalls:
-    """The calls that describe the others, and themselves."""
+    """The calls that describe the API."""
 
     def __init__(self, settings: Settings, others: Sequence[Call]) -> None:
         self._scope = CallScope.OPEN if settings.open_docs else CallScope.READ

@@ -1,4 +1,4 @@
-"""How are endpoints managed over HTTP?"""
+"""Answers the calls about endpoints."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from hookline.reports.views import EndpointReport
 from hookline.rules.fanout import matches
 from hookline.validate.endpoint_fields import EndpointPatch, read_fields
 
-_SCAN = 200  # endpoints looked at in one go for a filter that only their lanes can answer
+_SCAN = 200  # endpoints read at a time for a filter that only their lanes can answer
 _URL_PROBLEMS = ("url_invalid", "url_forbidden", "reserved_header")
 
 
@@ -30,7 +30,7 @@ class Endpoints(Paged, frozen=True, kw_only=True):
 
 
 class EndpointCalls:
-    """The calls under `/v1/endpoints`, but for their deliveries."""
+    """The calls under `/v1/endpoints`, except those about deliveries."""
 
     def __init__(self, hookline: Hookline, shown: Reports, pages: Pages) -> None:
         self._admin = hookline.endpoints
@@ -166,7 +166,7 @@ class EndpointCalls:
 
 
 def _filter(query: Endpoints) -> Callable[[Endpoint, EndpointReport], bool] | None:
-    """What no index answers; None when nothing of the kind is asked for."""
+    """The filter that no index answers; None when none is asked for."""
     circuit, slow, event_type = query.circuit, query.slow, query.event_type
     if circuit is None and slow is None and event_type is None:
         return None

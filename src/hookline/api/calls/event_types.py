@@ -1,4 +1,4 @@
-"""How are event types described over HTTP?"""
+"""Answers the calls that describe event types."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""What became of events, over HTTP?"""
+"""Answers the calls about events."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -33,7 +33,7 @@ from hookline.store.contract.events import EventFilter
 _NAMES = [state.value for state in REPLAYED_BY_DEFAULT]
 
 
-# Publishing is the hot path: `envelope` reads these two, in its own way and with the same fields.
+# Publishing is the hot path: `envelope` reads these two with a decoder of its own that has the same fields.
 class Publication(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An event to be published."""
 

@@ -1,4 +1,4 @@
-"""How are dead letters replayed and discarded over HTTP, in bulk?"""
+"""Answers the calls that replay and discard dead letters in bulk."""
 
 from typing import Annotated, Any
 
@@ -110,7 +110,7 @@ class JobCalls:
         return Answered(report, {"location": f"{self._path}/{report.id}"})
 
     async def _check_theirs(self, which: Chosen, account: str) -> None:
-        """Raise unless all that is named is the account's: what is another's is answered as what is not there."""
+        """Raise unless everything that is named belongs to the account: another account's things count as not there."""
         if which.filter.endpoint_id is not None:
             endpoint = await queries.endpoint(self._store, which.filter.endpoint_id)
             if endpoint.account != account:

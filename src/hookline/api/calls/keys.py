@@ -1,4 +1,4 @@
-"""How are keys managed over HTTP?"""
+"""Answers the calls about API keys."""
 
 from typing import Annotated, Any
 
@@ -37,7 +37,7 @@ class KeyCalls:
         self._pages = pages
 
     def table(self) -> list[Call]:
-        """The calls; a key that is bound to an account makes no keys, or it could make one that is not."""
+        """The calls. A key that is bound to an account creates no keys, or it could create one that is not bound."""
         return [
             Call(
                 method="GET",

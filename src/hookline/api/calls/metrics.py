@@ -1,7 +1,8 @@
-"""What does monitoring read?
+"""Serves the metrics that monitoring reads.
 
-Prometheus' text format. Figures of the whole installation, the same from every process unless they say otherwise: no
-label names an account or an endpoint. What has to be counted is some seconds old (see `figures`).
+Prometheus' text format. The figures are those of the whole installation, the same from every process unless they say
+otherwise. No label names an account or an endpoint. Figures that have to be counted are some seconds old
+(see `hookline.reports.counts`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,7 +81,7 @@ class MetricCalls:
 
 
 def _of_the_store(bloat: Bloat) -> Iterator[str]:
-    """What should not grow; each store has its own."""
+    """Figures that should not grow; each store has its own."""
     if bloat.log_bytes is not None:
         yield from _gauge(
             "hookline_store_log_bytes", "Length of SQLite's write-ahead log.", {"": bloat.log_bytes}

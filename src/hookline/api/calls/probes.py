@@ -1,4 +1,4 @@
-"""Is the process there, and can it do its work?"""
+"""Tells load balancers whether the process is alive and ready."""
 
 from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.app import Hookline
@@ -7,7 +7,7 @@ from hookline.reports.views import StatusReport
 
 
 class ProbeCalls:
-    """The calls of load balancers and supervisors; they say only ok or not."""
+    """The calls of load balancers and supervisors. They answer only ok or not."""
 
     def __init__(self, hookline: Hookline) -> None:
         self._hookline = hookline

@@ -1,4 +1,4 @@
-"""How are an endpoint's secrets read and rotated over HTTP?"""
+"""Answers the calls that read and rotate an endpoint's secrets."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""How is an endpoint tried out over HTTP?"""
+"""Answers the call that sends a test event to an endpoint."""
 
 from hookline.admin.test_event import TestReport
 from hookline.api.call import Answered, Call, CallRequest, CallScope, Nothing

@@ -1,4 +1,4 @@
-"""How are workers shown over HTTP?"""
+"""Answers the call that lists workers."""
 
 from hookline.api.call import Call, CallRequest, CallScope, Page, Paged
 from hookline.api.router import Pages

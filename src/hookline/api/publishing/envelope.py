@@ -1,7 +1,7 @@
-"""What does the body of a publish ask for?
+"""Reads the body of a publish.
 
-The envelope is read once; the payload inside it stays the bytes they were. Only when something is wrong, or
-might be, is the body looked at again, slowly and exactly.
+The envelope is read once; the payload inside it stays the same bytes. Only when something is wrong, or may be, is the
+body read again, slowly and exactly.
 """
 
 import json
@@ -59,7 +59,7 @@ def read_publication(
     bound_to: str | None = None,
     hops: int = 0,
 ) -> Draft:
-    """The event that a body asks to publish; `bound_to` is the only account that the caller may publish to."""
+    """The event that a body publishes; `bound_to` is the only account that the caller may publish to."""
     check_text(body)
     try:
         envelope = _envelope.decode(body)
@@ -93,7 +93,7 @@ def _account(text: str, bound_to: str | None) -> str:
 
 
 def read_batch(body: bytes) -> list[bytes]:
-    """The bodies of the publications in a batch; each is still to be read."""
+    """The bodies of the publications in a batch, none of them read yet."""
     check_text(body)
     try:
         batch = _batch.decode(body)
@@ -118,7 +118,7 @@ def read_batch(body: bytes) -> list[bytes]:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """A body that is one JSON object, each of its keys given once."""
+    """A body that is one JSON object without duplicate keys."""
     check_text(body)
     try:
         value = _any.decode(body)
@@ -142,10 +142,10 @@ def _quotes(value: str | UnsetType | None) -> int:
 def _check_once(body: bytes, key: bytes, value: bytes, *, quotes: int) -> None:
     """Raise `Unreadable` when a key of the envelope is given twice.
 
-    Outside the one value that may hold anything there are only known keys, strings and null, which need so
-    many quotation marks. A key given twice brings more of them; so may an escape, and then the keys are looked at.
+    Outside the one value that may hold anything there are only known keys, strings and null, and they need a known
+    number of quotation marks. A duplicate key adds more. So may an escape; only then are the keys compared.
     """
-    # Counting in the value costs more than reading it: where it stands after its key, it is left out.
+    # Counting in the value costs more than decoding it. Where the value follows its key, it is left out.
     at = body.find(value[:1], body.find(key) + len(key))
     end = at + len(value)
     if body[at:end] == value:
@@ -160,11 +160,11 @@ def _check_keys(body: bytes) -> None:
     keys: list[str] = []
 
     def keep(pairs: list[tuple[str, Any]]) -> None:
-        # Called for inner objects first: what stays is the outermost.
+        # Called for inner objects first: the last call is for the outermost.
         nonlocal keys
         keys = [key for key, _ in pairs]
 
-    # Numbers stay text: Python refuses to read whole ones of more than 4,300 digits.
+    # Numbers stay text: Python refuses to read integers of more than 4,300 digits.
     json.loads(body.decode(), object_pairs_hook=keep, parse_int=str, parse_float=str)
     seen: set[str] = set()
     for key in keys:
@@ -174,7 +174,7 @@ def _check_keys(body: bytes) -> None:
 
 
 def _diagnose(body: bytes, kind: type[msgspec.Struct]) -> Invalid | Unreadable:
-    """What is wrong with a body that is not such an envelope, or not JSON further on."""
+    """Say what is wrong with a body that is no such envelope, or is not valid JSON further on."""
     try:
         _raw.decode(body)
         check_depth(body, limit=DEPTH_LIMIT + (_BATCH_DEPTH if kind is _BatchEnvelope else _ENVELOPE_DEPTH))

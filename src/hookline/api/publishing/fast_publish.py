@@ -1,8 +1,9 @@
-"""How is a publish answered without a task of its own?
+"""Answers a publish without a task of its own.
 
 A publish that arrives whole is read in the parser's callbacks, handed to the intake, and answered in one write
-when its commit is done. A head that was parsed before is not parsed again: the same bytes mean the same. Whatever is not that plain (it comes in pieces, it is refused, another request is under
-way on its connection) goes the ordinary way, from the start: there is one implementation of every refusal.
+when its commit is done. A head that was parsed before is not parsed again: the same bytes mean the same. Everything
+else goes the ordinary way from the start: a request that comes in pieces, one that is refused, one on a connection
+with another request under way. So every refusal is implemented once.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 
 class Turn:
-    """Stands where uvicorn looks for the request under way on a connection."""
+    """Takes the place where uvicorn looks for the request under way on a connection."""
 
     __slots__ = ("disconnected", "keep_alive", "message_event", "response_complete")
 
@@ -36,7 +37,7 @@ class Turn:
 
 
 class Shortcut(Protocol):
-    """A connection on which publishes take the short way."""
+    """A connection on which publishes take the shortcut."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Shortcut(Protocol):
         self._turn = Turn()
         self._way: Way | None = None  # of the publish that is arriving
         self._parts: list[bytes] = []
-        self._came: Head | None = None  # of the publish that the last bytes were, if they were one
+        self._came: Head | None = None  # of the publish in the last bytes, if they were one
         self._asked: PublishRequest  # of the publish that is being stored
         self._request_id = ""
 
@@ -74,7 +75,7 @@ class Shortcut(Protocol):
     # --- the parser's callbacks ---
 
     def on_message_begin(self) -> None:
-        # What uvicorn prepares here for an application is made only for those that get there.
+        # What uvicorn prepares here for an application is made only for requests that get there.
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -117,10 +118,10 @@ class Shortcut(Protocol):
     # --- what becomes of a publish ---
 
     def _publish(self, head: Head, body: bytes) -> bool:
-        """Hand it in; False: it must go the ordinary way."""
+        """Hand in the publish; False means that it must go the ordinary way."""
         try:
             asked = self._api.publish_at_once(head.way, head.headers, body, self._stored)
-        except Exception:  # said, or logged, by the ordinary way
+        except Exception:  # the ordinary way answers or logs it
             return False
         if asked is None:
             return False
@@ -137,7 +138,7 @@ class Shortcut(Protocol):
     def _remember(self, data: bytes, head: Head) -> None:
         self._came = None
         end = data.find(_END_OF_HEAD) + 4
-        # Only where the read was this one request, and nothing in its head is different each time.
+        # Only if the read was exactly this one request, and nothing in its head changes from request to request.
         if len(data) - end == head.body_bytes and not any(
             name == b"idempotency-key" for name, _ in head.headers
         ):

@@ -1,7 +1,7 @@
-"""What does a publish ask for, and how is it answered?
+"""Handles a publish, from its headers and body to its answer.
 
-The hot path: one decode, one commit shared with whoever publishes at the same time, one write. How the bytes come
-and go is somebody else's concern (shortcut.py, or app.py where a request does not arrive whole).
+The hot path: one decode, one commit shared with all that publish at the same time, one write. fast_publish.py moves
+the bytes, or app.py where a request does not arrive whole.
 """
 
 from collections.abc import Sequence
@@ -29,29 +29,29 @@ _NOTED = frozenset({_KEY, HEADER.encode("ascii")})
 
 
 class PublishRequest(Protocol):
-    """What one request asks to publish."""
+    """The publications of one request."""
 
     drafts: list[Draft]
 
     def answer(self, results: list[Result], *, request_id: str) -> bytes:
-        """The body of the 202; raises what refused the request as a whole."""
+        """The body of the 202; raises the error that refused the whole request."""
 
 
 class Way(Protocol):
     """One of the two ways to publish."""
 
     limit_bytes: int  # of a body
-    too_large: TooLarge  # what is said to a larger one
+    too_large: TooLarge  # the refusal of a larger one
 
     def check(self, headers: Headers) -> None:
-        """Raise unless a body comes that can be read."""
+        """Raise unless the headers announce a body that can be read."""
 
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> PublishRequest:
-        """What is asked for by a caller that may publish to this account only; raises what is wrong with it."""
+        """The publications of a caller that may publish to this account only; raises what is wrong with them."""
 
 
 class Head(NamedTuple):
-    """What the head of a publish said."""
+    """The facts from the head of a publish."""
 
     way: Way
     headers: list[tuple[bytes, bytes]]
@@ -71,7 +71,7 @@ class _SingleWay:
         self._max_hops = settings.max_hops
         self._payload_limit = settings.payload_limit_bytes
         self.limit_bytes = settings.payload_limit_bytes + ENVELOPE_BYTES
-        # The payload's limit, whichever of the two is hit: one number to know.
+        # The payload's limit, whichever of the two limits is exceeded: users need to know one number.
         self.too_large = TooLarge("A payload", limit_bytes=self._payload_limit)
 
     def check(self, headers: Headers) -> None:
@@ -132,7 +132,7 @@ class _BatchWay:
 
 
 class _Many:
-    """A bad one does not stop the others."""
+    """A batch; an invalid event does not stop the others."""
 
     __slots__ = ("_line", "_read", "drafts")
 
@@ -155,13 +155,13 @@ class _Many:
 
 
 def _placed(error: HooklineError, place: int) -> HooklineError:
-    """What was refused does not know its place in the batch."""
+    """Add the place in the batch, which the error does not know."""
     return error.under(f"/events/{place}") if isinstance(error, Invalid) else error
 
 
 def _shown(published: Published, line: Timeline | None) -> bytes:
     at = published.created_at if line is None else line.shown(published.created_at)
-    # By hand: type and account are letters, digits and a few marks that JSON leaves alone.
+    # By hand: type and account are letters, digits and a few marks that JSON does not escape.
     return (
         f'{{"id":"{ids.show("event", published.id)}","type":"{published.type}","account":"{published.account}",'
         f'"created_at":"{rfc3339.show(at)}","deliveries":{published.deliveries},'
@@ -170,7 +170,7 @@ def _shown(published: Published, line: Timeline | None) -> bytes:
 
 
 def _noted(headers: Headers) -> tuple[bytes | None, int]:
-    """What the headers say about the event: its idempotency key, and how many times it was sent on."""
+    """The headers' facts about the event: its idempotency key, and how many times it was forwarded."""
     key: bytes | None = None
     hops: bytes | None = None
     for name, value in headers:

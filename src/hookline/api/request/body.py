@@ -1,6 +1,7 @@
-"""Is there a JSON body, and is it small enough to be read?
+"""Reads the JSON body of a request, up to a limit.
 
-Refuses by the headers before anything is read, and stops reading at the limit when they did not tell.
+It refuses by the headers before anything is read. Where the headers do not give the size, it stops reading at the
+limit.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ _JSON_UTF8 = re.compile(
 
 
 class Disconnected(Exception):
-    """The client went away; there is nobody to answer."""
+    """The client has disconnected; there is nobody to answer."""
 
 
 def check_media(

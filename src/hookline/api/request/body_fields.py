@@ -1,7 +1,7 @@
-"""What does the body of a call say?
+"""Reads the fields of a call's body.
 
-A JSON object whose fields are known, each of the type that the call's Struct names. What will not do is named
-by a JSON pointer.
+The body is a JSON object whose fields are known, each of the type in the call's Struct. A JSON pointer names what is
+invalid.
 """
 
 import re
@@ -16,7 +16,7 @@ from hookline.api.request.body import check_media, read_body
 from hookline.errors import Invalid
 from hookline.validate.names import check_known, pointer_step
 
-BODY_LIMIT_BYTES = 1 << 20  # 64 headers of 8 KiB and 16 KiB of metadata, with room
+BODY_LIMIT_BYTES = 1 << 20  # 64 headers of 8 KiB and 16 KiB of metadata, with some room
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -34,7 +34,7 @@ _WORDS = {
 
 
 async def read_fields(request: Request, kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The fields that a body says, each of them known. Where none is needed, there may be no body."""
+    """The fields that a body gives, all of them known. If no field is required, the body may be missing."""
     is_patch = request.method == "PATCH"
     headers = request.scope["headers"]
     if is_patch or any(field.required for field in msgspec.structs.fields(kind)):
@@ -51,7 +51,7 @@ async def read_fields(request: Request, kind: type[msgspec.Struct]) -> dict[str,
 
 
 def converted(fields: Mapping[str, Any], kind: type[_Struct]) -> _Struct:
-    """The fields as a value."""
+    """The fields as a value of the call's Struct."""
     for field in msgspec.structs.fields(kind):
         if field.required and field.name not in fields:
             raise Invalid(f"The field {field.name} is missing.", pointer=f"/{field.name}")
@@ -62,7 +62,7 @@ def converted(fields: Mapping[str, Any], kind: type[_Struct]) -> _Struct:
 
 
 def _named(message: str) -> Invalid:
-    """msgspec's words in ours, and its path as a JSON pointer."""
+    """msgspec's message in our words, and its path as a JSON pointer."""
     found = _WHERE.fullmatch(message)
     what, where = (found[1], found[2] or "") if found else (message, "")
     steps = [name or place for name, place in _STEP.findall(where)]

@@ -1,7 +1,7 @@
-"""What may be said about an endpoint over HTTP?
+"""Describes the fields of an endpoint in requests.
 
-Names and shapes, for the check of names and for the description of the API. What will do is decided by
-`hookline.validate.endpoint_fields`, whoever asks.
+Names and shapes, for the check of names and for the description of the API. `hookline.validate.endpoint_fields`
+decides which values are valid, for every caller.
 """
 
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from hookline.validate import endpoint_fields, headers, limits, numbers
 from hookline.validate.names import TYPE_PATTERN
 from hookline.validate.retry_policy import LONGEST_WAIT_S, MOST_ATTEMPTS, MOST_STATUSES
 
-MAX_FILTER = 1_000  # characters; said again here, so that only those who have a filter import the library
+MAX_FILTER = 1_000  # characters; repeated here, so that only callers with a filter import the library
 
 
 def _whole(low: int, high: int) -> dict[str, Any]:

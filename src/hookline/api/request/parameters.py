@@ -1,4 +1,4 @@
-"""What kinds of parameters are there, and how is each read?
+"""Defines the kinds of query parameters, and reads them.
 
 A kind is an annotation: `account: Account | None = None` in the Struct of a call's parameters is read by it
 and described by it. Enums and bools need none.
@@ -43,7 +43,7 @@ class Kind:
 
 
 def read(query_string: bytes, kind: type[_Struct]) -> tuple[_Struct, dict[str, str]]:
-    """The parameters as a value, and those that are filters as they were written."""
+    """The parameters as a value, and the filters among them as they were written."""
     given = Query(query_string, kind.__struct_fields__)
     if not given.values:
         return kind(), {}
@@ -58,12 +58,12 @@ def kinds_of(kind: type[msgspec.Struct]) -> dict[str, Kind]:
 
 
 def id_schema(noun: str) -> dict[str, Any]:
-    """What an id of this kind looks like."""
+    """The schema of an id of this kind."""
     return {"type": "string", "pattern": f"^{ids.PREFIXES[noun]}[0-7][0-9a-v]{{25}}$"}
 
 
 def or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same, or null."""
+    """The same schema, or null."""
     kind = schema.get("type")
     if isinstance(kind, str) and "enum" not in schema:
         return {**schema, "type": [kind, "null"]}
@@ -71,7 +71,7 @@ def or_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def null_or(schema: dict[str, Any]) -> msgspec.Meta:
-    """What a body's field looks like that may be null."""
+    """The schema of a body's field that may be null."""
     return msgspec.Meta(extra_json_schema=or_null(schema))
 
 

@@ -1,6 +1,6 @@
-"""Which parameters does a request give?
+"""Reads the query parameters of a request.
 
-Each is known, given once and UTF-8; anything else is refused with the name of the parameter.
+Each is known, given once and UTF-8. Anything else is refused with the name of the parameter.
 """
 
 from urllib.parse import unquote_to_bytes
@@ -10,7 +10,7 @@ from hookline.validate.names import did_you_mean
 
 
 class Query:
-    """The parameters of one request, as they are written."""
+    """The parameters of one request, as they were written."""
 
     def __init__(self, query_string: bytes, known: tuple[str, ...]) -> None:
         self.values: dict[str, str] = {}
@@ -28,12 +28,12 @@ class Query:
 
     @property
     def filters(self) -> dict[str, str]:
-        """All that chooses what is listed."""
+        """The parameters that choose what is listed."""
         return {name: value for name, value in self.values.items() if name not in ("limit", "cursor")}
 
 
 def invalid(name: str, why: str) -> Invalid:
-    """The parameter will not do."""
+    """The parameter is invalid."""
     return Invalid(f"The parameter {name} {why}.", pointer=name, code="invalid_parameter")
 
 
