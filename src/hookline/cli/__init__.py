@@ -1,4 +1,4 @@
-"""What can be done from a shell?"""
+"""The command line of hookline."""
 
 import sys
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OutputFailed as error:
         give_up_printing()
         _end(None if error.is_unwanted else f"{error}.", 1)
-    except KeyboardInterrupt:  # before click was there to say it
+    except KeyboardInterrupt:  # before click was loaded, which would say it
         _end("Aborted!", 1)
     except OSError as error:
         _end(f"{error.strerror or error}.", 1)
 
 
 def _run(given: list[str]) -> None:
-    # Answered here, without what reads a command line: that alone takes four times the interpreter's own start.
+    # Answered here, without loading click: that alone takes four times as long as the interpreter's start.
     if given in (["--help"], ["-h"]):
         print(front_page())
     elif given == ["--version"]:
@@ -41,7 +41,7 @@ def _run(given: list[str]) -> None:
 def _is_text(argument: str) -> bool:
     try:
         argument.encode()
-    except UnicodeEncodeError:  # bytes of the shell's that were no text
+    except UnicodeEncodeError:  # bytes from the shell that are not text
         return False
     return True
 

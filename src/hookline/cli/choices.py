@@ -1,7 +1,7 @@
-"""Which values does an option take that knows them all?
+"""Lists the values of options that have a fixed set of them.
 
-Refused here they are a usage error, before anything is asked of a server. They are written out once more, because the
-modules that define them take longer to load than most commands to run.
+A wrong value is a usage error here, before a server is asked. The values are repeated here because the modules that
+define them take longer to load than most commands take to run.
 """
 
 import click

@@ -1,7 +1,7 @@
-"""How do commands speak to a server?
+"""Sends the requests of commands to a server.
 
-One request at a time over one connection. What the server refuses becomes a command's end, with the server's
-own words; what it cannot be reached for becomes another.
+One request at a time over one connection. A refusal by the server ends the command with the server's own words. A
+server that cannot be reached ends it too, with another error.
 """
 
 import json
@@ -19,7 +19,7 @@ from hookline.version import USER_AGENT
 
 TIMEOUT_S = 60.0
 PAGE = 200
-LARGEST_ANSWER_BYTES = 1 << 20  # of a receiver that requests are passed on to
+LARGEST_ANSWER_BYTES = 1 << 20  # of a receiver that requests are forwarded to
 
 _REFUSALS = frozenset({401, 403, 409, 413, 422})
 _SETTING = "(HOOKLINE_URL, --url)"
@@ -47,12 +47,12 @@ class Client:
             self._headers["authorization"] = f"Bearer {key}"
 
     def get(self, path: str, **query: Any) -> Any:
-        """What the server shows; parameters that are None are not given."""
+        """Get an object from the server; parameters that are None are left out."""
         given = {name: _parameter(value) for name, value in query.items() if value is not None}
         return self._call("GET", f"{path}?{urlencode(given)}" if given else path)
 
     def post(self, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Any:
-        """Ask for something to be done."""
+        """Request an action."""
         return self._call("POST", path, body, headers)
 
     def patch(self, path: str, body: Any) -> Any:
@@ -60,7 +60,7 @@ class Client:
         return self._call("PATCH", path, body)
 
     def put(self, path: str, body: Any) -> Any:
-        """Say what something is from now on."""
+        """Replace something."""
         return self._call("PUT", path, body)
 
     def delete(self, path: str) -> None:
@@ -68,7 +68,7 @@ class Client:
         self._call("DELETE", path)
 
     def pages(self, path: str, *, limit: int | None, **query: Any) -> Iterator[Any]:
-        """The objects of a list, page by page; all of them without a limit."""
+        """The objects of a list, page by page; without a limit, all of them."""
         left, cursor = limit, None
         while left is None or left > 0:
             size = PAGE if left is None else min(left, PAGE)
@@ -95,7 +95,7 @@ class Client:
             try:
                 self._connection.request(method, self._prefix + path, content, sent)
             except (BrokenPipeError, ConnectionResetError) as error:
-                broken = error  # it may have answered what it was not willing to read to the end
+                broken = error  # the server may have answered without reading the request to its end
             answer = self._connection.getresponse()
             text = answer.read()
         except (OSError, HTTPException, UnicodeError) as error:
@@ -143,7 +143,7 @@ class Client:
 
 
 def address_of(url: str, *, option: str) -> SplitResult:
-    """The parts of a URL that an operator names; a usage error if it is none."""
+    """The parts of a URL that an operator gives; a usage error if it is not a URL."""
     try:
         parts = urlsplit(url)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -157,7 +157,7 @@ def address_of(url: str, *, option: str) -> SplitResult:
 def exchange(
     url: str, method: str, headers: Mapping[str, str], body: bytes, *, timeout: float
 ) -> tuple[int, str | None, bytes]:
-    """One request to a receiver that the operator names: its status, media type and body."""
+    """Send one request to a receiver that the operator names; returns its status, media type and body."""
     parts = address_of(url, option="URL")
     connection = _connection(parts, timeout)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -178,7 +178,7 @@ def _connection(parts: SplitResult, timeout: float) -> HTTPConnection:
 
 
 def _not_found(path: str) -> str | None:
-    """Which thing is not there, by the path it was asked for at: the server says the same of all of them."""
+    """Which thing was not found, by the path of the request: the server says the same for all of them."""
     noun = _NOUNS.fullmatch(path)
     return None if noun is None else str(NotFound(_NOUN[noun[1]], noun[2]))
 

@@ -1,6 +1,6 @@
-"""May the command do what cannot be undone?
+"""Asks before a command does what cannot be undone.
 
-A person is asked; a program says `--yes`. One that says nothing is refused, and nothing is done.
+A person is asked; a program passes `--yes`. A program that does not pass it is refused, and nothing is done.
 """
 
 import sys
@@ -11,7 +11,7 @@ from hookline.cli.exits import FAILED, USAGE, CommandError
 
 
 def must_agree(question: str, *, to: str) -> None:
-    """Go on only if a person says so; `to` is the verb for whoever cannot be asked."""
+    """Continue only if a person agrees; `to` is the verb in the message where nobody can be asked."""
     if not sys.stdin.isatty():
         raise CommandError(f"to {to} without being asked, add --yes.", USAGE)
     if not click.confirm(question, err=True):

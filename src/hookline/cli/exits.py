@@ -1,6 +1,6 @@
-"""How does a command end?
+"""Ends a command with an exit code.
 
-With 0, or with one line on stderr and a code that a script can tell apart.
+The code is 0, or one that a script can tell apart, with one line on stderr.
 """
 
 import sys
@@ -14,7 +14,7 @@ FAILED, USAGE, UNREACHABLE, NOT_FOUND, REFUSED = 1, 2, 3, 4, 5
 
 
 class CommandError(HooklineError):
-    """A command cannot go on; `code` is what it exits with, `status` what the server answered."""
+    """A command cannot continue; `code` is its exit code, `status` the server's status."""
 
     def __init__(self, text: str, code: int = FAILED, *, status: int | None = None) -> None:
         super().__init__(text)
@@ -23,7 +23,7 @@ class CommandError(HooklineError):
 
 
 class Errors:
-    """One line on stderr and an exit code for whatever a command cannot go on with."""
+    """Turns every error that ends a command into one line on stderr and an exit code."""
 
     def __enter__(self) -> None:
         pass

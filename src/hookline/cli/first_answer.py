@@ -1,4 +1,4 @@
-"""How did the receiver answer a delivery's first request?"""
+"""Waits for the receiver's answer to a delivery's first request."""
 
 import threading
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
-"""How does a command wait for a job on the server?
+"""Waits for a job on the server.
 
-It asks now and then and shows a bar, on a terminal only. The job does not need it: interrupting the command
-leaves the job running.
+It polls, and shows a bar, on a terminal only. The job does not depend on it: interrupting the command leaves the job
+running.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Which options do commands share?"""
+"""Options that commands share."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def read_type(context: click.Context, option: click.Parameter, value: str | None
 
 
 def read_id(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """An id of what the option is called after: `--endpoint`, `--event`."""
+    """An id of the thing that the option is named after: `--endpoint`, `--event`."""
     if value is None:
         return None
     from hookline import ids
@@ -133,7 +133,7 @@ def dead_letter_filter(command: _Command) -> _Command:
 
 
 def path_step(noun: str, text: str) -> str:
-    """An id as one step of a path. What cannot be one never gets there: nothing has it."""
+    """An id as one step of a path. A text that cannot be an id is refused here: nothing has it."""
     from hookline import ids
 
     ids.read(noun, text)
@@ -141,7 +141,7 @@ def path_step(noun: str, text: str) -> str:
 
 
 def checked(text: str, check: Callable[[str], str]) -> str:
-    """A name as a step of a path; a usage error if it is none."""
+    """A name as a step of a path; a usage error if it is invalid."""
     from hookline.cli.exits import USAGE, CommandError
     from hookline.errors import Invalid
 
@@ -152,7 +152,7 @@ def checked(text: str, check: Callable[[str], str]) -> str:
 
 
 def json_value(text: str | bytes, *, option: str) -> Any:
-    """What the option was given, as JSON; a usage error if it is none."""
+    """The option's value as JSON; a usage error if it is not JSON."""
     from hookline.cli.exits import USAGE, CommandError
 
     try:
@@ -170,7 +170,7 @@ def _no_json(constant: str) -> Any:
 
 
 def connect(url: str | None) -> "Client":
-    """The server that flag, variable or file name."""
+    """A client for the server that the flag, the variable or the file names."""
     from hookline.cli.client import Client
 
     found = settings({"url": url})

@@ -1,7 +1,7 @@
-"""How is data printed?
+"""Prints data.
 
-As aligned columns or `name: value` lines for people, as JSON for programs. What receivers and publishers wrote
-never reaches a terminal with its control characters.
+People get aligned columns or `name: value` lines, programs get JSON. Control characters from receivers and publishers
+never reach a terminal.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import click
 from hookline.cli.exits import CommandError
 from hookline.cli.streams import OutputFailed, give_up_printing
 
-_WIDEST = 60  # characters of a cell on a terminal; whoever reads a pipe gets all of them
+_WIDEST = 60  # characters of a cell on a terminal; a pipe gets all of them
 _NARROWEST = 8  # characters that a cell is shortened to where the terminal has no room for more
 _BETWEEN = "  "
 
@@ -28,7 +28,7 @@ def print_json(value: Any) -> None:
 
 
 def say(text: str, value: Any, *, as_json: bool) -> None:
-    """What was done: a sentence for people, the whole value for programs."""
+    """Print what was done: a sentence for people, the whole value for programs."""
     if as_json:
         print_json(value)
     else:
@@ -37,7 +37,7 @@ def say(text: str, value: Any, *, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def although(done: str, *, step: str = "") -> Iterator[None]:
-    """Print what came of it; if that fails, say that it was done, or it would be done again. `step`: what to do now."""
+    """Print the result. If that fails, say that it was done, or it would be done again; `step` is what to do now."""
     try:
         yield
     except OutputFailed as error:
@@ -46,9 +46,9 @@ def although(done: str, *, step: str = "") -> Iterator[None]:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
-    """A list: the named fields of each. As JSON with everything.
+    """Print a list: the named fields of each object, or as JSON everything.
 
-    `a.b` is a field of a field, `name=a` another name for it, and `name=a|b` the first of them that there is.
+    `a.b` is a field of a field, `name=a` gives a field another name, and `name=a|b` is the first of them that exists.
     """
     found = list(rows)
     if as_json:
@@ -76,7 +76,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
 
 
 def print_fields(value: Mapping[str, Any], *, as_json: bool) -> None:
-    """One object."""
+    """Print one object."""
     if as_json:
         print_json(value)
         return
@@ -96,7 +96,7 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def _fitted(widths: Sequence[int], names: Sequence[str], room: int) -> list[int] | None:
-    """Widths that the columns can be shortened to so that a line fits; None: not even so.
+    """Widths that make the columns fit on a line; None if no widths do.
 
     Ids stay whole, or they could not be copied.
     """
@@ -115,7 +115,7 @@ def _fitted(widths: Sequence[int], names: Sequence[str], room: int) -> list[int]
 
 
 def _print_blocks(table: Sequence[Sequence[str]], names: Sequence[str]) -> None:
-    """Each row as lines of its own, where side by side they have no room."""
+    """Print each row as lines of its own, where the columns do not fit side by side."""
     width = max(map(len, names))
     for number, row in enumerate(table):
         if number:

@@ -1,13 +1,13 @@
-"""Which commands are there, and what is each for?
+"""Lists the commands with their first lines of help.
 
-The front page is printed from this table alone: `hookline --help` and `--version` load nothing that takes time,
-no command and not even what reads a command line.
+The front page is printed from this table alone: `hookline --help` and `--version` load nothing that takes time, not a
+command and not click.
 """
 
 NAME = "hookline"
 ABOUT = "hookline sends webhooks and does not lose them."
 
-# By what a person came to do: name, the module of hookline.cli.commands that has it, its first line of help.
+# By purpose: name, the module of hookline.cli.commands that has it, its first line of help.
 SECTIONS = {
     "Run it": (
         ("serve", "operating", "Run the API and deliver."),
@@ -42,7 +42,7 @@ COMMANDS = {name: module for section in SECTIONS.values() for name, module, _ in
 
 
 def front_page() -> str:
-    """What `hookline --help` prints."""
+    """The text that `hookline --help` prints."""
     lines = [f"Usage: {NAME} COMMAND [OPTIONS] [ARGUMENTS]…", "", f"  {ABOUT}"]
     width = max(map(len, COMMANDS))
     for title, section in SECTIONS.items():

@@ -1,6 +1,6 @@
-"""How is the command found that a line names?
+"""Finds the command that a command line names.
 
-Each lives in a module of its own that is loaded when it is called, so that none pays for the others.
+Each command has a module that is loaded when it is called, so that no command pays for the others.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from hookline.version import VERSION
 
 
 class Root(click.Group):
-    """All commands, none of them loaded before it is wanted."""
+    """All commands; each is loaded when it is called."""
 
     def make_context(self, *arguments: Any, **settings: Any) -> click.Context:
         with _our_hints():
@@ -50,13 +50,13 @@ class Root(click.Group):
 
 
 def without_urls(text: str) -> str:
-    """The text with whatever may be a URL, and hold a password, masked."""
+    """The text with everything masked that may be a URL and hold a password."""
     return re.sub(r"\S*(?:://|@)\S*", "***", text)
 
 
 @contextlib.contextmanager
 def _our_hints() -> Iterator[None]:
-    """Suggest a name where the server would: click finds one of four letters near every other."""
+    """Suggest a name where the server would: click finds a name of four letters near every other."""
     try:
         yield
     except click.NoSuchOption as error:
@@ -76,7 +76,7 @@ def _our_hints() -> Iterator[None]:
             f"There is no option {without_urls(error.option_name)!r}.{hint}", error.ctx
         ) from None
     except click.UsageError as error:
-        name = getattr(error, "command_name", None)  # of click 8.4 and later; before, it makes no suggestion
+        name = getattr(error, "command_name", None)  # from click 8.4 on; before, it makes no suggestion
         if name is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
             said = error.format_message()
             if without_urls(said) == said:

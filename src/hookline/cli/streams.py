@@ -1,7 +1,7 @@
-"""What becomes of output that cannot be written, or that nobody reads?
+"""Handles output that cannot be written, or that nobody reads.
 
 Data that cannot be printed is a failure: a script must not take it for an answer. Messages that cannot be printed are
-lost, and that is all: a full disk of logs stops no server and changes no exit code.
+lost, and that is all: a disk full of logs stops no server and changes no exit code.
 """
 
 import io
@@ -12,11 +12,11 @@ from typing import IO, Any
 
 
 class OutputFailed(OSError):
-    """What was printed did not arrive."""
+    """The output did not arrive."""
 
     @property
     def is_unwanted(self) -> bool:
-        """Has whoever read it seen enough (`| head`)?"""
+        """Has the reader seen enough (`| head`)?"""
         return self.errno == EPIPE
 
     def __str__(self) -> str:
@@ -43,9 +43,9 @@ class _Messages(io.FileIO):
 
 
 def open_streams() -> None:
-    """Make the three streams usable, whatever state they were handed over in."""
-    # Closed by whoever started us (`>&-`, some supervisors), a stream is None here. Its place is taken before a
-    # database gets it; what is printed fails there, because nothing can be written to what is open for reading.
+    """Make the three streams usable, whatever their state at the start."""
+    # A stream that our parent closed (`>&-`, some supervisors) is None here. Its descriptor is taken before a database
+    # gets it. Printing to it fails, because it is open for reading only.
     for place, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
         if stream is None:
             os.dup2(os.open(os.devnull, os.O_RDONLY), place)
@@ -58,7 +58,7 @@ def open_streams() -> None:
 
 
 def give_up_printing() -> None:
-    """Drop what could not be printed: the interpreter would try, and complain, once more at its end."""
+    """Drop what could not be printed: the interpreter would try again at its end, and complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -67,7 +67,7 @@ def _written(was: IO[str] | None, raw: io.FileIO) -> io.TextIOWrapper:
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding="utf-8" if like is None else like.encoding,
-        errors="backslashreplace",  # where the stream has no characters for it
+        errors="backslashreplace",  # where the stream's encoding cannot show it
         line_buffering=like is None or like.line_buffering,
         write_through=like is not None and like.write_through,
     )

@@ -1,4 +1,4 @@
-"""Is the database there, safe to use, and at the schema of this version?"""
+"""Checks that the database is reachable, safe to use, and at this version's schema."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ from hookline.store.contract.examination import Examination
 
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1 << 30, 100 << 20  # of free disk space
 SKEW_S, LARGE_SKEW_S = 2.0, 60.0  # webhooks are signed with the time, and refused when it is 300 s off
-# Locks and shared memory do not work across these: two machines would write one file.
+# Locks and shared memory do not work on these file systems: two machines would write one file.
 REMOTE = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nfs4", "smb3", "smbfs"})
 
 
 def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examination | None]:
-    """Everything about the database behind the URL; returns what was seen there, if anything."""
+    """Check everything about the database behind the URL; returns what was found there, if anything."""
     shown = database_url.shown(url)
     if url.startswith("sqlite:"):
         return (yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall))
@@ -39,14 +39,14 @@ def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examina
 
 
 def judge(found: Examination, *, wall: float) -> Iterator[Finding]:
-    """What the facts mean; `wall` is this machine's time."""
+    """Judge the facts; `wall` is this machine's time."""
     settings = ", ".join(f"{name}={value}" for name, value in found.settings.items())
     if found.unsafe is not None:
         yield bad("durability", found.unsafe, "change it before anything is accepted")
     else:
         yield ok("durability", settings)
     if found.schema is not None:
-        detail, _, step = found.schema.rpartition(": ")  # an error's text ends with what to do
+        detail, _, step = found.schema.rpartition(": ")  # the error's text ends with what to do
         yield bad("schema", detail, step.rstrip("."))
     else:
         yield ok("schema", "is the one of this version")
@@ -70,7 +70,7 @@ def _check_connections(allowed: int, needed: int) -> Finding:
 def _check_clock(found: Examination, *, wall: float) -> Iterator[Finding]:
     is_file = found.server.startswith("SQLite")
     ahead = found.now - wall
-    if is_file:  # what it holds is in the past, unless this machine's clock was set back
+    if is_file:  # the times it holds are in the past, unless this machine's clock was set back
         ahead = max(ahead, 0.0)
     if abs(ahead) < SKEW_S:
         yield ok("clock", "agrees with the database's")
@@ -136,7 +136,7 @@ def _check_present(path: Path, shown: str, *, wall: float) -> Generator[Finding,
 
 
 def _serving(path: Path) -> str:
-    """The process that the lock's file names, if it is alive. Not by trying the lock: a server could be starting."""
+    """The process that the lock file names, if it is alive. The lock is not tried: a server could be starting."""
     try:
         pid = int(Path(f"{path}.lock").read_text("ascii"))
         os.kill(pid, 0)
@@ -164,7 +164,7 @@ def _check_disk(folder: Path) -> Iterator[Finding]:
 
 
 def _file_system(folder: Path) -> str:
-    """The kind of file system a folder is on; nothing where the system does not tell."""
+    """The kind of file system a folder is on; empty where the system does not tell."""
     try:
         mounts = [line.split(" ") for line in Path("/proc/mounts").read_text().splitlines()]
     except OSError:

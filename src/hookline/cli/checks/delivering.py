@@ -1,4 +1,4 @@
-"""Is there somebody who delivers what is due?"""
+"""Checks that some process delivers what is due."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from hookline.cli.output import counted
 from hookline.rules.liveness import Condition, condition
 from hookline.store.contract.examination import MOST_COUNTED, Examination
 
-LONG_S = 60.0  # a worker that starts now takes up what waits within seconds
+LONG_S = 60.0  # a worker that starts now takes waiting deliveries within seconds
 
 
 def check_delivering(found: Examination, *, wall: float, heartbeat: float) -> Iterator[Finding]:
-    """`heartbeat` is how often a worker should be heard of, in seconds."""
+    """Check it; `heartbeat` is how often a worker should be heard of, in seconds."""
     is_file = found.server.startswith("SQLite")
     now = max(found.now, wall) if is_file else found.now  # a file's time stands still when nobody serves it
     alive = [
@@ -35,7 +35,7 @@ def check_delivering(found: Examination, *, wall: float, heartbeat: float) -> It
     number = found.waiting.deliveries
     many = f"{counted(number, 'delivery', 'deliveries')}{' or more' if number >= MOST_COUNTED else ''}"
     step = "start `hookline worker`"
-    if is_file:  # which one process serves
+    if is_file:  # one process serves it
         step = "restart the server without --no-worker" if alive else "start `hookline serve`"
     yield warn(
         "deliveries",

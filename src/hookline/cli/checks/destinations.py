@@ -1,7 +1,7 @@
-"""May a process with these settings send to the endpoints that are there?
+"""Checks that these settings allow sending to the stored endpoints.
 
-One that accepts them and one that delivers can have different settings, and then every attempt fails. Only what the URLs
-themselves say is looked at; what a name points to is seen when it is sent to.
+The process that accepts endpoints and the one that delivers can have different settings, and then every attempt fails.
+Only the URLs are checked. What a host name resolves to is checked when a request is sent.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ NAMED = 3  # endpoints
 
 
 def check_destinations(found: Examination, settings: Settings) -> Iterator[Finding]:
-    """By the URLs of enabled endpoints."""
+    """Check the URLs of enabled endpoints."""
     destinations = [(each.id, each.url) for each in found.endpoints if each.enabled and _is_url(each.url)]
     if not destinations:
         return
@@ -39,7 +39,7 @@ def check_destinations(found: Examination, settings: Settings) -> Iterator[Findi
 
 
 def _is_url(url: str) -> bool:
-    """Would any settings do? What is no URL is told of elsewhere."""
+    """Is it a URL that some settings would allow? Invalid URLs are reported elsewhere."""
     try:
         canonical(url, private_allowed=True)
     except Invalid:

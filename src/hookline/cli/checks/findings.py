@@ -1,4 +1,4 @@
-"""What did a check find?"""
+"""The findings of the doctor's checks."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -8,12 +8,12 @@ class Level(StrEnum):
     """How bad it is."""
 
     OK = "ok"
-    WARN = "warn"  # works, and may not be what was meant
+    WARN = "warn"  # works, but may not be what was meant
     BAD = "bad"  # does not work, or loses something
 
 
 class Finding(NamedTuple):
-    """One line of the doctor's."""
+    """One line of the doctor's report."""
 
     check: str
     level: Level
@@ -22,15 +22,15 @@ class Finding(NamedTuple):
 
 
 def ok(check: str, detail: str) -> Finding:
-    """All is well."""
+    """A finding that nothing is wrong."""
     return Finding(check, Level.OK, detail)
 
 
 def warn(check: str, detail: str, step: str) -> Finding:
-    """Worth a look."""
+    """A finding that is worth a look."""
     return Finding(check, Level.WARN, detail, step)
 
 
 def bad(check: str, detail: str, step: str) -> Finding:
-    """To be mended."""
+    """A finding that must be fixed."""
     return Finding(check, Level.BAD, detail, step)

@@ -1,4 +1,4 @@
-"""Does this machine let a server run?"""
+"""Checks that a server can run on this machine."""
 
 import socket
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from hookline.rules.descriptors import RESERVED, slots_within
 
 
 def check_port(host: str, port: int) -> Iterator[Finding]:
-    """Can a server listen where it is told to?"""
+    """Check that a server can listen where it is told to."""
     if port == 0:
         yield ok("port", "any free one")
         return
@@ -30,7 +30,7 @@ def check_port(host: str, port: int) -> Iterator[Finding]:
 
 
 def check_open_files(max_in_flight: int) -> Iterator[Finding]:
-    """Are there enough file descriptors for all requests under way?"""
+    """Check that there are enough file descriptors for all requests under way."""
     allowed = open_files.allowed_after_raising()
     if allowed is None:
         yield ok("open files", "no limit")

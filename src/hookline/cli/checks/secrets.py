@@ -1,4 +1,4 @@
-"""Are endpoints' secrets sealed at rest, and does this key open them?"""
+"""Checks that endpoints' secrets are sealed at rest and that this key opens them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ KEY = f"{PREFIX}SECRET_KEY"
 
 
 def check_secret_key(keys: Sequence[str], found: Examination | None) -> Iterator[Finding]:
-    """By what the database holds; None: nobody could look into it."""
+    """Check by what the database holds; None means that it could not be read."""
     sealer = Sealer(keys)
     sealed = () if found is None else found.sealed
     closed = sum(not _opens(sealer, text, of=id) for id, text in sealed)

@@ -1,4 +1,4 @@
-"""Does a server answer, and does it take the key?"""
+"""Checks that a server answers and accepts the key."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ WITHIN_S = 5.0
 
 
 def check_server(settings: Settings) -> Iterator[Finding]:
-    """The server that client commands speak to, and where one would listen."""
+    """Check the server that client commands speak to, and where `serve` would listen."""
     client = Client(settings.url, settings.api_key, timeout=WITHIN_S)
     try:
         client.get("/readyz")
@@ -44,5 +44,5 @@ def _check_key(client: Client, settings: Settings) -> Iterator[Finding]:
 
 
 def _is_here(settings: Settings) -> bool:
-    """Is the server that commands speak to the one that `serve` would be?"""
+    """Do commands speak to the server that `serve` would start here?"""
     return urlsplit(settings.url).port == settings.port

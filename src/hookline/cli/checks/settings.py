@@ -1,4 +1,4 @@
-"""Are the settings what an operator would want?"""
+"""Checks the settings for what an operator would not want."""
 
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
@@ -8,12 +8,12 @@ from hookline.cli.checks.findings import Finding, ok, warn
 from hookline.config import FILE, SECRET, Network, Settings
 from hookline.store.database_url import has_password
 
-# Where clouds hand out credentials to whoever asks from inside.
+# Addresses where clouds give credentials to every caller from inside.
 _METADATA = (ip_network("169.254.169.254/32"), ip_network("fd00:ec2::254/128"))
 
 
 def check_settings(settings: Settings, sources: Mapping[str, str]) -> Iterator[Finding]:
-    """What the settings themselves give away."""
+    """Check the settings themselves."""
     places = sorted({each.partition(":")[0] for each in sources.values()})
     yield ok("configuration", f"read from {', '.join(places)}" if places else "all defaults")
     if settings.dev and not sources.get("dev", "").startswith("--"):
@@ -26,7 +26,7 @@ def check_settings(settings: Settings, sources: Mapping[str, str]) -> Iterator[F
 
 
 def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
-    """Where may webhooks go beside public addresses?"""
+    """Check where webhooks may go besides public addresses."""
     if not allowed:
         yield ok("allow_networks", "webhooks go to public addresses only")
         return
@@ -48,7 +48,7 @@ def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
 
 
 def check_file(sources: Mapping[str, str], database: str) -> Iterator[Finding]:
-    """May others read the secrets in the file?"""
+    """Check that others cannot read the secrets in the file."""
     in_file = {name for name, source in sources.items() if source.startswith(FILE)}
     holds_secrets = in_file & SECRET or ("database" in in_file and has_password(database))
     if not holds_secrets:

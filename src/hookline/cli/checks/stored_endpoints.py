@@ -13,7 +13,7 @@ NAMED = 3  # endpoints
 
 
 def check_stored_endpoints(found: Examination, settings: Settings) -> Iterator[Finding]:
-    """Those with a fault, of which deliveries fail. Whether secrets can be opened is another check's question."""
+    """List endpoints with a fault that makes deliveries fail. Another check covers whether secrets can be opened."""
     judge = EndpointJudge(Sealer(settings.secret_key))
     at_fault = []
     for endpoint in found.endpoints:

@@ -1,4 +1,4 @@
-"""What makes a shell complete our commands?"""
+"""The command that prints the completion script of a shell."""
 
 import click
 
@@ -23,6 +23,6 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"There is no completion for {shell}.")
-    # Not through the class's own check of the installed bash: what is printed may be meant for another machine.
+    # Without the class's check of the installed bash: the script may be meant for another machine.
     words = kind(root, {}, NAME, f"_{NAME.upper()}_COMPLETE")
     click.echo(words.source_template % words.source_vars())

@@ -1,4 +1,4 @@
-"""Which settings are in force, and where does each come from?"""
+"""The command that shows the settings in force and where each comes from."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What can be done about dead letters from a shell?"""
+"""Commands that list, replay and discard dead letters."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ def show(delivery_id: str, url: str | None, as_json: bool) -> None:
 @dead_letter_filter
 @click.option("--all", "everything", is_flag=True, help="All dead letters there are.")
 @click.option("--dry-run", is_flag=True, help="Only say how many there are.")
-@click.option("--yes", "-y", is_flag=True, hidden=True)  # nothing is asked; taken as discard takes it
+@click.option("--yes", "-y", is_flag=True, hidden=True)  # not needed; accepted because discard accepts it
 @url_option
 @json_option
 def replay(**options: Any) -> None:
@@ -120,7 +120,7 @@ def _carry_out(
         letters = counted(tried["matched"], "dead letter", "dead letters")
         must_agree(f"{verb.capitalize()} {letters}?", to=verb)
     if len(delivery_ids) == 1:
-        # One by one the server says what is wrong with it: not there, not dead.
+        # Sent one by one, the server says what is wrong with each: not there, not dead.
         delivery = client.post(f"/v1/dead-letters/{path_step('delivery', delivery_ids[0])}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)
         return
@@ -135,7 +135,7 @@ def _run(client: "Client", path: str, chosen: dict[str, Any]) -> dict[str, Any]:
 
     from hookline.cli.job import follow
 
-    # With a key of its own a request that got lost on the way back could be repeated without harm.
+    # With its own key the request can be repeated without harm if the answer is lost.
     key = {"idempotency-key": secrets.token_hex(16)}
     return follow(client, path, client.post(path, {"filter": chosen}, headers=key))
 
@@ -152,6 +152,6 @@ def _chosen(ids: tuple[str, ...], everything: bool, filter: dict[str, Any]) -> d
         from hookline import rfc3339
         from hookline.clock import SystemClock
 
-        # A moment ahead: the server's clock may be behind ours, and it leaves out what dies after the start anyway.
+        # A day ahead: the server's clock may differ from ours, and it leaves out what dies after the start anyway.
         return {"until": rfc3339.show(SystemClock().wall() + 86_400)}
     return said

@@ -1,4 +1,4 @@
-"""What can be seen of deliveries and done about them from a shell?"""
+"""Commands that show, retry and cancel deliveries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is wrong here, and what is to be done about it?"""
+"""The command that finds what is wrong with an installation, and says how to fix it."""
 
 import os
 import sys
@@ -70,6 +70,6 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
 def _line(finding: Any) -> str:
     level = str(finding.level).ljust(4)
     if "NO_COLOR" not in os.environ:
-        level = click.style(level, fg=_COLOURS[finding.level])  # echo drops it without a terminal
+        level = click.style(level, fg=_COLOURS[finding.level])  # echo drops the colour without a terminal
     step = "" if finding.step is None else f" → {printable(finding.step)}"
     return f"{level}  {finding.check}: {printable(finding.detail.rstrip('.'))}{step}"

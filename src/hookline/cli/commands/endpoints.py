@@ -1,4 +1,4 @@
-"""How are endpoints managed from a shell?"""
+"""Commands that manage endpoints."""
 
 from math import isfinite
 from typing import Any

@@ -1,4 +1,4 @@
-"""How are event types described from a shell?"""
+"""Commands that describe event types."""
 
 from typing import IO, TYPE_CHECKING, Any
 
@@ -108,7 +108,7 @@ def delete(name: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) 
 
 
 def _known(client: "Client", name: str) -> dict[str, Any]:
-    """What is said about the type so far; nothing if it is not described."""
+    """The description of the type so far; empty if there is none."""
     try:
         found: dict[str, Any] = client.get(_path(name))
     except CommandError as error:

@@ -1,4 +1,4 @@
-"""What can be seen of events, and how are they brought once more, from a shell?"""
+"""Commands that show and replay events."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""What can be done about API keys from a shell?
+"""Commands that manage API keys.
 
-Straight in the database, beside a running server or without one: whoever may write there needs no key.
+They work directly on the database, with or without a running server: whoever may write there needs no key.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""How does a person watch webhooks arrive?"""
+"""The command that receives webhooks and shows them to a person."""
 
 import contextlib
 import os
@@ -122,11 +122,11 @@ def _listen(
 
 
 class _Ending:
-    """The end, asked for by a signal or by a thread.
+    """The request to end, from a signal or from a thread.
 
-    A pipe and no `threading.Event`: a signal's handler runs in the middle of whatever the main thread does, and
-    inside the event's own `wait` it would wait for itself. The interpreter writes to the pipe too: it runs the
-    handler between two steps of the main thread, and a signal just before `read` would wait for a second one.
+    A pipe and no `threading.Event`: a signal's handler interrupts the main thread anywhere, and inside the event's own
+    `wait` it would wait for itself. The interpreter writes to the pipe too: it runs the handler between two steps of
+    the main thread, and a signal just before `read` would otherwise wait for a second one.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class _Ending:
         self._signals = 0
 
     def ask(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # full: it was asked already
+        with contextlib.suppress(BlockingIOError):  # full: the end was requested before
             os.write(self._mouth, b".")
 
     def wait(self) -> None:
@@ -157,12 +157,12 @@ class _Ending:
     def _on_signal(self, number: int, frame: object) -> None:
         self._signals += 1
         if self._signals > 1:
-            raise KeyboardInterrupt  # the second time: on the spot
+            raise KeyboardInterrupt  # the second signal: end at once
         self.ask()
 
 
 class _Screen:
-    """Shows what arrives, until enough has."""
+    """Shows what arrives, until enough has arrived."""
 
     def __init__(self, ending: _Ending, *, count: int | None, headers: bool, as_json: bool) -> None:
         self.seen = 0
@@ -180,7 +180,7 @@ class _Screen:
         self.seen += 1
         try:
             click.echo(as_line(arrival) if self._as_json else as_text(arrival, headers=self._headers))
-        except OutputFailed as error:  # whoever read along has gone, or the disk is full
+        except OutputFailed as error:  # the reader of the pipe has gone, or the disk is full
             self.failed = error
             self._ending.ask()
         if self.seen == self._count:
@@ -207,18 +207,18 @@ def _serving(host: str, port: int, manners: "Manners", show: _Screen) -> Iterato
 
 @contextlib.contextmanager
 def _endpoint(url: str | None, said: dict[str, Any]) -> Iterator[str]:
-    """An endpoint on the server for as long as we listen; its secret."""
+    """An endpoint on the server for as long as we listen; yields its secret."""
     body = {name: value for name, value in said.items() if value is not None}
     endpoint = connect(url).post("/v1/endpoints", {**body, "description": "hookline listen"})
     click.echo(f"{endpoint['id']} sends {', '.join(endpoint['events'])} to {endpoint['url']}", err=True)
     try:
         yield endpoint["secret"]
     finally:
-        # A new connection: the server has closed one that was idle for so long.
+        # A new connection: the server has closed the old one, which was idle too long.
         connect(url).delete(f"/v1/endpoints/{endpoint['id']}")
         click.echo(f"{endpoint['id']} is deleted.", err=True)
 
 
 def _reachable(place: str) -> str:
-    """An address that listens everywhere is no place to send to."""
+    """An address to send to: one that listens on all interfaces is not one."""
     return place.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -1,4 +1,4 @@
-"""Which commands run hookline itself?"""
+"""Commands that run hookline itself."""
 
 import json
 from typing import Any

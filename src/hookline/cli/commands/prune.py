@@ -1,7 +1,7 @@
-"""How is old data taken away from a shell?
+"""The command that deletes old data.
 
-Straight in the database, beside a running server or without one, in short transactions. It can be interrupted at any
-moment, and started again.
+It works directly on the database, with or without a running server, in short transactions. It can be interrupted at
+any moment and started again.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from hookline.cli.exits import USAGE, CommandError, Errors
 from hookline.cli.options import database_option, dry_run_option, json_option, read_span, settings, yes_option
 from hookline.cli.output import counted, say
 
-LEAST = 3_600.0  # seconds; what is younger may still be settled by a request that is under way
+LEAST = 3_600.0  # seconds; a request under way may still settle what is younger
 
 
 @click.command()

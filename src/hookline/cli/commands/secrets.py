@@ -1,4 +1,4 @@
-"""How are the secrets in a database sealed from a shell?"""
+"""Commands that seal and unseal the secrets in a database."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""How is an event published from a shell?"""
+"""The command that publishes an event."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields
             click.echo("Type the payload, a JSON value, and end it with Ctrl-D.", err=True)
         given = sys.stdin.buffer.read() if payload == "-" else payload.encode()
         said = {"type": event_type} | {name: value for name, value in fields.items() if value is not None}
-        # Put together by hand, so that the payload's bytes stay as they are.
+        # Built by hand, so that the payload's bytes stay as they are.
         body = json.dumps(said)[:-1].encode() + b', "payload": ' + _one_value(given) + b"}"
         event = connect(url).post("/v1/events", body)
         with although(f"{event['id']} is published"):
@@ -56,7 +56,7 @@ def _one_value(text: bytes) -> bytes:
 
     value = text.strip(b" \t\r\n")
     try:
-        payload.check(value, sys.maxsize)  # how large it may be is the server's setting
+        payload.check(value, sys.maxsize)  # the size limit is a setting of the server
     except Unreadable as error:
         if error.code == "too_deep":
             raise CommandError(f"the payload will not do: {error.detail}", USAGE) from None

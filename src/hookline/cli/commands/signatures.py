@@ -1,4 +1,4 @@
-"""How is a request signed or checked by hand?"""
+"""Commands that sign a request or verify one by hand."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def secret_options(command: "Callable[..., Any]") -> "Callable[..., Any]":
-    """The secrets of an endpoint, on the command line or out of sight of the list of processes."""
+    """Options for an endpoint's secrets: on the command line, or hidden from the list of processes."""
     for option in (
         click.option(
             "--secret-file",
@@ -46,7 +46,7 @@ def secrets_of(secrets: tuple[str, ...], secret_files: tuple[Path, ...]) -> list
 
 
 def check_usable(secret: str) -> None:
-    """Refuse a secret that verifies nothing: each request would be answered 401, and given up by its sender."""
+    """Refuse a secret that verifies nothing: each request would be answered 401, and its sender would give it up."""
     from hookline.crypto.signing import PREFIX, PUBLIC_PREFIX
     from hookline.model import Signing
     from hookline.receiver import VerificationError
@@ -234,7 +234,7 @@ def _read_headers(text: bytes) -> list[tuple[str, str]]:
         except (ValueError, RecursionError) as error:
             raise CommandError(f"--headers: not a JSON object ({error}).", USAGE) from None
         return [(str(name), str(value)) for name, value in found.items()]
-    # What `curl -v` and the like print has a request line, and marks before each header.
+    # `curl -v` and similar tools print a request line, and a mark before each header.
     lines = [line.lstrip("<>* ").rstrip() for line in shown.splitlines()]
     return [_header(line) for line in lines if line and ":" in line.split(" ")[0]]
 

@@ -1,4 +1,4 @@
-"""How do commands about keys do their work in the database?"""
+"""Does the work of the key commands in the database."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ Work = Callable[[Store, KeyAdmin], Awaitable[Any]]
 
 
 def create(database: str, fields: dict[str, Any]) -> Any:
-    """Make a key, also before the first start: an empty database is brought up."""
+    """Create a key, also before the first start: an empty database gets its schema."""
     return _run(database, lambda _, keys: keys.create(fields), is_new=True)
 
 
@@ -51,7 +51,7 @@ def _run(database: str, work: Work, *, is_new: bool = False) -> Any:
 
 
 async def _open(store: Store, *, is_new: bool) -> None:
-    """Beside whoever serves it."""
+    """Open the database beside the process that serves it."""
     try:
         await store.open(serve=False)
     except SchemaMissing:

@@ -1,6 +1,6 @@
-"""How does the command that prunes do its work in the database?
+"""Does the work of the prune command in the database.
 
-On a terminal a bar shows how far it is; what there is to do is counted first, for that alone.
+On a terminal a bar shows the progress. The rows to delete are counted first, only for the bar.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from hookline.pipeline.maintenance.pruning import tidy, walk
 from hookline.rules.retention import CutOffs, Keep, cut_offs
 from hookline.store.contract import Store
 
-STEP = 500  # deliveries in one transaction at most: a server beside it waits for no more than that
+STEP = 500  # deliveries in one transaction at most: a server beside it waits no longer than that
 
-_LEAST_REST = 0.01  # seconds; half of the time at least is left to others
+_LEAST_REST = 0.01  # seconds; at least half of the time is left to others
 
 Counts = dict[str, int]
 Show = Callable[[Counts], None]
 
 
 def count(database: str, keep: Keep) -> Counts:
-    """What would go."""
+    """Count what would be deleted."""
     return asyncio.run(_run(database, keep, is_dry=True))
 
 
 def prune(database: str, keep: Keep) -> Counts:
-    """Take it away; what went."""
+    """Delete it; returns what was deleted."""
     return asyncio.run(_run(database, keep, is_dry=False))
 
 

@@ -1,7 +1,7 @@
-"""How is a request shown that has arrived?
+"""Shows a request that has arrived.
 
-For people a line that says what it is and how it was answered, then its body; for programs one JSON value a
-line. What a sender wrote never reaches a terminal with its control characters.
+People get a line that says what it is and how it was answered, then its body. Programs get one JSON value per line.
+Control characters from a sender never reach a terminal.
 """
 
 import base64
@@ -14,7 +14,7 @@ import click
 from hookline import rfc3339
 from hookline.cli.output import printable
 
-_LONGEST = 2_000  # characters of a body that people see
+_LONGEST = 2_000  # characters of a body that are shown to people
 
 
 class Check(NamedTuple):
@@ -25,11 +25,11 @@ class Check(NamedTuple):
 
 
 class Forwarded(NamedTuple):
-    """What became of a request that was passed on."""
+    """The result of forwarding a request."""
 
     status: int | None  # None: nobody answered
     duration_ms: float
-    detail: str  # why nobody did
+    detail: str  # why there was no answer
 
 
 class Arrival(NamedTuple):
@@ -46,22 +46,22 @@ class Arrival(NamedTuple):
 
     @property
     def event_id(self) -> str | None:
-        """The event's id, whichever style it came in."""
+        """The event's id, in either style."""
         return self.headers.get("webhook-id") or self.headers.get("x-event-id")
 
     @property
     def event_type(self) -> str | None:
-        """What the sender says it is."""
+        """The event type that the sender states."""
         return self.headers.get("webhook-event") or self.headers.get("x-webhook-event")
 
     @property
     def attempt(self) -> str | None:
-        """Which attempt the sender says it is."""
+        """The attempt that the sender states."""
         return self.headers.get("webhook-attempt") or self.headers.get("x-webhook-attempt")
 
 
 def as_line(arrival: Arrival) -> str:
-    """One JSON value."""
+    """The arrival as one line of JSON."""
     return json.dumps(
         {
             "at": rfc3339.show(arrival.at),
@@ -80,7 +80,7 @@ def as_line(arrival: Arrival) -> str:
 
 
 def as_text(arrival: Arrival, *, headers: bool) -> str:
-    """A few lines for people."""
+    """The arrival as a few lines for people."""
     said = [
         rfc3339.show(arrival.at)[11:19],
         f"{arrival.method} {arrival.path}",
@@ -118,4 +118,4 @@ def _body(body: bytes) -> dict[str, Any]:
 def _coloured(text: str, colour: str) -> str:
     return (
         text if "NO_COLOR" in os.environ else click.style(text, fg=colour)
-    )  # echo drops it without a terminal
+    )  # echo drops the colour without a terminal

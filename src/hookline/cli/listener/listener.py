@@ -1,7 +1,7 @@
-"""What does the local receiver take, and what does it answer?
+"""Receives and answers requests on this machine.
 
-A thread for each connection: a receiver for one person's eyes has few, and a request that is delayed or passed
-on holds up no other.
+Each connection has a thread: a receiver that one person watches has few, and a request that is delayed or forwarded
+holds up no other.
 """
 
 import socket
@@ -17,10 +17,10 @@ from hookline.cli.listener.arrivals import Arrival, Check, Forwarded
 from hookline.clock import SystemClock
 from hookline.receiver import VerificationError, verify
 
-LARGEST_BYTES = 64 << 20  # as large as a server can be set up to send
-FORWARD_WITHIN_S = 60.0  # as long as a server can be set up to wait
+LARGEST_BYTES = 64 << 20  # the largest that a server can be configured to send
+FORWARD_WITHIN_S = 60.0  # the longest that a server can be configured to wait
 
-# What belongs to one connection, and is said anew on the next.
+# Headers that belong to one connection; the next connection has its own.
 _OF_THE_CONNECTION = frozenset(
     {
         "connection",
@@ -40,14 +40,14 @@ class Manners(NamedTuple):
     """How requests are answered."""
 
     secrets: tuple[str, ...] = ()
-    status: int | None = None  # None: 200, or what the receiver it was passed on to says
+    status: int | None = None  # None: 200, or the answer of the receiver that it was forwarded to
     delay: float = 0.0
     fail_first: int = 0  # requests of each event
     forward: str | None = None
 
 
 class ListenerAnswer(NamedTuple):
-    """What the sender gets."""
+    """The answer to the sender."""
 
     status: int
     media: str = "text/plain"
@@ -77,17 +77,17 @@ class Listener(ThreadingHTTPServer):
         super().__init__((host, port), _ListenerHandler)
 
     def server_bind(self) -> None:
-        """Without the base's question to a name server, which can take seconds and is of no use here."""
+        """Bind without the base class's name lookup, which can take seconds and is not needed here."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A sender that hangs up gets no answer, and needs no page of text about it."""
+        """Print nothing: a sender that hangs up gets no answer, and needs no traceback."""
 
     def take(
         self, method: str, path: str, pairs: list[tuple[str, str]], body: bytes
     ) -> tuple[ListenerAnswer, Arrival]:
-        """The answer to a request, when it is time for it, and what there is to show."""
+        """The answer to a request, after the delay, and what to show of it."""
         at = self._clock.wall()
         headers = {name.lower(): value for name, value in pairs}
         check = self._check(pairs, body)
@@ -97,7 +97,7 @@ class Listener(ThreadingHTTPServer):
         return answer, Arrival(at, method, path, headers, body, check, forwarded, answer.status)
 
     def show(self, arrival: Arrival) -> None:
-        """One at a time."""
+        """Show one arrival at a time."""
         with self._lock:
             self._on_arrival(arrival)
 
@@ -147,7 +147,7 @@ class Listener(ThreadingHTTPServer):
 
 class _ListenerHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = 65_536  # head and body in one piece: two would wait for each other's acknowledgement
+    wbufsize = 65_536  # head and body in one write: two would wait for each other's acknowledgement
     server: Listener
 
     def _take(self) -> None:
@@ -158,14 +158,14 @@ class _ListenerHandler(BaseHTTPRequestHandler):
             self._send(ListenerAnswer(413 if is_counted else 411))
             return
         body = self.rfile.read(int(length))
-        if len(body) < int(length):  # hung up half-way
+        if len(body) < int(length):  # the sender hung up half-way
             self.close_connection = True
             return
         answer, arrival = self.server.take(self.command, self.path, self.headers.items(), body)
         try:
             self._send(answer)
             self.wfile.flush()
-        finally:  # a sender that did not wait for the answer is worth seeing too
+        finally:  # a request whose sender did not wait for the answer is worth showing too
             self.server.show(arrival)
 
     do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _take

@@ -1,7 +1,7 @@
-"""How does a process that stays begin and end?
+"""Starts and stops a long-running process.
 
-The first SIGTERM or SIGINT begins the end: it finishes what is under way and says so. A second one ends the
-process on the spot, which loses nothing: what was not settled is sent again.
+The first SIGTERM or SIGINT begins the stop: the process finishes what is under way and says so. A second signal ends
+it at once. That loses nothing: what was not settled is sent again.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ UNDRAINED = "hookline has stopped before all was answered; what is left is sent 
 
 
 def on_signals(stopping: asyncio.Event) -> None:
-    """Set the event at the first signal, end at the second.
+    """Set the event at the first signal, end the process at the second.
 
-    Signals alone are counted: a child may be let go of by its parent just before the signal that both were sent.
+    Only signals are counted: a parent may let go of a child just before the signal that both were sent.
     """
     was_told = False
 
@@ -42,7 +42,7 @@ def on_signals(stopping: asyncio.Event) -> None:
 
 
 def on_letting_go(leash: int, stopping: asyncio.Event) -> None:
-    """Set the event when the other end of the pipe is closed: the parent stops, or is dead."""
+    """Set the event when the other end of the pipe is closed: the parent is stopping, or dead."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -53,7 +53,7 @@ def on_letting_go(leash: int, stopping: asyncio.Event) -> None:
 
 
 async def prepare(database: str) -> None:
-    """Bring up the schema of an embedded database that nobody serves, and of a shared one that is empty.
+    """Create or migrate the schema of an embedded database that no process serves; create that of an empty shared one.
 
     Nothing else is done to a shared one: other processes, of another version, may be using it.
     """
@@ -72,14 +72,14 @@ async def prepare(database: str) -> None:
 
 
 def spare_the_collector() -> None:
-    """What was built at the start stays: the garbage collector need not look at it again and again."""
+    """Exclude what was built at the start from garbage collection: it stays, so scanning it again is wasted."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_AFTER, 20, 100)
 
 
 def say_stopping(hookline: Hookline) -> None:
-    """What is still to be finished."""
+    """Say what is still to be finished."""
     in_flight = hookline.worker.dispatcher.in_flight
     if in_flight == 0:
         click.echo("hookline is stopping; nothing is under way.", err=True)
@@ -90,7 +90,7 @@ def say_stopping(hookline: Hookline) -> None:
 
 
 def end(*, is_drained: bool) -> None:
-    """Say how it ended; a process that left something unfinished ends with a code of its own."""
+    """Say how it ended; a process that left something unfinished has an exit code of its own."""
     click.echo(STOPPED if is_drained else UNDRAINED, err=True)
     if not is_drained:
         sys.exit(FAILED)

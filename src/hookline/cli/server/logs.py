@@ -1,7 +1,7 @@
-"""Where do log lines go, and in what shape?
+"""Sets up the log.
 
-To stderr, one line each: JSON for machines, plain text on a terminal. What libraries log is let through from
-warnings on and takes the same shape.
+Log lines go to stderr, one line each: JSON for machines, plain text on a terminal. Lines from libraries appear from
+the level warning on and have the same shape.
 """
 
 import logging
@@ -41,5 +41,5 @@ def configure() -> None:
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # A client that sends nonsense is answered with 400; it must not be able to fill the log as well.
+    # A client that sends nonsense is answered 400. It must not be able to fill the log as well.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

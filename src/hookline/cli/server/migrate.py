@@ -1,4 +1,4 @@
-"""Which migrations does the database need?"""
+"""Applies the migrations that the database needs."""
 
 import asyncio
 
@@ -7,10 +7,10 @@ from hookline.config import Settings
 
 
 def run(settings: Settings) -> list[str]:
-    """Apply what is missing; the names of what was applied."""
+    """Apply the missing migrations; returns their names."""
     return asyncio.run(store_for(settings.database).migrate())
 
 
 def look(settings: Settings) -> list[str]:
-    """The names of what would be applied."""
+    """The names of the migrations that would be applied."""
     return asyncio.run(store_for(settings.database).outstanding())

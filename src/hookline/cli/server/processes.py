@@ -1,13 +1,13 @@
-"""How do several server processes live under one parent?
+"""Runs several server processes under one parent.
 
-The parent binds the port, has the schema looked at once, and forks. Each child is a whole server on the inherited
-socket: a connection that waits in its queue is taken by whichever child lives, so none is lost with one that
-dies (with a socket for each, SO_REUSEPORT, those in the queue of the dead one are). The parent itself runs no event loop and
-no thread, so that it can fork again at any time, and it does nothing that could kill it.
+The parent binds the port, has the schema checked once, and forks. Each child is a whole server on the inherited
+socket. A connection that waits in the socket's queue is taken by any child that lives, so none is lost when a child
+dies. (With a socket for each child, SO_REUSEPORT, those in the queue of the dead one are lost.) The parent itself runs
+no event loop and no thread, so that it can fork again at any time, and it does nothing that could kill it.
 
-Children are held on a leash: a pipe whose other end only the parent has. They stop as if by SIGTERM when it is let go of,
-which happens when the parent is told to stop and also when it dies, by whatever means. A signal sent to the whole
-group, as terminals and service managers do, is thus no second signal to anybody.
+Children are on a leash: a pipe whose other end only the parent holds. They stop as if by SIGTERM when the parent lets
+go of it. That happens when the parent is told to stop, and also when it dies, however it dies. So a signal to the
+whole group, as terminals and service managers send it, is no second signal to any process.
 """
 
 import contextlib
@@ -28,9 +28,9 @@ from hookline.clock import Clock
 from hookline.errors import SchemaOutgrown
 from hookline.rules.restarts import deaths_in_a_row, pause_after
 
-_LOOK_EVERY = 60.0  # seconds; signals and children wake the parent, this is for nothing in particular
+_LOOK_EVERY = 60.0  # seconds; signals and children wake the parent, so this is only a fallback
 _PID_BYTES = 4
-_OUTGROWN = 78  # how a child ends for which the schema is too new: another would end likewise
+_OUTGROWN = 78  # exit code of a child that finds the schema too new: the others would end likewise
 _SAY_OUTGROWN = "hookline: The database was migrated by a later version, which this one can no longer work with: upgrade hookline."
 
 log = structlog.get_logger()
@@ -40,28 +40,28 @@ class Child:
     """What a child knows of its parent."""
 
     def __init__(self, leash: int, reports: int) -> None:
-        self.leash = leash  # readable once the parent lets go or is dead
+        self.leash = leash  # readable when the parent lets go or is dead
         self._reports = reports
 
     def is_up(self) -> None:
         """Tell the parent that this process answers."""
-        with contextlib.suppress(OSError):  # it is dead: the leash says so too
+        with contextlib.suppress(OSError):  # the parent is dead: the leash says so too
             os.write(self._reports, os.getpid().to_bytes(_PID_BYTES))
 
 
 class _Place:
-    """One of the processes, through all its lives."""
+    """One of the processes, across its restarts."""
 
     def __init__(self) -> None:
         self.pid: int | None = None
         self.is_up = False
         self.began = 0.0
         self.deaths = 0  # in a row
-        self.due = 0.0  # when it is to be started
+        self.due = 0.0  # when to start it
 
 
 class Parent:
-    """Starts the children, starts them again, and stops with them."""
+    """Starts the children, restarts those that die, and stops with them."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class Parent:
         within: float,
     ) -> None:
         self._clock = clock
-        self._prepare = prepare  # once, in a process of its own, before the first child
-        self._serve = serve  # in a child, until it is stopped; says whether all was finished
-        self._on_up = on_up  # all of them answer
-        self._on_leave = on_leave  # no more connections
+        self._prepare = prepare  # called once, in a process of its own, before the first child
+        self._serve = serve  # called in a child, runs until it is stopped; returns whether all was finished
+        self._on_up = on_up  # called when all of them answer
+        self._on_leave = on_leave  # called when no more connections are accepted
         self._within = within  # seconds for the children to end
         self._places = [_Place() for _ in range(count)]
         self._signals = 0
-        self._is_answering = False  # the first child did
+        self._is_answering = False  # the first child has answered
         self._has_greeted = False
         self._deadline = float("inf")
         self._is_drained = True
@@ -94,7 +94,7 @@ class Parent:
             os.set_blocking(end, False)
 
     def run(self) -> int:
-        """The exit code, when all have ended."""
+        """Run until all children have ended; returns the exit code."""
         signal.set_wakeup_fd(self._waking, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._count_signal)
@@ -135,7 +135,7 @@ class Parent:
 
     def _start_those_due(self) -> None:
         at = self._clock.monotonic()
-        # The first one alone, until it answers: what keeps it from that keeps the others too, and is said once.
+        # The first one alone, until it answers: an error that stops it would stop the others too, and is printed once.
         places = self._places if self._is_answering else self._places[:1]
         for place in places:
             if place.pid is None and place.due <= at:
@@ -146,7 +146,7 @@ class Parent:
         try:
             return 0 if self._serve(Child(self._leash, self._reporting)) else FAILED
         except SchemaOutgrown:
-            return _OUTGROWN  # said by the parent, once
+            return _OUTGROWN  # printed by the parent, once
 
     def _fork(self, work: Callable[[], int]) -> int:
         sys.stdout.flush()
@@ -165,7 +165,7 @@ class Parent:
             traceback.print_exc()
         finally:
             sys.stderr.flush()
-            os._exit(code)  # what is to be done at the parent's end is not the child's to do
+            os._exit(code)  # the parent's exit handlers must not run in the child
 
     def _forget_being_a_parent(self) -> None:
         signal.set_wakeup_fd(-1)
@@ -175,7 +175,7 @@ class Parent:
             os.close(end)
 
     def _reap(self) -> int:
-        """Look who died; an exit code when there is no use in going on."""
+        """Find the children that died; returns an exit code when there is no point in going on."""
         for place in self._living():
             if place.pid is None:
                 continue
@@ -203,7 +203,7 @@ class Parent:
     def _living(self) -> list[_Place]:
         return [place for place in self._places if place.pid is not None]
 
-    # --- the end ---
+    # --- stopping ---
 
     def _let_go(self) -> None:
         count = len(self._living())
@@ -225,7 +225,7 @@ class Parent:
     # --- waiting ---
 
     def _wait(self) -> None:
-        """Until there is something to see to."""
+        """Wait until there is something to do."""
         at = self._clock.monotonic()
         due = [place.due for place in self._places if place.pid is None and self._is_answering]
         until = min([at + _LOOK_EVERY, self._deadline, *(due if not self._signals else [])])
@@ -249,7 +249,7 @@ class Parent:
 
 
 def _wake_only(number: int, frame: FrameType | None) -> None:
-    """A handler has to be there for the signal to wake anybody."""
+    """Do nothing: the signal wakes the parent only if it has a handler."""
 
 
 def _all_of(end: int) -> bytes:

@@ -1,7 +1,7 @@
-"""How does a server live and end?
+"""Runs a server.
 
-It binds its port, opens the database, listens and says so. Told to stop, it accepts no more and drains. It is one process,
-or several of the same kind under one parent (`processes`).
+It binds its port, opens the database, listens and says so. When it is told to stop, it accepts no more and drains. It
+is one process, or several of the same kind under one parent (`processes`).
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from hookline.pipeline.sending import open_files
 from hookline.version import VERSION
 
 DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
-GRACE_S = 5.0  # for a process to end, beyond what it may take to finish its work
+GRACE_S = 5.0  # for a process to end, beyond the time it has to finish its work
 FIRST_KEY = """hookline made the first API key of this database. It is shown this once, and kept nowhere:
 
     {key}
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class CannotListen(HooklineError):
-    """The address is taken or not one of this machine's, or listening came to an end."""
+    """The address is taken or not one of this machine's, or the listening socket failed."""
 
 
 def run(settings: Settings, *, delivers: bool = True) -> None:
@@ -84,7 +84,7 @@ def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"  # any other name may be pointed anywhere
+        return host == "localhost"  # any other name may point anywhere
 
 
 def _listener(settings: Settings) -> socket.socket:
@@ -159,7 +159,7 @@ async def _serve(
     on_listening: Callable[[Hookline], Awaitable[None]],
     on_stopping: Callable[[Hookline], None] = lambda _: None,
 ) -> bool:
-    """Serve until `stopping`; says whether all that was under way was finished."""
+    """Serve until `stopping`; returns whether everything under way was finished."""
     hookline = Hookline(settings=settings, kind="serve" if delivers else "api", deliver=delivers)
     hookline.on_outgrown = stopping.set
     host, port = listener.getsockname()[:2]
@@ -184,7 +184,7 @@ async def _serve(
 
 
 async def _say_first_key(keys: KeyAdmin, key_cache: KeyCache, settings: Settings) -> None:
-    """What is to be said about keys where the settings name none."""
+    """Say what an operator must know about keys where the settings name none."""
     if settings.dev or settings.api_key is not None:
         return
     made = await keys.create_first()
@@ -197,7 +197,7 @@ async def _say_first_key(keys: KeyAdmin, key_cache: KeyCache, settings: Settings
 
 
 async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
-    """Wait for the event; a server that ends by itself is an error, and raises its own if it had one."""
+    """Wait for the event. A server that ends by itself is an error; its own exception is raised if it had one."""
     waiting = asyncio.create_task(event.wait())
     await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

@@ -1,7 +1,7 @@
-"""How does a process live that delivers and answers nobody?
+"""Runs a process that delivers and has no API.
 
-As a server does, without the API: on PostgreSQL any number of them share the lanes with each other and with
-servers; an SQLite file has one process, and this may be it.
+On PostgreSQL any number of workers share the lanes with each other and with servers. An SQLite file has one process,
+and it may be a worker.
 """
 
 import asyncio
