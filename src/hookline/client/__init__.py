@@ -1,4 +1,4 @@
-"""How does a program call a hookline server?"""
+"""A client for programs that call a hookline server."""
 
 from hookline.client.aio.client import HooklineClient
 from hookline.client.answers import (

@@ -1,4 +1,4 @@
-"""What do events, endpoints and deliveries look like to a program?
+"""The objects in the server's answers.
 
 Fields that the server may gain are ignored, and those it may lack have a default: a client and a server of
 different versions understand each other.
@@ -17,25 +17,25 @@ MASK = "***"
 
 
 class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
-    """Anything the server shows."""
+    """Any object that the server returns."""
 
 
 class Page(ApiObject, Generic[_Item], frozen=True, kw_only=True):
     """A part of a list, newest first."""
 
     data: list[_Item]
-    next_cursor: str | None = None  # None: this is the last one
+    next_cursor: str | None = None  # None: this is the last page
 
 
 class Published(ApiObject, frozen=True, kw_only=True):
     """An event that is durable now."""
 
-    id: str  # the receivers' idempotency key
+    id: str  # receivers use it as their idempotency key
     type: str
     account: str
     created_at: datetime
-    deliveries: int  # how many endpoints it goes to
-    duplicate: bool = False  # the idempotency key was used before: this is the first one's event
+    deliveries: int  # how many endpoints get it
+    duplicate: bool = False  # the idempotency key was used before: this is the event that was published first
 
 
 class Event(ApiObject, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Event(ApiObject, frozen=True, kw_only=True):
 
     @property
     def body(self) -> bytes:
-        """The payload, byte for byte as it was published; ClientError in a list that has left it out."""
+        """The payload, byte for byte as it was published; raises ClientError in a list that left it out."""
         body = bytes(self.payload)
         if self.payload_bytes is not None and len(body) != self.payload_bytes:
             raise ClientError(
@@ -114,7 +114,7 @@ class Endpoint(ApiObject, frozen=True, kw_only=True):
     circuit: dict[str, float] | None = None
     circuit_state: Circuit | None = None
     slow: bool = False
-    problems: list[dict[str, str]] = []  # fields that cannot be used as they are stored, and why
+    problems: list[dict[str, str]] = []  # stored fields that cannot be used, and why
     secret: str | None = None
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class Endpoint(ApiObject, frozen=True, kw_only=True):
 
 
 class OldSecret(ApiObject, frozen=True, kw_only=True):
-    """The secret before, while it still signs."""
+    """The previous secret, while it still signs."""
 
     secret: str
     signature: str | None = None
@@ -134,11 +134,11 @@ class OldSecret(ApiObject, frozen=True, kw_only=True):
 
 
 class Secret(ApiObject, frozen=True, kw_only=True):
-    """What an endpoint's requests are signed with."""
+    """The secret that signs an endpoint's requests."""
 
     secret: str
     signature: str | None = None
-    public_key: str | None = None  # of ed25519: all that the receiver needs
+    public_key: str | None = None  # for ed25519: all that the receiver needs
     old: OldSecret | None = None
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ class Secret(ApiObject, frozen=True, kw_only=True):
 
 
 class Failure(ApiObject, frozen=True, kw_only=True):
-    """What kept an attempt from being accepted."""
+    """Why an attempt was not accepted."""
 
     kind: str
     detail: str | None = None
@@ -195,7 +195,7 @@ class Phases(ApiObject, frozen=True, kw_only=True):
 
 
 class Sent(ApiObject, frozen=True, kw_only=True):
-    """What was sent; headers only of an attempt that was not accepted, secrets masked."""
+    """What was sent; headers only for an attempt that was not accepted, secrets masked."""
 
     url: str | None = None
     headers: dict[str, str] | None = None
@@ -223,7 +223,7 @@ class Attempt(ApiObject, frozen=True, kw_only=True):
 class Trial(ApiObject, frozen=True, kw_only=True):
     """The delivery of a test event."""
 
-    id: str  # of the delivery
+    id: str  # the delivery's
     event_id: str
     endpoint_id: str | None = None
     account: str | None = None
@@ -231,7 +231,7 @@ class Trial(ApiObject, frozen=True, kw_only=True):
 
 
 class Job(ApiObject, frozen=True, kw_only=True):
-    """A bulk replay or discard; one that was only tried out has no id."""
+    """A bulk replay or discard; a dry run has no id."""
 
     state: str
     matched: int
@@ -242,7 +242,7 @@ class Job(ApiObject, frozen=True, kw_only=True):
     filter: dict[str, Any] = {}
     created_at: datetime | None = None
     finished_at: datetime | None = None
-    reason: str | None = None  # why it has failed
+    reason: str | None = None  # why it failed
 
 
 def without_secrets(answer: ApiObject, *hidden: str) -> str:

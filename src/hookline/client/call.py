@@ -1,6 +1,6 @@
-"""What is asked of the server, and may it be asked twice?
+"""Describes a call to the server, and whether it may be repeated.
 
-A call is a value: it can be sent again as it stands, byte for byte, under the same idempotency key.
+A call is a value: it can be sent again as it is, byte for byte, with the same idempotency key.
 """
 
 import secrets
@@ -20,30 +20,30 @@ from hookline.validate.names import check_idempotency_key
 T = TypeVar("T")
 _decoders: dict[
     Any, msgspec.json.Decoder[Any]
-] = {}  # made once: making one costs more than reading an answer
+] = {}  # made once: making a decoder costs more than reading an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCall(Generic[T]):
-    """One request to the API and how its answer is read."""
+    """One request to the API, and how to read its answer."""
 
     method: str
     target: str  # path and query
     read: Callable[[bytes], T]
     body: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
-    may_repeat: bool  # done twice it is as if done once
+    may_repeat: bool  # doing it twice has the same effect as once
 
 
 def get(path: str, answer: type[T], **query: Any) -> ClientCall[T]:
-    """Look at something; parameters that are None are not given."""
+    """Get something; parameters that are None are left out."""
     given = {name: _parameter(name, value) for name, value in said(**query).items()}
     target = f"{path}?{urlencode(given)}" if given else path
     return ClientCall(method="GET", target=target, read=reader(answer), may_repeat=True)
 
 
 def page(path: str, item: type[T], **query: Any) -> ClientCall[Page[T]]:
-    """Look at one page of a list."""
+    """Get one page of a list."""
     return get(path, Page[item], **query)  # type: ignore[valid-type]
 
 
@@ -55,7 +55,7 @@ def post(
     may_repeat: bool = False,
     key: str | None = None,
 ) -> ClientCall[T]:
-    """Ask for something to be done; an idempotency key makes it safe to ask again."""
+    """Request an action; an idempotency key makes it safe to repeat."""
     return ClientCall(
         method="POST",
         target=path,
@@ -69,20 +69,20 @@ def post(
 def job(
     path: str, answer: type[T], filter: Mapping[str, Any], *, dry_run: bool, key: str | None
 ) -> ClientCall[T]:
-    """Have something done to many. Without a key it gets one, so that it can be asked for again."""
+    """Start a bulk job. Without a key it gets one, so that it can be repeated."""
     fields = {"filter": filter, "dry_run": dry_run}
     return post(path, answer, fields, key=key if key is not None else new_key())
 
 
 def patch(path: str, answer: type[T], fields: Mapping[str, Any]) -> ClientCall[T]:
-    """Change some fields. A merge patch: applied twice it is as if applied once."""
+    """Change some fields. A merge patch: applying it twice has the same effect as once."""
     return ClientCall(
         method="PATCH", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
     )
 
 
 def put(path: str, answer: type[T], fields: Mapping[str, Any]) -> ClientCall[T]:
-    """Set something as a whole."""
+    """Replace something."""
     return ClientCall(
         method="PUT", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
     )
@@ -116,7 +116,7 @@ def moment(name: str, value: datetime) -> str:
 
 
 def reader(answer: type[T]) -> Callable[[bytes], T]:
-    """What reads an answer of this type."""
+    """The decoder for an answer of this type."""
     found = _decoders.get(answer)
     if found is None:
         found = _decoders[answer] = msgspec.json.Decoder(answer)

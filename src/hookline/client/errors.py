@@ -1,4 +1,4 @@
-"""What can go wrong between a program and the server it calls?"""
+"""The errors of a call to the server."""
 
 from collections.abc import Sequence
 
@@ -8,20 +8,20 @@ from hookline.errors import HooklineError
 
 
 class ClientError(HooklineError):
-    """A call came to nothing."""
+    """A call failed."""
 
 
 class Unreachable(ClientError):
-    """The server could not be reached, or the connection broke before its answer was there."""
+    """The server could not be reached, or the connection broke before its answer arrived."""
 
     def __init__(self, url: str, why: str, *, may_be_done: bool, may_pass: bool = True) -> None:
         super().__init__(f"{url} cannot be reached: {why}.")
         self.may_be_done = may_be_done  # the request may have arrived
-        self.may_pass = may_pass  # trying again may help; it does not against a wrong certificate
+        self.may_pass = may_pass  # trying again may help; it does not help against a wrong certificate
 
 
 class UnexpectedAnswer(ClientError):
-    """What answered is not hookline: a proxy that has lost its server, or another service."""
+    """The answer is not hookline's: it is from a proxy that lost its server, or from another service."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(f"The answer ({status}) is not hookline's: {why}.")
@@ -29,14 +29,14 @@ class UnexpectedAnswer(ClientError):
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """Which part of the request will not do."""
+    """The part of the request that is invalid."""
 
     pointer: str = ""
     detail: str = ""
 
 
 class ApiError(ClientError):
-    """The server said no. `code` is stable, `detail` is for people."""
+    """The server refused the call. `code` is stable, `detail` is for people."""
 
     def __init__(
         self,
@@ -54,16 +54,16 @@ class ApiError(ClientError):
         self.code = code
         self.detail = detail
         self.title = title
-        self.request_id = request_id  # the server's log has the request under it
+        self.request_id = request_id  # the server's log has the request under this id
         self.errors = tuple(errors)
 
 
 class NotFound(ApiError):
-    """Nothing has that id, or it is another account's."""
+    """Nothing has that id, or it belongs to another account."""
 
 
 class Unavailable(ApiError):
-    """The server cannot do it now (429, 503), and could not for as long as the client was willing to wait."""
+    """The server cannot do it now (429, 503), and still could not when the client stopped trying."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {404: NotFound, 429: Unavailable, 503: Unavailable}
@@ -80,7 +80,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[Culprit, ...] = ()
 
     def error(self) -> ApiError:
-        """The exception that stands for it."""
+        """The exception for this problem."""
         return _BY_STATUS.get(self.status, ApiError)(
             status=self.status,
             code=self.code,

@@ -1,10 +1,10 @@
-"""What becomes of a call: is it answered, to be tried again, or over?
+"""Decides whether a call is done, is tried again, or has failed.
 
-No I/O: whoever sends the bytes says what came of it and is told how to go on. The rules:
+No I/O: the sender of the bytes reports what happened and is told how to continue. The rules:
 
-- Nothing is sent twice that might be done twice. A call that may not be repeated is tried again only when its
-  request cannot have arrived, or was turned away unread (429).
-- Waits grow, differ by chance, and are never shorter than the server's `Retry-After`.
+- A call that may not be repeated is sent again only when its request cannot have arrived, or was refused unread (429).
+  So nothing is done twice.
+- Waits grow, are random, and are never shorter than the server's `Retry-After`.
 - No try begins later than `retry_for` seconds after the first.
 """
 
@@ -23,7 +23,7 @@ LONGEST_WAIT_S = 5.0  # unless the server asks for more
 PROBLEM = "application/problem+json"
 
 _TURNED_AWAY = 429
-_IN_DOUBT = frozenset({502, 503, 504})  # our own 503; a proxy's that lost its server on the way
+_IN_DOUBT = frozenset({502, 503, 504})  # our own 503; those of a proxy that lost its server
 _GONE = 404
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ _problem = msgspec.json.Decoder(Problem)
 
 
 class HttpAnswer(NamedTuple):
-    """What came back."""
+    """An answer of the server."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -55,7 +55,7 @@ class ClientExchange(Generic[T]):
         self._may_be_done = False  # by a try whose answer was lost
 
     def answered(self, answer: HttpAnswer, *, now: float, wall: float) -> T | Wait:
-        """What the call gives, or when to send it again; raises what refused it."""
+        """The call's result, or when to send it again; raises the error that refused it."""
         self._tries += 1
         if 200 <= answer.status < 300:
             return self._read(answer)
@@ -70,7 +70,7 @@ class ClientExchange(Generic[T]):
         return self._wait_or(error, asked=asked or 0.0, now=now)
 
     def failed(self, error: Unreachable, *, now: float) -> Wait:
-        """When to send the call again; raises the error when that is not safe, of no use, or too late."""
+        """When to send the call again; raises the error when that is unsafe, useless or too late."""
         self._tries += 1
         if not error.may_pass or (error.may_be_done and not self._call.may_repeat):
             raise error
@@ -79,7 +79,7 @@ class ClientExchange(Generic[T]):
 
     def _wait_or(self, error: ClientError, *, asked: float, now: float) -> Wait:
         longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(self._tries - 1, 10))
-        # On top of what was asked for: many clients may have been told the same.
+        # On top of the server's wait: many clients may have been told the same.
         seconds = asked + longest * (0.5 + 0.5 * self._rng.random())
         if now + seconds > self._until:
             raise error

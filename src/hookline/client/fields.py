@@ -1,6 +1,6 @@
-"""What may be said about an endpoint, or about which dead letters are meant?
+"""Types of the fields of an endpoint, and of a filter of dead letters.
 
-For type checkers and editors: the server reads the values, and refuses those that will not do by name.
+They are for type checkers and editors: the server checks the values, and refuses invalid ones by name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ class _Settings(TypedDict, total=False):
     enabled: bool
     paused: bool
     filter: str | None
-    headers: Mapping[str, str | None]  # None removes one
+    headers: Mapping[str, str | None]  # a value of None removes the header
     metadata: Mapping[str, Any]
     signing: Literal["standard", "classic"]
     timeout_ms: int | None
@@ -27,7 +27,7 @@ class _Settings(TypedDict, total=False):
 
 
 class EndpointFields(_Settings, total=False):
-    """Of a new endpoint, beside its URL and its events."""
+    """The fields of a new endpoint, besides its URL and its events."""
 
     account: str
     secret: str
@@ -35,14 +35,14 @@ class EndpointFields(_Settings, total=False):
 
 
 class EndpointChanges(_Settings, total=False):
-    """Of an endpoint that exists; None puts a field back to its default."""
+    """Changes to an existing endpoint; None resets a field to its default."""
 
     url: str
     events: Sequence[str]
 
 
 class DeadLetterFilter(TypedDict, total=False):
-    """Which dead letters are meant: those that match, or those with these ids. It names at least one field."""
+    """Chooses dead letters: those that match, or those with these ids. It has at least one field."""
 
     account: str
     endpoint_id: str

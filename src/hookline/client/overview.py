@@ -1,4 +1,4 @@
-"""What does the server tell about itself and about those who use it?"""
+"""The server's answers about the installation and its accounts."""
 
 from datetime import datetime
 from typing import Any
@@ -36,11 +36,11 @@ class Worker(ApiObject, frozen=True, kw_only=True):
 
 
 class EventType(ApiObject, frozen=True, kw_only=True):
-    """What was said about a type of events."""
+    """The description of an event type."""
 
     name: str
     description: str = ""
-    schema: dict[str, Any] | bool | None = None  # payloads have to fit it; None: every shape will do
+    schema: dict[str, Any] | bool | None = None  # payloads must match it; None: any shape is accepted
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

@@ -1,7 +1,7 @@
-"""How is an event put on the wire without a byte of its payload changing, and without being published twice?
+"""Encodes events for publishing.
 
-The payload is placed into the envelope as it stands. It is read through first: bytes that are more than one
-JSON value would otherwise become fields of the envelope.
+The payload goes into the envelope byte for byte. It is parsed first: bytes that are more than one JSON value would
+otherwise become fields of the envelope. Every event has an idempotency key, so that it is not published twice.
 """
 
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ _value = msgspec.json.Decoder(msgspec.Raw)
 
 
 class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event to be published; a payload in bytes is one JSON value and is sent as it is."""
+    """An event to publish; a payload in bytes is one JSON value and is sent as it is."""
 
     type: str
     payload: Any
     account: str | None = None
     idempotency_key: str | None = None
     deliver_at: datetime | None = None
-    hops: int = 0  # of the webhook that this is published because of (`Verified.hops`), so that circles end
+    hops: int = 0  # of the webhook that caused this event (`Verified.hops`), so that loops end
 
 
 class _Result(msgspec.Struct):
@@ -43,7 +43,7 @@ _result = msgspec.json.Decoder(_Result)
 
 
 def publish(event: NewEvent) -> ClientCall[Published]:
-    """Publish one event. Without a key of its own it gets one, so that it can be sent again."""
+    """Publish one event. Without its own key it gets one, so that it can be sent again."""
     own = event.idempotency_key
     return ClientCall(
         method="POST",
@@ -104,7 +104,7 @@ def _payload(payload: Any) -> bytes:
 
 def _published(body: bytes, *, is_key_ours: bool) -> Published:
     published = reader(Published)(body)
-    # Nobody else has a key that was made for this call: a duplicate is what an earlier try of ours published.
+    # Nobody else has a key that was made for this call: a duplicate was published by an earlier try of ours.
     return msgspec.structs.replace(published, duplicate=False) if is_key_ours else published
 
 

@@ -1,4 +1,4 @@
-"""Which server is called, and how does it know us?"""
+"""Holds the address of the server and the key for it."""
 
 import os
 from collections.abc import Mapping
@@ -15,24 +15,24 @@ URL, KEY = "HOOKLINE_URL", "HOOKLINE_API_KEY"
 USER_AGENT = f"hookline-client/{VERSION}"
 LONGEST_S = 86_400.0
 
-# Shorter than any server or load balancer keeps an idle connection: a request that is written into one that is
-# being closed is lost, and a call that may not be repeated is lost with it.
+# Shorter than any server or load balancer keeps an idle connection: a request that is written into a connection
+# that is being closed is lost, and so is a call that may not be repeated.
 KEEP_IDLE_S = 15.0
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """A server and how long to be patient with it."""
+    """A server, and how long to wait for it."""
 
-    url: str  # without a slash at its end
+    url: str  # without a slash at the end
     key: str | None
-    timeout: float  # seconds, of one try
+    timeout: float  # seconds, for one try
     retry_for: float  # seconds after a call's first try in which another may begin
 
     def __repr__(self) -> str:
         return f"Server({self.url!r})"
 
     def headers(self, call: ClientCall[Any]) -> Mapping[str, str]:
-        """What a call is sent with."""
+        """The headers of a call."""
         headers = {"user-agent": USER_AGENT, "accept": "application/json", "accept-encoding": "identity"}
         if self.key is not None:
             headers["authorization"] = f"Bearer {self.key}"
@@ -42,7 +42,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def server(url: str | None, key: str | None, *, timeout: float, retry_for: float) -> Server:
-    """The server that the arguments name, else the environment; raises ConfigError for one that will not do."""
+    """The server from the arguments, otherwise from the environment; raises ConfigError if it is invalid."""
     for name, seconds in (("timeout", timeout), ("retry_for", retry_for)):
         if not (name == "retry_for" and seconds == 0) and not 0 < seconds <= LONGEST_S:
             raise ConfigError(f"{name}: {seconds!r} will not do; allowed: seconds up to {LONGEST_S:,g}.")

@@ -1,6 +1,6 @@
-"""How does a program on an event loop call the server?
+"""The client for programs on an event loop.
 
-With aiohttp, which is loaded when the first call is made: `pip install 'hookline[client]'`.
+It uses aiohttp, which is loaded with the first call: `pip install 'hookline[client]'`.
 """
 
 import io
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_IN_ONE_PIECE_BYTES = 1 << 20  # above this aiohttp wants to be given a file
+_IN_ONE_PIECE_BYTES = 1 << 20  # above this size aiohttp expects a file
 
 
 class HooklineClient(
@@ -36,7 +36,7 @@ class HooklineClient(
     AsyncDeadLetterMethods,
     AsyncInstallationMethods,
 ):
-    """A server's API. Use it in `async with`, or close it; one client serves any number of tasks of one loop."""
+    """A server's API. Use it in `async with`, or close it; any number of tasks of one loop can share a client."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class HooklineClient(
     ) -> None:
         """Without `url` and `api_key`: HOOKLINE_URL and HOOKLINE_API_KEY.
 
-        `timeout` is for one try, `retry_for` for how long after the first another may begin; 0 is one try.
+        `timeout` limits one try. A new try may begin until `retry_for` seconds after the first; 0 means one try.
         """
         self._server = server(url, api_key, timeout=timeout, retry_for=retry_for)
         self._connections = connections
@@ -74,14 +74,14 @@ class HooklineClient(
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; calls from now on are refused."""
+        """Close the connections; later calls are refused."""
         self._is_closed = True
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def send(self, call: ClientCall[T]) -> T:
-        """Carry out any call, tried again where that is safe."""
+        """Make a call, and try again where that is safe."""
         clock = self._clock
         exchange = ClientExchange(
             call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng
@@ -106,7 +106,7 @@ class HooklineClient(
         try:
             async with session.request(
                 call.method,
-                URL(self._server.url + call.target, encoded=True),  # as it stands: "..", too, is only an id
+                URL(self._server.url + call.target, encoded=True),  # sent as it is: ".." is only an id, too
                 data=body if body is None or len(body) < _IN_ONE_PIECE_BYTES else io.BytesIO(body),
                 headers=self._server.headers(call),
                 allow_redirects=False,  # the key is for this server only
@@ -137,7 +137,7 @@ class HooklineClient(
             timeout=aiohttp.ClientTimeout(total=self._server.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # It would send a DELETE again by itself and show us the second answer only: "not found".
+        # aiohttp would repeat a DELETE by itself, and we would see only the second answer: "not found".
         self._session._retry_connection = False
         return self._session
 

@@ -1,4 +1,4 @@
-"""Which calls are about deliveries that were given up?"""
+"""Calls about dead letters."""
 
 from datetime import datetime
 from typing import Unpack
@@ -11,7 +11,7 @@ from hookline.client.fields import DeadLetterFilter
 
 
 class AsyncDeadLetterMethods(AsyncSends):
-    """Look, replay, discard; one by one or in bulk."""
+    """List, replay and discard dead letters, one by one or in bulk."""
 
     def dead_letters(
         self,
@@ -24,7 +24,7 @@ class AsyncDeadLetterMethods(AsyncSends):
         until: datetime | None = None,
         replayed: bool | None = None,
     ) -> AsyncListing[Delivery]:
-        """Deliveries that were given up; `since` and `until` are about when."""
+        """List deliveries that were given up; `since` and `until` refer to the time they died."""
         return AsyncListing(
             self,
             "/v1/dead-letters",
@@ -39,11 +39,11 @@ class AsyncDeadLetterMethods(AsyncSends):
         )
 
     async def replay_dead_letter(self, delivery_id: str) -> Delivery:
-        """Bring a dead letter once more, from the beginning of its schedule."""
+        """Replay a dead letter, from the beginning of its retry schedule."""
         return await self.send(calls.post(f"/v1/dead-letters/{step(delivery_id)}/replay", Delivery))
 
     async def discard_dead_letter(self, delivery_id: str) -> Delivery:
-        """Give up a dead letter for good."""
+        """Discard a dead letter for good."""
         return await self.send(calls.post(f"/v1/dead-letters/{step(delivery_id)}/discard", Delivery))
 
     async def replay_dead_letters(
@@ -53,15 +53,15 @@ class AsyncDeadLetterMethods(AsyncSends):
         idempotency_key: str | None = None,
         **filter: Unpack[DeadLetterFilter],
     ) -> Job:
-        """Bring all dead letters that match once more, as a job that goes on when this returns."""
+        """Replay all dead letters that match, as a job that continues after this returns."""
         return await self.send(calls.job("/v1/replays", Job, filter, dry_run=dry_run, key=idempotency_key))
 
     async def replay_job(self, id: str) -> Job:
-        """How far a bulk replay is."""
+        """Get the progress of a bulk replay."""
         return await self.send(calls.get(f"/v1/replays/{step(id)}", Job))
 
     def replay_jobs(self) -> AsyncListing[Job]:
-        """Bulk replays."""
+        """List bulk replays."""
         return AsyncListing(self, "/v1/replays", Job)
 
     async def discard_dead_letters(
@@ -71,13 +71,13 @@ class AsyncDeadLetterMethods(AsyncSends):
         idempotency_key: str | None = None,
         **filter: Unpack[DeadLetterFilter],
     ) -> Job:
-        """Give up all dead letters that match, as a job that goes on when this returns."""
+        """Discard all dead letters that match, as a job that continues after this returns."""
         return await self.send(calls.job("/v1/discards", Job, filter, dry_run=dry_run, key=idempotency_key))
 
     async def discard_job(self, id: str) -> Job:
-        """How far a bulk discard is."""
+        """Get the progress of a bulk discard."""
         return await self.send(calls.get(f"/v1/discards/{step(id)}", Job))
 
     def discard_jobs(self) -> AsyncListing[Job]:
-        """Bulk discards."""
+        """List bulk discards."""
         return AsyncListing(self, "/v1/discards", Job)

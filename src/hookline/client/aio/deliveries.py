@@ -1,4 +1,4 @@
-"""Which calls are about deliveries that are under way?"""
+"""Calls about deliveries."""
 
 from datetime import datetime
 
@@ -9,10 +9,10 @@ from hookline.client.call import step
 
 
 class AsyncDeliveryMethods(AsyncSends):
-    """Look, hurry, give up."""
+    """List, retry and cancel deliveries."""
 
     async def delivery(self, id: str) -> Delivery:
-        """One delivery."""
+        """Get a delivery."""
         return await self.send(calls.get(f"/v1/deliveries/{step(id)}", Delivery))
 
     def deliveries(
@@ -26,7 +26,7 @@ class AsyncDeliveryMethods(AsyncSends):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AsyncListing[Delivery]:
-        """Deliveries."""
+        """List deliveries."""
         return AsyncListing(
             self,
             "/v1/deliveries",
@@ -41,13 +41,13 @@ class AsyncDeliveryMethods(AsyncSends):
         )
 
     def attempts(self, delivery_id: str) -> AsyncListing[Attempt]:
-        """The requests made for one delivery."""
+        """List the requests made for one delivery."""
         return AsyncListing(self, f"/v1/deliveries/{step(delivery_id)}/attempts", Attempt)
 
     async def retry_delivery(self, id: str) -> Delivery:
-        """Make a pending delivery due now; its count goes on."""
+        """Make a pending delivery due now; its attempts are still counted."""
         return await self.send(calls.post(f"/v1/deliveries/{step(id)}/retry", Delivery))
 
     async def cancel_delivery(self, id: str) -> Delivery:
-        """Give up a pending delivery."""
+        """Cancel a pending delivery."""
         return await self.send(calls.post(f"/v1/deliveries/{step(id)}/cancel", Delivery))

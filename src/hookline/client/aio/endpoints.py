@@ -1,4 +1,4 @@
-"""Which calls are about endpoints?"""
+"""Calls about endpoints."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,17 +12,17 @@ from hookline.client.fields import EndpointChanges, EndpointFields
 
 
 class AsyncEndpointMethods(AsyncSends):
-    """Add, look, change, hold back."""
+    """Create, list, change, pause and delete endpoints."""
 
     async def create_endpoint(
         self, url: str, events: Sequence[str], **fields: Unpack[EndpointFields]
     ) -> Endpoint:
-        """Add an endpoint. The answer, and no later one, holds its secret."""
+        """Create an endpoint. Only the answer to this call holds its secret."""
         said = {"url": url, "events": events, **fields}
         return await self.send(calls.post("/v1/endpoints", Endpoint, said))
 
     async def endpoint(self, id: str) -> Endpoint:
-        """One endpoint."""
+        """Get an endpoint."""
         return await self.send(calls.get(f"/v1/endpoints/{step(id)}", Endpoint))
 
     def endpoints(
@@ -34,7 +34,7 @@ class AsyncEndpointMethods(AsyncSends):
         slow: bool | None = None,
         event_type: str | None = None,
     ) -> AsyncListing[Endpoint]:
-        """Endpoints."""
+        """List endpoints."""
         return AsyncListing(
             self,
             "/v1/endpoints",
@@ -47,7 +47,7 @@ class AsyncEndpointMethods(AsyncSends):
         )
 
     async def update_endpoint(self, id: str, **fields: Unpack[EndpointChanges]) -> Endpoint:
-        """Change the named fields of an endpoint."""
+        """Change the given fields of an endpoint."""
         return await self.send(calls.patch(f"/v1/endpoints/{step(id)}", Endpoint, fields))
 
     async def delete_endpoint(self, id: str) -> None:
@@ -55,31 +55,31 @@ class AsyncEndpointMethods(AsyncSends):
         await self.send(calls.delete(f"/v1/endpoints/{step(id)}"))
 
     async def enable_endpoint(self, id: str) -> Endpoint:
-        """Deliver to it again."""
+        """Enable an endpoint: deliver to it again."""
         return await self._set_endpoint(id, "enable")
 
     async def disable_endpoint(self, id: str) -> Endpoint:
-        """Deliver nothing to it; its pending deliveries wait."""
+        """Disable an endpoint: deliver nothing to it; its pending deliveries wait."""
         return await self._set_endpoint(id, "disable")
 
     async def pause_endpoint(self, id: str) -> Endpoint:
-        """Hold its deliveries back."""
+        """Pause an endpoint: hold its deliveries back."""
         return await self._set_endpoint(id, "pause")
 
     async def resume_endpoint(self, id: str) -> Endpoint:
-        """Let its deliveries go."""
+        """Resume a paused endpoint."""
         return await self._set_endpoint(id, "resume")
 
     async def reset_circuit(self, id: str) -> Endpoint:
-        """Close its circuit: it is sent to again, beginning with one request."""
+        """Close an endpoint's circuit: requests are sent again, beginning with one."""
         return await self._set_endpoint(id, "circuit/reset")
 
     async def test_endpoint(self, id: str) -> Trial:
-        """Send a test event to it alone."""
+        """Send a test event to this endpoint only."""
         return await self.send(calls.post(f"/v1/endpoints/{step(id)}/test", Trial))
 
     async def endpoint_secret(self, id: str) -> Secret:
-        """What its requests are signed with."""
+        """Get the secret that signs its requests."""
         return await self.send(calls.get(f"/v1/endpoints/{step(id)}/secret", Secret))
 
     async def rotate_secret(
@@ -90,7 +90,7 @@ class AsyncEndpointMethods(AsyncSends):
         secret: str | None = None,
         signature: str | None = None,
     ) -> Secret:
-        """Sign with a new secret; for the overlap with the old one too."""
+        """Sign with a new secret; during the overlap the old one signs too."""
         fields = calls.said(overlap_s=overlap_s, secret=secret, signature=signature)
         return await self.send(calls.post(f"/v1/endpoints/{step(id)}/secret/rotate", Secret, fields))
 
@@ -103,7 +103,7 @@ class AsyncEndpointMethods(AsyncSends):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AsyncListing[Delivery]:
-        """The deliveries to one endpoint."""
+        """List the deliveries to one endpoint."""
         return AsyncListing(
             self,
             f"/v1/endpoints/{step(id)}/deliveries",

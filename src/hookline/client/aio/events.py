@@ -1,4 +1,4 @@
-"""Which calls are about events?"""
+"""Calls about events."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from hookline.client.publishing import NewEvent, publish, publish_batch
 
 
 class AsyncEventMethods(AsyncSends):
-    """Publish, look, replay."""
+    """Publish, list and replay events."""
 
     async def publish(
         self,
@@ -25,9 +25,9 @@ class AsyncEventMethods(AsyncSends):
         deliver_at: datetime | None = None,
         hops: int = 0,
     ) -> Published:
-        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are.
+        """Publish an event; when this returns it is durable. Bytes must be one JSON value and are sent as they are.
 
-        `hops` is that of the webhook it is published because of (`Verified.hops`): circles end by it.
+        `hops` is that of the webhook that caused this event (`Verified.hops`). It ends loops.
         """
         event = NewEvent(
             type=type,
@@ -40,11 +40,11 @@ class AsyncEventMethods(AsyncSends):
         return await self.send(publish(event))
 
     async def publish_batch(self, events: Iterable[NewEvent]) -> list[Published | ApiError]:
-        """Publish up to 1,000 events; what was refused is an error in its place and does not stop the others."""
+        """Publish up to 1,000 events. A refused event has an error in its place and does not stop the others."""
         return await self.send(publish_batch(events))
 
     async def event(self, id: str) -> Event:
-        """One event with its payload."""
+        """Get an event with its payload."""
         return await self.send(calls.get(f"/v1/events/{step(id)}", Event))
 
     def events(
@@ -56,7 +56,7 @@ class AsyncEventMethods(AsyncSends):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> AsyncListing[Event]:
-        """Events that were published."""
+        """List events."""
         return AsyncListing(
             self,
             "/v1/events",
@@ -69,16 +69,16 @@ class AsyncEventMethods(AsyncSends):
         )
 
     def event_deliveries(self, id: str, *, state: str | None = None) -> AsyncListing[Delivery]:
-        """The deliveries of one event."""
+        """List the deliveries of one event."""
         return AsyncListing(self, f"/v1/events/{step(id)}/deliveries", Delivery, state=state)
 
     def event_attempts(self, id: str) -> AsyncListing[Attempt]:
-        """Every request made for one event."""
+        """List every request made for one event."""
         return AsyncListing(self, f"/v1/events/{step(id)}/attempts", Attempt)
 
     async def replay_event(
         self, id: str, *, endpoint_id: str | None = None, states: Sequence[str] | None = None
     ) -> Replayed:
-        """Bring an event's deliveries once more: those in these states, else all that are not pending."""
+        """Replay an event's deliveries: those in these states, otherwise all that are not pending."""
         fields = calls.said(endpoint_id=endpoint_id, states=states)
         return await self.send(calls.post(f"/v1/events/{step(id)}/replay", Replayed, fields))

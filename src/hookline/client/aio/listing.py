@@ -1,4 +1,4 @@
-"""How is a list on the server read?"""
+"""Reads lists from the server, page by page."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Generic, Protocol, TypeVar
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class AsyncSends(Protocol):
-    """Whatever carries calls out."""
+    """An object that makes calls."""
 
     async def send(self, call: ClientCall[T]) -> T:
-        """What the server answers, tried again where that is safe."""
+        """Make a call, and try again where that is safe."""
 
 
 class AsyncListing(Generic[T]):
-    """A list on the server, newest first: iterate over all of it, or ask for one page."""
+    """A list on the server, newest first: iterate over all of it, or get one page."""
 
     def __init__(self, client: AsyncSends, path: str, item: type[T], **query: Any) -> None:
         self._client = client
@@ -29,13 +29,13 @@ class AsyncListing(Generic[T]):
         self._query = query
 
     async def page(self, *, limit: int | None = None, cursor: str | None = None) -> Page[T]:
-        """One page: the first, or the one that a `next_cursor` stands for."""
+        """Get one page: the first, or the one that a `next_cursor` names."""
         return await self._client.send(
             calls.page(self._path, self._item, limit=limit, cursor=cursor, **self._query)
         )
 
     async def pages(self, *, limit: int = PAGE) -> AsyncIterator[Page[T]]:
-        """Page after page, fetched when it is asked for."""
+        """The pages, each fetched when it is asked for."""
         page = await self.page(limit=limit)
         yield page
         while page.next_cursor is not None:

@@ -1,6 +1,6 @@
-"""How does a program without an event loop call the server?
+"""The client for programs without an event loop.
 
-With the standard library, over connections that are kept for the next call.
+It uses the standard library, and keeps connections for the next call.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ T = TypeVar("T")
 class SyncHooklineClient(
     EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, InstallationMethods
 ):
-    """A server's API. Use it in `with`, or close it; threads may share one, each call has a connection of its own."""
+    """A server's API. Use it in `with`, or close it; threads may share a client, each call has its own connection."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class SyncHooklineClient(
     ) -> None:
         """Without `url` and `api_key`: HOOKLINE_URL and HOOKLINE_API_KEY.
 
-        `timeout` is for each step of a try (connecting, waiting for bytes), `retry_for` for how long after the
-        first another may begin; 0 is one try.
+        `timeout` limits each step of a try (connecting, waiting for bytes). A new try may begin until `retry_for`
+        seconds after the first; 0 means one try.
         """
         self._server = server(url, api_key, timeout=timeout, retry_for=retry_for)
         self._place = urlsplit(self._server.url)
         self._ssl_context = ssl_context
         self._clock = clock or ThreadClock()
         self._rng = rng or Random()
-        # A deque's ends may be changed by several threads at once: no lock is needed.
+        # Several threads may change a deque's ends at once: no lock is needed.
         self._idle: deque[tuple[HTTPConnection, float]] = deque()
         self._process = os.getpid()
         self._is_closed = False
@@ -70,12 +70,12 @@ class SyncHooklineClient(
         self.close()
 
     def close(self) -> None:
-        """Close the connections; calls from now on are refused."""
+        """Close the connections; later calls are refused."""
         self._is_closed = True
         self._drop_idle()
 
     def send(self, call: ClientCall[T]) -> T:
-        """Carry out any call, tried again where that is safe."""
+        """Make a call, and try again where that is safe."""
         clock = self._clock
         exchange = ClientExchange(
             call, retry_for=self._server.retry_for, now=clock.monotonic(), rng=self._rng
@@ -98,7 +98,7 @@ class SyncHooklineClient(
         try:
             target = self._place.path + call.target
             body = b"" if call.body is None and call.method == "POST" else call.body
-            # A server that will not read all of a body says so and hangs up: its answer may be there to be read.
+            # A server that does not read all of a body answers and hangs up: its answer may be waiting.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(call.method, target, body, self._server.headers(call))
             answer = connection.getresponse()
@@ -117,7 +117,7 @@ class SyncHooklineClient(
         return HttpAnswer(answer.status, headers, content)
 
     def _connection(self) -> HTTPConnection:
-        """One that was used a moment ago, else a new one."""
+        """A connection that was used a moment ago, otherwise a new one."""
         if self._process != os.getpid():
             self._drop_idle()  # after a fork both processes would read from the same connections
             self._process = os.getpid()

@@ -1,5 +1,5 @@
 # Generated from client/aio by scripts/mirror_client.py: change that, and run it.
-"""Which calls are about deliveries that were given up?"""
+"""Calls about dead letters."""
 
 from datetime import datetime
 from typing import Unpack
@@ -12,7 +12,7 @@ from hookline.client.fields import DeadLetterFilter
 
 
 class DeadLetterMethods(Sends):
-    """Look, replay, discard; one by one or in bulk."""
+    """List, replay and discard dead letters, one by one or in bulk."""
 
     def dead_letters(
         self,
@@ -25,7 +25,7 @@ class DeadLetterMethods(Sends):
         until: datetime | None = None,
         replayed: bool | None = None,
     ) -> Listing[Delivery]:
-        """Deliveries that were given up; `since` and `until` are about when."""
+        """List deliveries that were given up; `since` and `until` refer to the time they died."""
         return Listing(
             self,
             "/v1/dead-letters",
@@ -40,11 +40,11 @@ class DeadLetterMethods(Sends):
         )
 
     def replay_dead_letter(self, delivery_id: str) -> Delivery:
-        """Bring a dead letter once more, from the beginning of its schedule."""
+        """Replay a dead letter, from the beginning of its retry schedule."""
         return self.send(calls.post(f"/v1/dead-letters/{step(delivery_id)}/replay", Delivery))
 
     def discard_dead_letter(self, delivery_id: str) -> Delivery:
-        """Give up a dead letter for good."""
+        """Discard a dead letter for good."""
         return self.send(calls.post(f"/v1/dead-letters/{step(delivery_id)}/discard", Delivery))
 
     def replay_dead_letters(
@@ -54,15 +54,15 @@ class DeadLetterMethods(Sends):
         idempotency_key: str | None = None,
         **filter: Unpack[DeadLetterFilter],
     ) -> Job:
-        """Bring all dead letters that match once more, as a job that goes on when this returns."""
+        """Replay all dead letters that match, as a job that continues after this returns."""
         return self.send(calls.job("/v1/replays", Job, filter, dry_run=dry_run, key=idempotency_key))
 
     def replay_job(self, id: str) -> Job:
-        """How far a bulk replay is."""
+        """Get the progress of a bulk replay."""
         return self.send(calls.get(f"/v1/replays/{step(id)}", Job))
 
     def replay_jobs(self) -> Listing[Job]:
-        """Bulk replays."""
+        """List bulk replays."""
         return Listing(self, "/v1/replays", Job)
 
     def discard_dead_letters(
@@ -72,13 +72,13 @@ class DeadLetterMethods(Sends):
         idempotency_key: str | None = None,
         **filter: Unpack[DeadLetterFilter],
     ) -> Job:
-        """Give up all dead letters that match, as a job that goes on when this returns."""
+        """Discard all dead letters that match, as a job that continues after this returns."""
         return self.send(calls.job("/v1/discards", Job, filter, dry_run=dry_run, key=idempotency_key))
 
     def discard_job(self, id: str) -> Job:
-        """How far a bulk discard is."""
+        """Get the progress of a bulk discard."""
         return self.send(calls.get(f"/v1/discards/{step(id)}", Job))
 
     def discard_jobs(self) -> Listing[Job]:
-        """Bulk discards."""
+        """List bulk discards."""
         return Listing(self, "/v1/discards", Job)

@@ -1,5 +1,5 @@
 # Generated from client/aio by scripts/mirror_client.py: change that, and run it.
-"""Which calls are about deliveries that are under way?"""
+"""Calls about deliveries."""
 
 from datetime import datetime
 
@@ -10,10 +10,10 @@ from hookline.client.call import step
 
 
 class DeliveryMethods(Sends):
-    """Look, hurry, give up."""
+    """List, retry and cancel deliveries."""
 
     def delivery(self, id: str) -> Delivery:
-        """One delivery."""
+        """Get a delivery."""
         return self.send(calls.get(f"/v1/deliveries/{step(id)}", Delivery))
 
     def deliveries(
@@ -27,7 +27,7 @@ class DeliveryMethods(Sends):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Listing[Delivery]:
-        """Deliveries."""
+        """List deliveries."""
         return Listing(
             self,
             "/v1/deliveries",
@@ -42,13 +42,13 @@ class DeliveryMethods(Sends):
         )
 
     def attempts(self, delivery_id: str) -> Listing[Attempt]:
-        """The requests made for one delivery."""
+        """List the requests made for one delivery."""
         return Listing(self, f"/v1/deliveries/{step(delivery_id)}/attempts", Attempt)
 
     def retry_delivery(self, id: str) -> Delivery:
-        """Make a pending delivery due now; its count goes on."""
+        """Make a pending delivery due now; its attempts are still counted."""
         return self.send(calls.post(f"/v1/deliveries/{step(id)}/retry", Delivery))
 
     def cancel_delivery(self, id: str) -> Delivery:
-        """Give up a pending delivery."""
+        """Cancel a pending delivery."""
         return self.send(calls.post(f"/v1/deliveries/{step(id)}/cancel", Delivery))

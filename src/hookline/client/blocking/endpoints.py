@@ -1,5 +1,5 @@
 # Generated from client/aio by scripts/mirror_client.py: change that, and run it.
-"""Which calls are about endpoints?"""
+"""Calls about endpoints."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,15 +13,15 @@ from hookline.client.fields import EndpointChanges, EndpointFields
 
 
 class EndpointMethods(Sends):
-    """Add, look, change, hold back."""
+    """Create, list, change, pause and delete endpoints."""
 
     def create_endpoint(self, url: str, events: Sequence[str], **fields: Unpack[EndpointFields]) -> Endpoint:
-        """Add an endpoint. The answer, and no later one, holds its secret."""
+        """Create an endpoint. Only the answer to this call holds its secret."""
         said = {"url": url, "events": events, **fields}
         return self.send(calls.post("/v1/endpoints", Endpoint, said))
 
     def endpoint(self, id: str) -> Endpoint:
-        """One endpoint."""
+        """Get an endpoint."""
         return self.send(calls.get(f"/v1/endpoints/{step(id)}", Endpoint))
 
     def endpoints(
@@ -33,7 +33,7 @@ class EndpointMethods(Sends):
         slow: bool | None = None,
         event_type: str | None = None,
     ) -> Listing[Endpoint]:
-        """Endpoints."""
+        """List endpoints."""
         return Listing(
             self,
             "/v1/endpoints",
@@ -46,7 +46,7 @@ class EndpointMethods(Sends):
         )
 
     def update_endpoint(self, id: str, **fields: Unpack[EndpointChanges]) -> Endpoint:
-        """Change the named fields of an endpoint."""
+        """Change the given fields of an endpoint."""
         return self.send(calls.patch(f"/v1/endpoints/{step(id)}", Endpoint, fields))
 
     def delete_endpoint(self, id: str) -> None:
@@ -54,31 +54,31 @@ class EndpointMethods(Sends):
         self.send(calls.delete(f"/v1/endpoints/{step(id)}"))
 
     def enable_endpoint(self, id: str) -> Endpoint:
-        """Deliver to it again."""
+        """Enable an endpoint: deliver to it again."""
         return self._set_endpoint(id, "enable")
 
     def disable_endpoint(self, id: str) -> Endpoint:
-        """Deliver nothing to it; its pending deliveries wait."""
+        """Disable an endpoint: deliver nothing to it; its pending deliveries wait."""
         return self._set_endpoint(id, "disable")
 
     def pause_endpoint(self, id: str) -> Endpoint:
-        """Hold its deliveries back."""
+        """Pause an endpoint: hold its deliveries back."""
         return self._set_endpoint(id, "pause")
 
     def resume_endpoint(self, id: str) -> Endpoint:
-        """Let its deliveries go."""
+        """Resume a paused endpoint."""
         return self._set_endpoint(id, "resume")
 
     def reset_circuit(self, id: str) -> Endpoint:
-        """Close its circuit: it is sent to again, beginning with one request."""
+        """Close an endpoint's circuit: requests are sent again, beginning with one."""
         return self._set_endpoint(id, "circuit/reset")
 
     def test_endpoint(self, id: str) -> Trial:
-        """Send a test event to it alone."""
+        """Send a test event to this endpoint only."""
         return self.send(calls.post(f"/v1/endpoints/{step(id)}/test", Trial))
 
     def endpoint_secret(self, id: str) -> Secret:
-        """What its requests are signed with."""
+        """Get the secret that signs its requests."""
         return self.send(calls.get(f"/v1/endpoints/{step(id)}/secret", Secret))
 
     def rotate_secret(
@@ -89,7 +89,7 @@ class EndpointMethods(Sends):
         secret: str | None = None,
         signature: str | None = None,
     ) -> Secret:
-        """Sign with a new secret; for the overlap with the old one too."""
+        """Sign with a new secret; during the overlap the old one signs too."""
         fields = calls.said(overlap_s=overlap_s, secret=secret, signature=signature)
         return self.send(calls.post(f"/v1/endpoints/{step(id)}/secret/rotate", Secret, fields))
 
@@ -102,7 +102,7 @@ class EndpointMethods(Sends):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Listing[Delivery]:
-        """The deliveries to one endpoint."""
+        """List the deliveries to one endpoint."""
         return Listing(
             self,
             f"/v1/endpoints/{step(id)}/deliveries",

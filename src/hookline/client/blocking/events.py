@@ -1,5 +1,5 @@
 # Generated from client/aio by scripts/mirror_client.py: change that, and run it.
-"""Which calls are about events?"""
+"""Calls about events."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from hookline.client.publishing import NewEvent, publish, publish_batch
 
 
 class EventMethods(Sends):
-    """Publish, look, replay."""
+    """Publish, list and replay events."""
 
     def publish(
         self,
@@ -26,9 +26,9 @@ class EventMethods(Sends):
         deliver_at: datetime | None = None,
         hops: int = 0,
     ) -> Published:
-        """Publish an event; when this returns it is durable. Bytes are one JSON value and are sent as they are.
+        """Publish an event; when this returns it is durable. Bytes must be one JSON value and are sent as they are.
 
-        `hops` is that of the webhook it is published because of (`Verified.hops`): circles end by it.
+        `hops` is that of the webhook that caused this event (`Verified.hops`). It ends loops.
         """
         event = NewEvent(
             type=type,
@@ -41,11 +41,11 @@ class EventMethods(Sends):
         return self.send(publish(event))
 
     def publish_batch(self, events: Iterable[NewEvent]) -> list[Published | ApiError]:
-        """Publish up to 1,000 events; what was refused is an error in its place and does not stop the others."""
+        """Publish up to 1,000 events. A refused event has an error in its place and does not stop the others."""
         return self.send(publish_batch(events))
 
     def event(self, id: str) -> Event:
-        """One event with its payload."""
+        """Get an event with its payload."""
         return self.send(calls.get(f"/v1/events/{step(id)}", Event))
 
     def events(
@@ -57,7 +57,7 @@ class EventMethods(Sends):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Listing[Event]:
-        """Events that were published."""
+        """List events."""
         return Listing(
             self,
             "/v1/events",
@@ -70,16 +70,16 @@ class EventMethods(Sends):
         )
 
     def event_deliveries(self, id: str, *, state: str | None = None) -> Listing[Delivery]:
-        """The deliveries of one event."""
+        """List the deliveries of one event."""
         return Listing(self, f"/v1/events/{step(id)}/deliveries", Delivery, state=state)
 
     def event_attempts(self, id: str) -> Listing[Attempt]:
-        """Every request made for one event."""
+        """List every request made for one event."""
         return Listing(self, f"/v1/events/{step(id)}/attempts", Attempt)
 
     def replay_event(
         self, id: str, *, endpoint_id: str | None = None, states: Sequence[str] | None = None
     ) -> Replayed:
-        """Bring an event's deliveries once more: those in these states, else all that are not pending."""
+        """Replay an event's deliveries: those in these states, otherwise all that are not pending."""
         fields = calls.said(endpoint_id=endpoint_id, states=states)
         return self.send(calls.post(f"/v1/events/{step(id)}/replay", Replayed, fields))

@@ -1,5 +1,5 @@
 # Generated from client/aio by scripts/mirror_client.py: change that, and run it.
-"""Which calls are about the installation as a whole?"""
+"""Calls about the whole installation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,54 +11,54 @@ from hookline.client.overview import Conservation, EventType, Key, Worker
 
 
 class InstallationMethods(Sends):
-    """Is it well, and who may use it?"""
+    """Health, event types, accounts and keys."""
 
     def conservation(self, *, account: str | None = None) -> Conservation:
-        """Where all deliveries are that were ever accepted, of one account or of all."""
+        """Account for all deliveries that were ever accepted, of one account or of all."""
         return self.send(calls.get("/v1/conservation", Conservation, account=account))
 
     def workers(self) -> Listing[Worker]:
-        """The processes that deliver."""
+        """List the processes that deliver."""
         return Listing(self, "/v1/workers", Worker)
 
     # --- event types ---
 
     def event_types(self) -> Listing[EventType]:
-        """The types that were described, by name."""
+        """List the event types that were described, by name."""
         return Listing(self, "/v1/event-types", EventType)
 
     def event_type(self, name: str) -> EventType:
-        """One that was described."""
+        """Get the description of an event type."""
         return self.send(calls.get(f"/v1/event-types/{step(name)}", EventType))
 
     def put_event_type(
         self, name: str, *, description: str | None = None, schema: Mapping[str, Any] | None = None
     ) -> EventType:
-        """Describe a type; payloads published from now on have to fit the JSON Schema."""
+        """Describe an event type; payloads published from now on must match the JSON Schema."""
         fields = calls.said(description=description, schema=schema)
         return self.send(calls.put(f"/v1/event-types/{step(name)}", EventType, fields))
 
     def delete_event_type(self, name: str) -> None:
-        """Forget what was said about a type; it can be published all the same."""
+        """Delete the description of an event type; it can still be published."""
         self.send(calls.delete(f"/v1/event-types/{step(name)}"))
 
     # --- keys ---
 
     def keys(self) -> Listing[Key]:
-        """The keys that open the API, revoked ones too; none is shown itself."""
+        """List API keys, revoked ones too, without the keys themselves."""
         return Listing(self, "/v1/keys", Key)
 
     def key(self, id: str) -> Key:
-        """One key, not shown itself."""
+        """Get an API key, without the key itself."""
         return self.send(calls.get(f"/v1/keys/{step(id)}", Key))
 
     def create_key(
         self, scopes: Sequence[str], *, name: str | None = None, account: str | None = None
     ) -> Key:
-        """Make a key; with an account it is good for that one alone. The answer, and no later one, holds it."""
+        """Create a key; with an account it is good for that one only. Only the answer to this call holds the key."""
         fields = calls.said(scopes=scopes, name=name, account=account)
         return self.send(calls.post("/v1/keys", Key, fields))
 
     def revoke_key(self, id: str) -> None:
-        """Make a key open nothing any more."""
+        """Revoke a key."""
         self.send(calls.delete(f"/v1/keys/{step(id)}"))

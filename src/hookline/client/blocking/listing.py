@@ -1,5 +1,5 @@
 # Generated from client/aio by scripts/mirror_client.py: change that, and run it.
-"""How is a list on the server read?"""
+"""Reads lists from the server, page by page."""
 
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class Sends(Protocol):
-    """Whatever carries calls out."""
+    """An object that makes calls."""
 
     def send(self, call: ClientCall[T]) -> T:
-        """What the server answers, tried again where that is safe."""
+        """Make a call, and try again where that is safe."""
 
 
 class Listing(Generic[T]):
-    """A list on the server, newest first: iterate over all of it, or ask for one page."""
+    """A list on the server, newest first: iterate over all of it, or get one page."""
 
     def __init__(self, client: Sends, path: str, item: type[T], **query: Any) -> None:
         self._client = client
@@ -30,13 +30,13 @@ class Listing(Generic[T]):
         self._query = query
 
     def page(self, *, limit: int | None = None, cursor: str | None = None) -> Page[T]:
-        """One page: the first, or the one that a `next_cursor` stands for."""
+        """Get one page: the first, or the one that a `next_cursor` names."""
         return self._client.send(
             calls.page(self._path, self._item, limit=limit, cursor=cursor, **self._query)
         )
 
     def pages(self, *, limit: int = PAGE) -> Iterator[Page[T]]:
-        """Page after page, fetched when it is asked for."""
+        """The pages, each fetched when it is asked for."""
         page = self.page(limit=limit)
         yield page
         while page.next_cursor is not None:
