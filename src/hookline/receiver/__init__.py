@@ -1,6 +1,6 @@
-"""What does somebody need who receives webhooks from hookline?
+"""Helps receivers of hookline's webhooks to verify them and process each once.
 
-Nothing of the server, and no database driver, is imported for it.
+It imports nothing of the server and no database driver.
 """
 
 from hookline.receiver.connections import NoTransaction, UnknownConnection

@@ -1,6 +1,6 @@
-"""How are statements run on an application's own connection?
+"""Runs statements on an application's own connection.
 
-No driver is imported: the connection's class says whose it is.
+No driver is imported: the connection's class tells which driver it is.
 """
 
 import re
@@ -14,7 +14,7 @@ _IDLE = 0  # libpq's PQTRANS_IDLE
 
 
 class UnknownConnection(HooklineError):
-    """The connection is of no kind that can be used here; names its class."""
+    """This kind of connection is not supported; names its class."""
 
     def __init__(self, connection: object, wanted: str) -> None:
         kind = type(connection)
@@ -22,7 +22,7 @@ class UnknownConnection(HooklineError):
 
 
 class NoTransaction(HooklineError):
-    """No transaction is open: the mark would be kept although the handler fails."""
+    """No transaction is open: the mark would be kept even if the handler fails."""
 
     def __init__(self) -> None:
         super().__init__("Open a transaction first: a mark must not outlive a handler that fails.")
@@ -32,18 +32,18 @@ class Link(NamedTuple):
     """A kind of connection."""
 
     statements: Statements
-    spelled: Callable[[str], str]  # a statement with the driver's own signs for values
-    is_in_transaction: Callable[[Any], bool]  # or will it be, with the first statement
+    spelled: Callable[[str], str]  # a statement with the driver's own placeholders
+    is_in_transaction: Callable[[Any], bool]  # or opens with the first statement
 
 
 def link_of(connection: Any) -> Link:
-    """What to know about a synchronous connection."""
+    """How to use a synchronous connection."""
     names = _names(connection)
     if "sqlite3.Connection" in names:
         return Link(SQLITE, str, _sqlite3)
     if "psycopg.Connection" in names:
         return Link(POSTGRES, _format, _psycopg)
-    # Django's own, also behind the proxy that `django.db.connection` is.
+    # Django's own, also behind the proxy `django.db.connection`.
     if any(name.startswith("django.") for name in names):
         vendor = getattr(connection, "vendor", None)
         if vendor in ("sqlite", "postgresql"):
@@ -55,7 +55,7 @@ def link_of(connection: Any) -> Link:
 
 
 def async_link_of(connection: Any) -> Link:
-    """What to know about an asynchronous connection."""
+    """How to use an asynchronous connection."""
     names = _names(connection)
     if "psycopg.AsyncConnection" in names:
         return Link(POSTGRES, _format, _psycopg)
@@ -88,7 +88,7 @@ def _numbered(statement: str) -> str:
 def _sqlite3(connection: Any) -> bool:
     if connection.in_transaction:
         return True
-    # Since Python 3.12: True and False mean what they say, anything else that isolation_level decides.
+    # Since Python 3.12: True and False mean what they say; with any other value isolation_level decides.
     autocommit = getattr(connection, "autocommit", None)
     if autocommit is True:
         return False

@@ -1,7 +1,7 @@
-"""What do the request's headers say that verification needs?
+"""Reads the headers that verification needs.
 
-Frameworks hand headers over in many shapes: mappings of any case, lists of pairs, text or bytes, several values
-for one name. Whatever else is handed over is refused, never an accident.
+Frameworks pass headers in many shapes: mappings of any case, lists of pairs, text or bytes, several values for one
+name. Anything else is refused with a clear error.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 from hookline.receiver.refusal import Refusal, VerificationError
 
-# Any object with `items()` will do, and any iterable of pairs (ASGI's `scope["headers"]`).
+# Any object with `items()` is accepted, and any iterable of pairs (ASGI's `scope["headers"]`).
 Headers = Mapping[Any, Any] | Iterable[Any]
 
 MAX_LENGTH = 16_384  # of one value; 16 signatures of the longest kind have 1,500
@@ -28,12 +28,12 @@ class Fields:
         return name in self._values
 
     def get(self, name: str) -> str | None:
-        """The value of a header that verification does not need; None unless it is there, once and readable."""
+        """The value of a header that verification does not need; None unless it is there once and readable."""
         values = self._values.get(name, ())
         return values[0] if len(values) == 1 and _is_readable(values[0]) else None
 
     def need(self, name: str) -> str:
-        """The value of a header that must be there, once, as visible ASCII."""
+        """The value of a header that must be there once, as visible ASCII."""
         values = self._values.get(name)
         if values is None:
             raise VerificationError(Refusal.MISSING_HEADER, f"The request has no header {name}.")
@@ -50,7 +50,7 @@ def _is_readable(value: str) -> bool:
 
 
 def malformed(name: str, what: str) -> VerificationError:
-    """The refusal of a header, which is named and not shown."""
+    """The refusal of a header; it shows the header's name and not its value."""
     return VerificationError(Refusal.MALFORMED_HEADER, f"The header {name} {what}.")
 
 

@@ -1,4 +1,4 @@
-"""Which of a receiver's secrets can prove a request of this style?"""
+"""Chooses the secrets that can verify a request of a style."""
 
 from base64 import b64decode
 from collections.abc import Iterable
@@ -15,15 +15,15 @@ Secrets = str | Iterable[str]
 
 
 class VerificationKey(NamedTuple):
-    """A secret, ready for use."""
+    """A secret, decoded."""
 
-    number: int  # its place among the secrets that were given, from 0
+    number: int  # its index in the secrets that were given, from 0
     is_public: bool  # an ed25519 public key; otherwise shared, for HMAC
     value: bytes
 
 
 def keys_for(secrets: Secrets, style: Signing) -> tuple[list[VerificationKey], list[str]]:
-    """The keys that suit the style, and for each secret that does not, why (never what it is)."""
+    """The keys that suit the style, and for each secret that does not, why (never the secret itself)."""
     keys: list[VerificationKey] = []
     faults: list[str] = []
     for number, secret in enumerate(_each(secrets)):
@@ -48,7 +48,7 @@ def _each(secrets: object) -> Iterable[object]:
 def _key(number: int, secret: object, style: Signing) -> VerificationKey | str:
     if not isinstance(secret, str):
         return "A secret is text."
-    # A public key is known to everybody: taken as the text of a shared secret, anybody could sign with it.
+    # A public key is public: if it were taken as the text of a shared secret, anybody could sign with it.
     if secret.startswith(PUBLIC_PREFIX):
         if style is Signing.CLASSIC:
             return f"A public key ({PUBLIC_PREFIX}…) verifies standard signatures only."

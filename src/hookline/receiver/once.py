@@ -1,7 +1,7 @@
-"""Was this event processed before?
+"""Processes each event once.
 
-The mark is written in the handler's own transaction, on the application's connection: both are kept or neither
-is. While one delivery is being processed, another of the same event waits for what becomes of it.
+The mark is written in the handler's own transaction, on the application's connection: both are kept or neither is.
+While one delivery is being processed, another one of the same event waits until that transaction ends.
 """
 
 from typing import Any
@@ -14,24 +14,24 @@ PRUNE_LIMIT = 10_000  # marks at a time: short transactions
 
 
 class ProcessOnce:
-    """Remembers what was processed, in a table beside the application's own.
+    """Remembers which events were processed, in a table beside the application's own.
 
-    Takes connections of `sqlite3`, `psycopg` and Django. A `consumer` is somebody who processes each event once: two
-    that share a database, each with an endpoint of its own, need two names.
+    It takes connections of `sqlite3`, `psycopg` and Django. A `consumer` processes each event once: two consumers that
+    share a database, each with its own endpoint, need two names.
     """
 
     def __init__(self, consumer: str = "default") -> None:
         self.consumer = consumer
 
     def setup(self, connection: Any) -> None:
-        """Make the table unless it is there; commit as for any other change."""
+        """Create the table unless it exists; commit as for any other change."""
         for statement in link_of(connection).statements.setup:
             _rows(connection, statement)
 
     def mark(self, connection: Any, event_id: str) -> bool:
-        """Whether the event is new: then it is marked as processed, as far as the open transaction is kept.
+        """Mark the event as processed; returns whether it is new. The mark lasts only if the open transaction commits.
 
-        Call it first in the transaction. `NoTransaction` is raised where the mark would be kept at once.
+        Call it first in the transaction. It raises `NoTransaction` where the mark would be kept at once.
         """
         link = link_of(connection)
         if not link.is_in_transaction(connection):
@@ -39,9 +39,9 @@ class ProcessOnce:
         return _rows(connection, link.spelled(link.statements.mark), self.consumer, event_id) > 0
 
     def prune(self, connection: Any, *, older_than: float = KEEP, limit: int = PRUNE_LIMIT) -> int:
-        """Forget marks made more than `older_than` seconds ago, of all consumers; gives their number.
+        """Delete marks made more than `older_than` seconds ago, of all consumers; returns their number.
 
-        As many as `limit` means: there may be more.
+        If the number equals `limit`, there may be more.
         """
         link = link_of(connection)
         return _rows(connection, link.spelled(link.statements.prune), older_than, limit)
@@ -54,14 +54,14 @@ class AsyncProcessOnce:
         self.consumer = consumer
 
     async def setup(self, connection: Any) -> None:
-        """Make the table unless it is there; commit as for any other change."""
+        """Create the table unless it exists; commit as for any other change."""
         for statement in async_link_of(connection).statements.setup:
             await _fetched(connection, statement)
 
     async def mark(self, connection: Any, event_id: str) -> bool:
-        """Whether the event is new: then it is marked as processed, as far as the open transaction is kept.
+        """Mark the event as processed; returns whether it is new. The mark lasts only if the open transaction commits.
 
-        Call it first in the transaction. `NoTransaction` is raised where the mark would be kept at once.
+        Call it first in the transaction. It raises `NoTransaction` where the mark would be kept at once.
         """
         link = async_link_of(connection)
         if not link.is_in_transaction(connection):
@@ -69,16 +69,16 @@ class AsyncProcessOnce:
         return await _fetched(connection, link.spelled(link.statements.mark), self.consumer, event_id) > 0
 
     async def prune(self, connection: Any, *, older_than: float = KEEP, limit: int = PRUNE_LIMIT) -> int:
-        """Forget marks made more than `older_than` seconds ago, of all consumers; gives their number.
+        """Delete marks made more than `older_than` seconds ago, of all consumers; returns their number.
 
-        As many as `limit` means: there may be more.
+        If the number equals `limit`, there may be more.
         """
         link = async_link_of(connection)
         return await _fetched(connection, link.spelled(link.statements.prune), older_than, limit)
 
 
 def _rows(connection: Any, statement: str, *values: object) -> int:
-    """Run a statement; how many rows it gave."""
+    """Run a statement; returns the number of rows."""
     cursor = connection.cursor()
     try:
         cursor.execute(statement, values) if values else cursor.execute(statement)
@@ -88,7 +88,7 @@ def _rows(connection: Any, statement: str, *values: object) -> int:
 
 
 async def _fetched(connection: Any, statement: str, *values: object) -> int:
-    """Run a statement; how many rows it gave."""
+    """Run a statement; returns the number of rows."""
     if is_asyncpg(connection):
         return len(await connection.fetch(statement, *values))
     async with connection.cursor() as cursor:

@@ -1,21 +1,21 @@
-"""Which statements keep the marks of processed events?
+"""The statements that keep the marks of processed events.
 
-In the application's own database, in both dialects, same names and order. `?` stands for a value; each driver's
-own sign is put in its place.
+They run in the application's own database, in both dialects, with the same names and order. `?` stands for a value;
+each driver's own placeholder replaces it.
 """
 
 from typing import NamedTuple
 
 
 class Statements(NamedTuple):
-    """What one dialect says."""
+    """The statements of one dialect."""
 
     setup: tuple[str, ...]  # may be repeated, also by several processes at once
-    mark: str  # gives a row when the mark is new
-    prune: str  # gives a row for each mark it took
+    mark: str  # returns a row when the mark is new
+    prune: str  # returns a row for each mark it deleted
 
 
-# No percent sign anywhere: drivers of the `%s` kind would read it as a value's.
+# No percent sign anywhere: drivers with `%s` placeholders would read it as one.
 _NOW_SQLITE = "CAST((julianday('now') - 2440587.5) * 86400 AS INTEGER)"
 
 SQLITE = Statements(
@@ -43,7 +43,7 @@ RETURNING 1
 )
 
 POSTGRES = Statements(
-    # One statement, and a lock that ends with it: CREATE … IF NOT EXISTS alone fails when two begin together.
+    # One statement, and a lock that ends with it: CREATE … IF NOT EXISTS alone fails when two start together.
     setup=(
         """
 DO $$ BEGIN
@@ -58,7 +58,7 @@ DO $$ BEGIN
 END $$
 """,
     ),
-    # Waits for a transaction that holds the same mark: what becomes of that one decides what this one finds.
+    # Waits for a transaction that holds the same mark: whether that one commits decides what this one finds.
     mark="""
 INSERT INTO hookline_processed (consumer, event_id) VALUES (?, ?)
 ON CONFLICT DO NOTHING RETURNING 1

@@ -1,7 +1,7 @@
-"""Did this request come from hookline, unchanged and just now?
+"""Verifies that a request came from hookline, unchanged and just now.
 
-Each style proves what it signs and no more: `standard` the event's id, the time and the body; `classic` the body
-alone. What else the headers say is passed on as a hint.
+Each style proves what it signs and no more: `standard` the event's id, the time and the body; `classic` only the
+body. The other headers are passed on as hints.
 """
 
 import hmac
@@ -18,10 +18,10 @@ from hookline.receiver.refusal import Refusal, VerificationError
 
 TOLERANCE = 300.0  # seconds; what Standard Webhooks recommends
 MAX_SIGNATURES = (
-    16  # a rotation has two; checking an ed25519 signature costs time that a stranger must not spend
+    16  # a rotation has two; checking an ed25519 signature costs time that a stranger must not waste
 )
 
-# No dot: with one, the end of an id and the beginning of a body could change places in what was signed.
+# No dot: with one, bytes could move between the end of the id and the start of the body under the same signature.
 _ID = re.compile(r"[\x21-\x2d\x2f-\x7e]{1,255}")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -34,12 +34,10 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     id: str  # of the event: the same on every attempt and replay. Signed in standard, a hint in classic
     timestamp: int | None  # when it was sent, in seconds since 1970; None in classic, which does not sign it
     body: bytes  # the bytes that were signed: parse these
-    secret_number: (
-        int  # which of the secrets proved it, from 0: an old one that proves nothing any more can go
-    )
+    secret_number: int  # which of the secrets verified it, from 0: one that verifies nothing any more can go
     event_type: str | None  # a hint: no style signs it
     attempt: int | None  # a hint: no style signs it; 1 is the first request
-    hops: int = 0  # a hint: pass it on with what you publish because of this event, so that circles end
+    hops: int = 0  # a hint: pass it on with events that you publish because of this one, so that loops end
 
 
 def verify(
@@ -51,11 +49,11 @@ def verify(
     tolerance: float = TOLERANCE,
     style: str | None = None,
 ) -> Verified:
-    """Believe a request, or raise `VerificationError` and nothing else, whatever the secrets and the request hold.
+    """Verify a request; raises `VerificationError` and nothing else, whatever the secrets and the request hold.
 
     `secret` is the endpoint's as it was shown (`whsec_…`, a classic secret's text, or a public key `whpk_…`),
-    or several of them while rotating. `body` is what came over the wire, before any decoding. `now` is in
-    seconds since 1970. A `style` (`"standard"`, `"classic"`) refuses requests signed in the other one.
+    or several of them during a rotation. `body` is the raw body, before any decoding. `now` is in seconds since 1970.
+    With a `style` (`"standard"`, `"classic"`), requests signed in the other one are refused.
     """
     if not isinstance(body, bytes | bytearray | memoryview):
         raise VerificationError(Refusal.BAD_BODY, "The body must be the bytes that were received.")
@@ -131,15 +129,15 @@ def _classic(secrets: Secrets, fields: Fields, body: bytes) -> Verified:
 
 
 def _is_among(expected: bytes, given: list[str]) -> bool:
-    # A list, not a generator: every comparison is made, so that time does not tell which one matched.
+    # A list, not a generator: every comparison is made, so that the time does not tell which one matched.
     return any([hmac.compare_digest(expected, each.encode("ascii")) for each in given])
 
 
 def _proving(proofs: list[bool], keys: list[VerificationKey], faults: list[str]) -> int:
-    """The number of the first secret that proves the request."""
+    """The index of the first secret that verifies the request."""
     if True in proofs:
         return keys[proofs.index(True)].number
-    if faults:  # the right one may be among those that could not be tried
+    if faults:  # the right secret may be among those that could not be tried
         raise VerificationError(Refusal.BAD_SECRET, "No usable secret fits. " + " ".join(faults))
     raise VerificationError(Refusal.WRONG_SIGNATURE, "The signature does not fit the request.")
 
@@ -160,6 +158,6 @@ def _number(text: str | None) -> int | None:
 
 
 def _wall() -> float:
-    from hookline.clock import SystemClock  # brings asyncio along, which a synchronous receiver need not load
+    from hookline.clock import SystemClock  # loads asyncio, which a synchronous receiver does not need
 
     return SystemClock().wall()
