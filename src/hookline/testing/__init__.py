@@ -1,4 +1,4 @@
-"""What do an application's own tests need?"""
+"""Tools for an application's own tests."""
 
 from hookline.testing.clock import ManualClock
 from hookline.testing.receiver import Answer, Received, WebhookReceiver

@@ -1,4 +1,4 @@
-"""How does a test decide what time it is?"""
+"""A clock that a test moves by hand."""
 
 import asyncio
 import heapq
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hookline.clock import Timeline
 
 STEP_S = 0.25  # well below a heartbeat: workers see time pass, not jump
-REAL_MOMENT_S = 0.001  # what a step takes: sockets and databases live in real time
+REAL_MOMENT_S = 0.001  # real time for each step: sockets and databases run in real time
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class ManualClock:
         return event.is_set()
 
     def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
-        """The test's time is the store's: what the database thinks does not matter."""
+        """Do nothing: the test's time is the store's, whatever the database's clock says."""
 
     line: Timeline | None = None
 
@@ -67,7 +67,7 @@ class ManualClock:
         return moment
 
     def advance(self, seconds: float) -> None:
-        """Move time on, waking everybody whose time has come."""
+        """Move time forward and wake everybody whose time has come."""
         self._time += seconds
         while self._sleepers and self._sleepers[0][0] <= self._time:
             _, _, future = heapq.heappop(self._sleepers)
@@ -75,7 +75,7 @@ class ManualClock:
                 future.set_result(None)
 
     async def tick(self, seconds: float = STEP_S) -> None:
-        """Move time on, and let real time pass for what that sets off."""
+        """Move time forward, and let real time pass for the work that this starts."""
         self.advance(seconds)
         await asyncio.sleep(REAL_MOMENT_S)
 

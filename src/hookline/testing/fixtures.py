@@ -1,7 +1,7 @@
-"""Which fixtures can an application's tests ask for?
+"""pytest fixtures for an application's tests.
 
-They are asked for by name in a conftest.py: `pytest_plugins = ["hookline.testing.fixtures"]`. Not by an entry
-point: whoever has hookline installed does not want it in every test run. pytest is needed here and nowhere else.
+A conftest.py loads them by name: `pytest_plugins = ["hookline.testing.fixtures"]`. There is no entry point: not
+everybody who has hookline installed wants them in every test run. Only this module needs pytest.
 """
 
 from collections.abc import Iterator
@@ -21,6 +21,6 @@ def webhook_receiver() -> Iterator[WebhookReceiver]:
 
 @pytest.fixture
 def hookline_server() -> Iterator[HooklineServer]:
-    """A hookline with an empty database, to be called over HTTP at `url`."""
+    """A hookline with an empty database, which answers HTTP at `url`."""
     with serving_hookline() as server:
         yield server

@@ -1,6 +1,6 @@
-"""What arrived, and was it genuine?
+"""A receiver that records webhooks and verifies them.
 
-A receiver on a real socket, on a thread of its own: tests with an event loop and tests without one can use it.
+It listens on a real socket, on a thread of its own: tests with an event loop and tests without one can use it.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from hookline.receiver import VerificationError, Verified, verify
 
 WITHIN_S = 10.0
 UNBELIEVED = 401
-ANY: Any = object()  # stands for a payload that does not matter
+ANY: Any = object()  # means that the payload does not matter
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request is answered with."""
+    """The answer to a request."""
 
     status: int = 200
     headers: dict[str, str] = {}
     body: bytes = b""
-    hang_up: bool = False  # close the connection instead
+    hang_up: bool = False  # close the connection instead of answering
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,23 +38,23 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     headers: dict[str, str]  # names in lower case
     body: bytes
-    status: int | None  # what it was answered with; None: nothing
-    verified: Verified | None  # None: not believed, see `problem`
+    status: int | None  # the status it was answered with; None: no answer
+    verified: Verified | None  # None: not verified, see `problem`
     problem: str | None
 
     @property
     def event_type(self) -> str | None:
-        """Of the event that was delivered."""
+        """The type of the event that was delivered."""
         return None if self.verified is None else self.verified.event_type
 
     @property
     def event_id(self) -> str | None:
-        """Of the event that was delivered: the same on every attempt."""
+        """The id of the event that was delivered: the same on every attempt."""
         return None if self.verified is None else self.verified.id
 
     @property
     def attempt(self) -> int | None:
-        """1 is the first request for a delivery."""
+        """The attempt's number; 1 is the first request for a delivery."""
         return None if self.verified is None else self.verified.attempt
 
     @property
@@ -76,7 +76,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookReceiver:
-    """Keeps what arrives. A genuine request is answered 200 unless scripted otherwise, any other one 401."""
+    """Records what arrives. A genuine request is answered 200 unless scripted otherwise, any other one 401."""
 
     def __init__(self, *, secret: str | None = None) -> None:
         self.secret = secret if secret is not None else new_secret()  # for the endpoints that point here
@@ -98,7 +98,7 @@ class WebhookReceiver:
         self.stop()
 
     def start(self) -> None:
-        """Listen, after `stop` at the same address as before."""
+        """Listen; after `stop`, at the same address as before."""
         self._server = _Server(self._port, self._take)
         self._port = self._server.server_port
         self._thread = threading.Thread(
@@ -116,17 +116,17 @@ class WebhookReceiver:
 
     @property
     def url(self) -> str:
-        """Where it listens; any path below will do too."""
+        """Where it listens; any path below it works too."""
         return f"http://127.0.0.1:{self._port}/"
 
     @property
     def requests(self) -> list[Received]:
-        """What arrived until now, in order."""
+        """The requests so far, in order."""
         with self._changed:
             return list(self._requests)
 
     def trust(self, secret: str) -> None:
-        """Believe requests signed with this secret too: one that hookline made for an endpoint."""
+        """Accept requests signed with this secret too: one that hookline made for an endpoint."""
         self._secrets.append(secret)
 
     def answer(self, *answers: int | Answer) -> None:
@@ -135,20 +135,20 @@ class WebhookReceiver:
             self._script.extend(Answer(status=each) if isinstance(each, int) else each for each in answers)
 
     def clear(self) -> None:
-        """Forget what arrived, and answers not given yet."""
+        """Forget the requests so far, and the answers that are not used yet."""
         with self._changed:
             self._requests.clear()
             self._script.clear()
 
     def wait(self, number: int = 1, *, within: float = WITHIN_S) -> list[Received]:
-        """Wait until so many requests have arrived; AssertionError when they do not. Not on an event loop."""
+        """Wait until this many requests have arrived; raises AssertionError when they do not. Not for an event loop."""
         with self._changed:
             came = self._changed.wait_for(lambda: len(self._requests) >= number, within)
         assert came, self._missing(number, within)  # noqa: S101 - a test's helper
         return self.requests
 
     async def arrived(self, number: int = 1, *, within: float = WITHIN_S) -> list[Received]:
-        """Wait until so many requests have arrived, on an event loop."""
+        """Wait until this many requests have arrived, on an event loop."""
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:
@@ -178,13 +178,13 @@ class WebhookReceiver:
         raise AssertionError(f"{wanted} was not received; {self._came()}")
 
     def assert_nothing_received(self) -> None:
-        """Nothing arrived until now, believed or not."""
+        """Assert that nothing has arrived so far, genuine or not."""
         assert not self.requests, self._came()  # noqa: S101 - a test's helper
 
     def _take(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
         verified, problem = None, None
         try:
-            # How old it is does not matter: the sender's clock may be one that a test has moved.
+            # Its age does not matter: a test may have moved the sender's clock.
             verified = verify(list(self._secrets), headers, body, tolerance=float("inf"))
         except VerificationError as error:
             problem = str(error)
@@ -242,7 +242,7 @@ class _Server(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A sender that goes away is nothing to print."""
+        """Print nothing when a sender goes away."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -269,4 +269,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def log_message(self, *args: object) -> None:
-        """Quiet: tests read `requests`."""
+        """Print nothing: tests read `requests`."""

@@ -1,7 +1,7 @@
-"""How does a test run a hookline of its own?
+"""Runs a hookline for a test.
 
-A whole one, with a store, a worker and the HTTP API, for the length of a `with`. `running_hookline` is for tests
-on an event loop; `serving_hookline` runs the same on a thread, for tests and applications without one.
+It is a whole hookline, with a store, a worker and the HTTP API, for the length of a `with`. `running_hookline` is for
+tests on an event loop; `serving_hookline` runs the same on a thread, for tests and applications without one.
 """
 
 import asyncio
@@ -29,31 +29,31 @@ from hookline.testing.receiver import WITHIN_S, WebhookReceiver
 QUICK: dict[str, Any] = {"dev": True, "retry": "quick", "drain_s": 1.0, "poll_s": 0.05}
 
 _LOOK_AGAIN_S = 0.01
-# Of a manual clock's time at a look while a request is under way: it is answered in real time, and on a busy machine its
-# deadline must not pass before the receiver had its turn.
+# How far a manual clock moves at each look while a request is under way. The request is answered in real time, and
+# on a busy machine its deadline must not pass before the receiver has had its turn.
 _UNDER_WAY_S = 0.025
 _PAGE = 1_000
 T = TypeVar("T")
 
 
 class RunningHookline(Hookline):
-    """A hookline that tests can wait for; `url` is where its API answers, without a key."""
+    """A hookline that tests can wait for; its API answers at `url`, without a key."""
 
     url = ""
 
     async def subscribe(
         self, receiver: WebhookReceiver, *events: str, path: str = "", **fields: Any
     ) -> EndpointReport:
-        """Create an endpoint for these events (all of them if none is named) that the receiver believes."""
+        """Create an endpoint for these events (all if none is named) whose secret the receiver trusts."""
         return await self.create_endpoint(
             url=receiver.url + path, events=list(events) or ["*"], secret=receiver.secret, **fields
         )
 
     async def settled(self, *, within: float = WITHIN_S) -> None:
-        """Wait until everything is delivered or given up, but for what is scheduled for later.
+        """Wait until everything is delivered or given up, except what is scheduled for later.
 
-        On a manual clock time passes meanwhile, and is moved on to the next retry. AssertionError names what is
-        still waiting after so many real seconds, and for what.
+        A manual clock runs meanwhile, and is moved on to the next retry. The AssertionError after so many real seconds
+        names what is still waiting, and for what.
         """
         try:
             async with asyncio.timeout(within):
@@ -106,7 +106,7 @@ async def running_hookline(
 ) -> AsyncIterator[RunningHookline]:
     """A hookline on this event loop, in an SQLite file of its own unless a database is named.
 
-    Development mode, retries within a second (`retry="quick"`); `settings` are those of `Settings`.
+    It has development mode on and retries within a second (`retry="quick"`); `settings` are those of `Settings`.
     """
     with tempfile.TemporaryDirectory(prefix="hookline-") as folder:
         hooks = RunningHookline(
@@ -125,7 +125,7 @@ async def running_hookline(
 
 
 async def _passing(clock: Clock, work: Coroutine[Any, Any, T]) -> T:
-    """Starting and stopping wait for the clock, which nobody else moves meanwhile."""
+    """Move the clock while hookline starts or stops: both wait for it, and nobody else moves it then."""
     return await (clock.pass_until(work) if isinstance(clock, ManualClock) else work)
 
 
@@ -154,11 +154,11 @@ class HooklineServer:
     def subscribe(
         self, receiver: WebhookReceiver, *events: str, path: str = "", **fields: Any
     ) -> EndpointReport:
-        """Create an endpoint for these events (all of them if none is named) that the receiver believes."""
+        """Create an endpoint for these events (all if none is named) whose secret the receiver trusts."""
         return self._run(self._hooks.subscribe(receiver, *events, path=path, **fields))
 
     def settle(self, *, within: float = WITHIN_S) -> None:
-        """Wait until everything is delivered or given up, but for what is scheduled for later."""
+        """Wait until everything is delivered or given up, except what is scheduled for later."""
         self._run(self._hooks.settled(within=within))
 
     def deliveries_of(self, event_id: str) -> dict[str, int]:
@@ -171,7 +171,7 @@ class HooklineServer:
 
 @contextmanager
 def serving_hookline(database: str | None = None, **settings: Any) -> Iterator[HooklineServer]:
-    """A hookline on a thread of its own, to be called over HTTP at `url`."""
+    """A hookline on a thread of its own, which answers HTTP at `url`."""
     started: Future[HooklineServer] = Future()
     stopping = asyncio.Event()
 
@@ -185,7 +185,7 @@ def serving_hookline(database: str | None = None, **settings: Any) -> Iterator[H
         either: tuple[Future[Any], ...] = (started, life)
         wait(either, return_when=FIRST_COMPLETED)
         if life.done():
-            life.result()  # raises what kept it from starting
+            life.result()  # raises the error that kept it from starting
         server = started.result()
         try:
             yield server
