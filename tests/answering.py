@@ -30,7 +30,7 @@ class Receiver(http.server.ThreadingHTTPServer):
         self.requests: list[Received] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A killed sender resets its connections: nothing to print."""
+        """Print nothing: a killed sender resets its connections."""
 
     @property
     def url(self) -> str:
@@ -69,7 +69,7 @@ def receiving() -> Iterator[Receiver]:
 
 
 def eventually(look: Callable[[], T | None], *, seconds: float = 60.0) -> T:
-    """The first thing that a look finds."""
+    """The first thing that `look` finds."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         assert time.monotonic() < deadline, "it did not happen"

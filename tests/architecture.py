@@ -1,6 +1,6 @@
-"""Which rules about imports and effects does a module break?
+"""Finds the rules about imports and effects that a module breaks.
 
-A function over a module's name and source, so that the tests can also feed it sources that break each rule.
+It is a function of a module's name and source, so that the tests can also feed it sources that break each rule.
 """
 
 import ast
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-# Bottom to top: a module imports from layers below its own. Within FREE layers it may look sideways too.
+# Bottom to top: a module imports from layers below its own. Within FREE layers it may import its neighbours too.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset({"model"}),
@@ -37,7 +37,7 @@ PARTS = {part: rank for rank, layer in enumerate(PIPELINE) for part in layer}
 FREE = frozenset({"clock", "app"})  # one name of each layer in which neighbours may import each other
 UNITS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 
-# What a pure rule may use. A list of the allowed: an import nobody thought of is refused.
+# What a pure rule may use. A list of what is allowed: an import that nobody thought of is refused.
 PURE_MODULES = frozenset(
     {"bisect", "collections", "collections.abc", "dataclasses", "datetime", "decimal", "email.utils", "enum"}
     | {
@@ -63,7 +63,7 @@ CLOCK_READS = frozenset(
     | {"asyncio.sleep", "anyio.sleep"}
 )
 CLOCKS = frozenset({"hookline.clock", "hookline.testing.clock"})
-BUILDING = frozenset({"app", "client", "testing"})  # a client is built by whoever calls a server: by no app
+BUILDING = frozenset({"app", "client", "testing"})  # callers of a server build a client; no app does
 CHANCE = frozenset({"os.urandom", "uuid.uuid1", "uuid.uuid4"})
 SOCKET_NAMES_OF_NO_EFFECT = frozenset({"gaierror", "gethostname", "herror", "timeout"})
 BINDING = frozenset({"api", "cli", "testing"})  # these open the sockets they listen on
@@ -72,13 +72,13 @@ DIALLING = frozenset(
     | {"open_unix_connection", "getaddrinfo", "gethostbyname", "getnameinfo", "sock_connect"}
 )
 # Client commands and clients speak to a server that their user names: no endpoint's URL ever gets there, and
-# nothing of what guards the sender is needed. Each has one module that does, with one library.
+# the sender's guards are not needed. Each has one module that opens connections, with one library.
 API_CLIENTS = {
     "hookline.cli.client": "http.client",
     "hookline.client.aio.client": "aiohttp",
     "hookline.client.blocking.client": "http.client",
 }
-# A client runs in other people's programs: it knows values and rules of ours, and nothing that serves or stores.
+# A client runs in other people's programs: it imports our values and rules, and nothing that serves or stores.
 CLIENT_UNITS = frozenset({"client", "clock", "config", "errors", "rfc3339", "rules", "validate", "version"})
 CLIENT_CHECKS = frozenset({"hookline.validate.names", "hookline.validate.payload"})  # of what validate/ has
 HTTP_CLIENTS = frozenset(
@@ -87,7 +87,7 @@ HTTP_CLIENTS = frozenset(
 CODE_FROM_DATA = frozenset({"pickle", "marshal", "shelve", "dill", "cloudpickle"})
 CODE_FROM_TEXT = frozenset({"eval", "exec", "compile", "__import__"})
 UNSAFE_NAMES = frozenset({"importlib.import_module", "yaml.load", "yaml.unsafe_load", "yaml.full_load"})
-# These two fetch names of our own, from a table, when they are wanted.
+# These two load names of our own, from a table, on demand.
 ON_DEMAND = frozenset({"hookline", "hookline.cli.root"})
 EFFECT_BUILTINS = frozenset({"open", "input", "print", "breakpoint"})
 
@@ -118,14 +118,14 @@ class Violation(NamedTuple):
 
 
 def violations(module: str, source: str) -> list[Violation]:
-    """What in this module breaks a rule. `module` is its dotted name; a package's is that of its `__init__`."""
+    """What breaks a rule in this module. `module` is its dotted name; a package's is that of its `__init__`."""
     tree = ast.parse(source)
     found = [*_imports(module, tree), *_names(module, tree)]
     return sorted(found, key=lambda violation: violation.line)
 
 
 def unit_of(module: str) -> str:
-    """The part of hookline that a module belongs to: the name that layers are made of."""
+    """The part of hookline that a module belongs to: the name that the layers list."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else parts[0]
 
@@ -181,7 +181,7 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
 
 
 def _lines_for_types(tree: ast.AST) -> frozenset[int]:
-    """The lines under `if TYPE_CHECKING`: what is imported there is not there when the module runs."""
+    """The lines under `if TYPE_CHECKING`: imports there do not exist when the module runs."""
     return frozenset(
         inner.lineno
         for node in ast.walk(tree)

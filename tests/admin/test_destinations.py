@@ -1,4 +1,4 @@
-"""Where may requests go?"""
+"""Which destinations requests may go to."""
 
 from ipaddress import ip_network
 

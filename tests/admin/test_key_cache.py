@@ -1,4 +1,4 @@
-"""Whose is this key, as far as this process knows?"""
+"""A process knows whose a key is, and learns of changes in time."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from hookline.testing.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
-QUIET = 10  # turns of the event loop in which nothing is read, after which nothing is under way
+QUIET = 10  # turns of the event loop without a read, after which nothing is under way
 
 
 def revoked(key):
@@ -23,14 +23,14 @@ def revoked(key):
 
 
 class Flaky:
-    """A store that answers only while it is told to."""
+    """A store that answers only while the test allows it."""
 
     def __init__(self, store):
         self._store = store
         self.is_up = True
         self.looks = 0
         self.is_reading = False
-        self.flow = None  # an event to be waited for before an answer
+        self.flow = None  # an event to wait for before an answer
 
     async def changed_keys(self, *, after):
         self.looks += 1
@@ -47,7 +47,7 @@ class Flaky:
 
 
 class Ring:
-    """A keyring at work on a clock that the test moves."""
+    """A key cache at work on a clock that the test moves."""
 
     def __init__(self, store, clock):
         self.store = store
@@ -61,7 +61,7 @@ class Ring:
         self.forgotten += 1
 
     async def passes(self, seconds, *, until=lambda: False):
-        """Let time pass in small steps, each of which waits for what it sets off."""
+        """Let time pass in small steps; each waits for the work it starts."""
         for _ in range(round(seconds / 0.05)):
             if until():
                 return

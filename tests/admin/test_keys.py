@@ -1,4 +1,4 @@
-"""Which keys may there be, and what is kept of one?"""
+"""Which keys are valid, and what is stored of one."""
 
 from hashlib import sha256
 
@@ -18,7 +18,7 @@ def test_a_key_has_256_random_bits_and_only_its_digest_is_kept():
     id = ids.key()
     key, text = new_key(KeyInput(scopes=["read"], name="shop", account="acme"), id=id, now=NOW)
     assert text.startswith("hlk_")
-    assert len(text) == len("hlk_") + 43  # 256 bits, six in a character
+    assert len(text) == len("hlk_") + 43  # 256 bits, six per character
     assert key == Key(
         id=id,
         digest=sha256(text.encode()).digest(),

@@ -64,7 +64,7 @@ class Service:
             return read_answer(connection)
 
     def counts(self) -> dict[str, int]:
-        """How many rows each table has, asked of the database itself."""
+        """How many rows each table has, read from the database itself."""
         if self.database.startswith("sqlite"):
             with sqlite3.connect(self.database.removeprefix("sqlite:///")) as connection:
                 found = {

@@ -1,4 +1,4 @@
-"""How is a case of the corpus tried?"""
+"""Tries a case of the corpus against the API."""
 
 import http.server
 import json
@@ -18,7 +18,7 @@ CASES: dict[str, Callable[[Service, "Recorder"], None]] = {}
 def covers(
     id: str,
 ) -> Callable[[Callable[[Service, "Recorder"], None]], Callable[[Service, "Recorder"], None]]:
-    """This function tries the row with that id."""
+    """Note that this function tries the row with that id."""
 
     def note(case: Callable[[Service, "Recorder"], None]) -> Callable[[Service, "Recorder"], None]:
         assert id not in CASES
@@ -29,7 +29,7 @@ def covers(
 
 
 class Recorder:
-    """A receiver that keeps the bodies it is sent, by path."""
+    """A receiver that keeps the bodies it gets, by path."""
 
     def __init__(self) -> None:
         bodies = self.bodies = dict[str, list[bytes]]()
@@ -62,8 +62,8 @@ def recorder() -> Iterator[Recorder]:
 
 
 def delivered(service: Service, recorder: Recorder, account: str, *payloads: bytes) -> list[str]:
-    """Each payload is accepted, shown and delivered byte by byte; the ids of the events."""
-    path = f"/{account}-{service.database.partition(':')[0]}"  # the receiver is one for both stores
+    """Check that each payload is accepted, shown and delivered byte for byte; returns the ids of the events."""
+    path = f"/{account}-{service.database.partition(':')[0]}"  # both stores share the receiver
     service.create(account=account, url=recorder.url + path, events=["*"])
     ids = []
     for payload in payloads:
@@ -90,7 +90,7 @@ def refused(
     pointer: str | None = None,
     **headers: str,
 ) -> dict[str, Any]:
-    """The request is one problem with this code and nothing is stored."""
+    """Check that the request is answered with one problem with this code, and nothing is stored."""
     before = service.counts()
     answer = service.call(method, path, body, **headers)
     found = assert_problem(answer, status, code)
@@ -119,11 +119,11 @@ def endpoint(**fields: Any) -> dict[str, Any]:
 def refused_endpoint(
     service: Service, fields: dict[str, Any], pointer: str, code: str = "invalid_field"
 ) -> None:
-    """Refused when an endpoint is created and when one is changed."""
+    """Check that it is refused when an endpoint is created and when one is changed."""
     refused(service, 422, code, path="/v1/endpoints", body=endpoint(**fields), pointer=pointer)
     made = service.create(account="corpus-patched")["id"]
     before = service.call("GET", f"/v1/endpoints/{made}").json()
     patch = {"description": "must not be kept", **fields}
-    if "secret" not in fields:  # a secret is given once, and rotated after that
+    if "secret" not in fields:  # a secret is given at creation, and only rotated after that
         refused(service, 422, code, method="PATCH", path=f"/v1/endpoints/{made}", body=patch, pointer=pointer)
     assert service.call("GET", f"/v1/endpoints/{made}").json() == before

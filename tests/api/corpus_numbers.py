@@ -110,7 +110,7 @@ def a_cursor(service: Service, recorder: Recorder) -> None:
         service.create(account="corpus-other")
     good = service.call("GET", "/v1/endpoints?account=corpus-cursor&limit=1").json()["next_cursor"]
     others = service.call("GET", "/v1/endpoints?account=corpus-other&limit=1").json()["next_cursor"]
-    # As it would be if it were made with another key: an older installation's, or one that somebody guessed.
+    # As if made with another key: an older installation's, or a guessed one.
     old = urlsafe_b64encode(bytes(16) + secrets.token_bytes(16)).decode().rstrip("=")
     edited = ("B" if good[3] != "B" else "C").join((good[:3], good[4:]))
     for wrong in (
@@ -140,7 +140,7 @@ def a_list_that_changes(service: Service, recorder: Recorder) -> None:
     seen = [each["id"] for each in page["data"]]
     assert seen == made[:-4:-1]
     service.create(account=account)
-    for gone in (made[7], made[5], made[2]):  # seen, the last one seen (the cursor's own), not yet seen
+    for gone in (made[7], made[5], made[2]):  # seen, the last one seen (the cursor's own), not seen yet
         service.call("DELETE", f"/v1/endpoints/{gone}")
     while page["next_cursor"] is not None:
         page = service.call("GET", f"{path}&cursor={page['next_cursor']}").json()
@@ -152,7 +152,7 @@ def a_list_that_changes(service: Service, recorder: Recorder) -> None:
 @covers("N11")
 def an_id(service: Service, recorder: Recorder) -> None:
     def body(path: str) -> bytes:
-        """All but the request's id, byte for byte."""
+        """Everything but the request's id, byte for byte."""
         answer = service.raw(
             f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\r\n".encode()
         )
@@ -337,7 +337,7 @@ def a_batch(service: Service, recorder: Recorder) -> None:
 
 
 class _Bound:
-    """Calls with a key that is bound to an account, and things of another one."""
+    """Calls with a key that is bound to an account, and things of another account."""
 
     def __init__(self, service: Service, recorder: Recorder, *, account: str) -> None:
         key = service.call("POST", "/v1/keys", {"scopes": ["admin"], "account": account})
@@ -356,7 +356,7 @@ class _Bound:
         return self._service.call(method, path, body, **self._headers)
 
     def refused_alike(self, method: str, path: str, noun: str, body: object = None) -> None:
-        """Another's id is answered word for word as one that is not there, and nothing is changed."""
+        """Check that another account's id is answered exactly like one that does not exist, and nothing is changed."""
         before = self._service.counts()
         unknown = re.sub(r"_.*", f"_{UNKNOWN}", self.ids[noun])
         said = []
@@ -406,7 +406,7 @@ def an_id_of_another_account(service: Service, recorder: Recorder) -> None:
         *("/v1/events", "/v1/endpoints", "/v1/deliveries", "/v1/replays"),
     ):
         assert call("GET", path).json() == {"data": [], "next_cursor": None}
-    # One of another's among one's own: none of them is done.
+    # One of another account's among one's own: none of them is done.
     made = call("POST", "/v1/endpoints", {"url": f"{recorder.url}/mine", "events": ["*"]}).json()
     own = call("POST", "/v1/events", {"type": "a", "payload": 1}).json()["id"].replace("evt_", "dlv_")
     jobs = service.counts()["jobs"]

@@ -32,7 +32,7 @@ BYTE_IDENTICAL = {
     "P13": [b'{"x":1.0,"y":1e2,"z":-0}'],
     "P16": [b"{" + b",".join(b'"%07d":0' % n for n in range(LIMIT // 12 - 1)) + b"}"],
     "P17": [b'"' + b"x" * (LIMIT - 2) + b'"'],
-    # The dashboard is not here yet: that the bytes arrive as they are is all that can go wrong so far.
+    # There is no dashboard yet: for now it is enough that the bytes arrive unchanged.
     "P31": [b'{"__proto__":{"x":1},"constructor":1}'],
     "P32": [
         json.dumps(text).encode()
@@ -107,7 +107,7 @@ def nested_without_end(service: Service, recorder: Recorder) -> None:
 @covers("P18")
 def one_byte_too_many(service: Service, recorder: Recorder) -> None:
     refused(service, 413, "too_large", body=b'{"type":"a.b","payload":"%b"}' % (b"x" * (LIMIT - 1)))
-    # By what is announced alone: not a byte of the body is sent.
+    # Refused by the announced length alone: not a byte of the body is sent.
     before = service.counts()
     answer = service.raw(f"{HEAD}content-length: {2 * LIMIT}\r\n\r\n".encode())
     assert_problem(answer, 413, "too_large")
@@ -118,7 +118,7 @@ def one_byte_too_many(service: Service, recorder: Recorder) -> None:
 def an_announced_flood(service: Service, recorder: Recorder) -> None:
     began = time.monotonic()
     assert_problem(service.raw(f"{HEAD}content-length: {10 << 30}\r\n\r\n".encode()), 413, "too_large")
-    assert time.monotonic() - began < 20  # a body is waited for for longer than that
+    assert time.monotonic() - began < 20  # the server waits longer than that for a body
 
 
 @covers("P20")
@@ -130,7 +130,7 @@ def a_flood_in_chunks(service: Service, recorder: Recorder) -> None:
             for _ in range(4 * LIMIT // (1 << 16)):
                 connection.sendall(chunk)
         except OSError:
-            pass  # it stopped reading
+            pass  # the server stopped reading
         answer = read_answer(connection)
     assert_problem(answer, 413, "too_large")
     assert answer.headers["connection"] == "close"
@@ -140,7 +140,7 @@ def a_flood_in_chunks(service: Service, recorder: Recorder) -> None:
 def two_ideas_of_the_length(service: Service, recorder: Recorder) -> None:
     before = service.counts()
     body = SMALL.decode()
-    # After five bytes the rest passes for a second request, and is none: whatever the first is answered by, the
+    # After five bytes the rest looks like a second request, and is not one. However the first is answered, the
     # connection ends there.
     short = service.raw(f"{HEAD}content-length: 5\r\n\r\n{body[:10]}".encode())
     assert_problem(
@@ -201,7 +201,7 @@ def terminal_injection(service: Service, recorder: Recorder) -> None:
 def bytes_that_are_not_json(service: Service, recorder: Recorder) -> None:
     before = service.counts()
     with tempfile.TemporaryDirectory() as folder:
-        # On SQLite the server has its file to itself.
+        # On SQLite the server has exclusive use of its file.
         is_file = service.database.startswith("sqlite")
         asyncio.run(_publish_wrong(f"sqlite:///{folder}/x.db" if is_file else service.database))
     assert service.counts() == before

@@ -1,7 +1,7 @@
-"""Who may make which call, and what of whom is reached by it?
+"""Which key may make which call, and whose data the call reaches.
 
-The table below says it for every call there is. A call that is not in it fails the first test: whoever adds one
-decides here who may make it.
+The table below has a row for every call. A call without one fails the first test: whoever adds a call decides here
+who may make it.
 """
 
 import json
@@ -105,7 +105,7 @@ def test_every_call_is_in_the_table_above_with_its_scope():
 
 
 class Things(NamedTuple):
-    """One of each that an account may own."""
+    """One of each thing that an account may own."""
 
     account: str
     ids: dict[str, str]  # by noun
@@ -143,7 +143,7 @@ class Setting:
             id = ids[noun] = self.call(f"POST /v1/{noun}s", key, order).json()["id"]
             eventually(
                 lambda call=f"/v1/{noun}s/{id}": self.is_done(call) or None
-            )  # what is shown of it stays
+            )  # what is shown of it stays the same
         return Things(account, ids)
 
     def is_done(self, job: str) -> bool:
@@ -163,7 +163,7 @@ class Setting:
         account: str = "mine",
         **ids: str,
     ) -> Any:
-        """Makes a call; ids not given are those of nothing."""
+        """Make a call; ids that are not given are those of nothing."""
         method, path = call.split(" ")
         known = {f"{noun}_id": id for noun, id in {**UNKNOWN, **ids}.items()}
         path = path.format(name="no.such", account=account, **known)
@@ -171,7 +171,7 @@ class Setting:
         return self.service.call(method, path + query, body, authorization=given)
 
     def shown(self, things: Things) -> list[Any]:
-        """All that an operator sees of them."""
+        """Everything that an operator sees of them."""
         nouns = {"endpoint": "endpoints", "event": "events", "delivery": "deliveries", "replay": "replays"}
         return [
             self.service.call("GET", f"/v1/{path}/{things.ids[noun]}").json() for noun, path in nouns.items()
@@ -249,7 +249,7 @@ def test_the_ids_of_another_account_are_not_found_word_for_word_as_unknown_ones(
     assert setting.shown(setting.other) == before
     if call.startswith("GET "):
         assert setting.call(call, setting.bound, **{noun: setting.mine.ids[noun]}).status_code == 200
-        # What an unbound key says about an id that is not there is the same, too.
+        # What an unbound key is told about an id that does not exist is the same, too.
         unbound = setting.call(call, setting.keys["admin"])
         assert json.loads(unbound.text.replace(unknown, "<id>")) | {"request_id": None} == answers[0]
 
@@ -298,7 +298,7 @@ def test_what_is_no_account_s_is_shown_to_a_key_that_is_bound_to_one_as_to_any(s
         assert bound.content == unbound.content
 
 
-# --- what handlers mind by themselves ---
+# --- what handlers check by themselves ---
 
 
 def test_a_batch_keeps_to_the_key_s_account_event_by_event(setting):
@@ -387,7 +387,7 @@ def test_a_job_does_what_is_the_account_s_own(setting, noun):
     assert matched(until) < matched(until, setting.keys["admin"])
     ids = [mine.ids["delivery"], other.ids["delivery"], UNKNOWN["delivery"]]
     assert matched({"ids": ids[:1]}) == 1
-    # What is not the account's is as good as not there, and then nothing is done, not even to its own.
+    # What is not the account's counts as not there, and then nothing is done, not even to the account's own.
     for named in ({"ids": ids}, {"ids": ids[1:2]}, {"ids": ids[2:]}, {"endpoint_id": other.ids["endpoint"]}):
         for order in ({"filter": named}, {"filter": named, "dry_run": True}):
             assert refusal(setting.call(call, bound, order)) == (404, "not_found")

@@ -1,4 +1,4 @@
-"""Who may call the API?"""
+"""Which callers the API admits."""
 
 import httpx
 import pytest

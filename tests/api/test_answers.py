@@ -1,4 +1,4 @@
-"""What is said when something goes wrong that is not the caller's fault, or not yet HTTP?"""
+"""What the API answers when the fault is not the caller's, or the request is not yet HTTP."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Broken(Hookline):
-    """Fails where nobody expects it."""
+    """Fails where no handler expects it."""
 
     def submit(self, drafts: list[Draft], done: Done) -> None:
         raise RuntimeError("canary")

@@ -1,4 +1,4 @@
-"""What is answered to input that will not do? A problem with a stable code, and nothing is stored."""
+"""Invalid input is answered with a problem that has a stable code, and nothing is stored."""
 
 import json
 
@@ -18,7 +18,7 @@ def endpoint(**fields: object) -> bytes:
 
 
 BODIES = [
-    # what cannot be read
+    # what cannot be parsed
     ("/v1/events", b"", 400, "invalid_json", None),
     ("/v1/events", b"{", 400, "invalid_json", None),
     ("/v1/events", b'{"type":"a.b","payload":1', 400, "invalid_json", None),
@@ -50,7 +50,7 @@ BODIES = [
     ("/v1/endpoints", b'{"url":"https://a.example/","url":"https://b.example/","events":["*"]}', 400, "duplicate_key", None),
     ("/v1/endpoints", b'{"metadata":' + b"[" * 65 + b"]" * 65 + b"}", 400, "too_deep", None),
     ("/v1/endpoints", b'{"description":"\\ud800"}', 400, "invalid_json", None),
-    # what can be read and will not do
+    # what can be parsed but is invalid
     ("/v1/events", b"[]", 422, "invalid_field", ""),
     ("/v1/events", b'"text"', 422, "invalid_field", ""),
     ("/v1/events", b"null", 422, "invalid_field", ""),

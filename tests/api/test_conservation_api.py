@@ -1,4 +1,4 @@
-"""Does what was accepted add up, for programs and for monitoring?"""
+"""The API and the metrics account for every accepted delivery."""
 
 import re
 import time
@@ -16,7 +16,7 @@ def conserved(service, query="", **headers):
 
 
 def once_counted(service, query, **expected):
-    """What is shown may be some seconds old."""
+    """Wait for a new count: figures may be some seconds old."""
 
     def look():
         shown = conserved(service, query)

@@ -1,7 +1,7 @@
-"""What is answered to every case of the corpus that comes in over the API?
+"""Every case of the corpus that comes in over the API is answered as its row says.
 
-Each test is named by the id of its row in tests/corpus/bad-input.jsonl. What is refused is one problem with its code,
-never an error of the server, and leaves the database as it was, row by row; what is accepted arrives byte by byte.
+Each test is named by the id of its row in tests/corpus/bad-input.jsonl. A refusal is one problem with its code,
+never an error of the server, and leaves the database as it was, row by row. What is accepted arrives byte for byte.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Does a cursor outlive the process that made it?"""
+"""A cursor outlives the process that made it."""
 
 import httpx
 

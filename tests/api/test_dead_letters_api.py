@@ -1,4 +1,4 @@
-"""What can be done about dead letters and pending deliveries over HTTP?"""
+"""Dead letters and pending deliveries over HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 class Place:
-    """An account with one endpoint and what is sent to it."""
+    """An account with one endpoint and the events sent to it."""
 
     def __init__(self, service: Any, receiver: Receiver, account: str, path: str, **fields: Any) -> None:
         self._service = service
@@ -28,7 +28,7 @@ class Place:
         self.endpoint = service.create(account=account, url=receiver.url + path, events=["*"], **fields)["id"]
 
     def send(self, number: int = 1, type: str = "order.paid") -> list[str]:
-        """Publishes events; the ids of their deliveries, oldest first."""
+        """Publish events; returns the ids of their deliveries, oldest first."""
         events = [self._service.publish(type, {"n": n}, account=self.account)["id"] for n in range(number)]
         return ["dlv_" + event.removeprefix("evt_") for event in events]
 
@@ -60,7 +60,7 @@ class Place:
         return [each["id"] for each in page["data"]]
 
     def job(self, path: str, filter: dict[str, Any], **fields: Any) -> dict[str, Any]:
-        """Starts a job and waits for its end."""
+        """Start a job and wait for its end."""
         answer = self._service.call("POST", f"/v1/{path}", {"filter": filter, **fields})
         assert answer.status_code == 202, answer.text
         started = answer.json()
@@ -86,7 +86,7 @@ def test_dead_letters_are_listed_newest_first_and_filtered(service, receiver):
     assert place.dead("&reason=exhausted") == []
     assert place.dead(f"&endpoint_id={place.endpoint}") == [other, b, a]
     assert place.dead(f"&endpoint_id=ep_{UNKNOWN}") == []
-    # The store's time is read now and then, so that it may be set back by a hair between two of them.
+    # The store's time is read at intervals, so it may step back by a little between the two.
     died = {id: place.delivery(id)["dead_at"] for id in (other, b, a)}
     assert place.dead(f"&since={died[b]}") == [id for id in died if died[id] >= died[b]]
     assert place.dead(f"&until={died[b]}") == [id for id in died if died[id] < died[b]]

@@ -1,4 +1,4 @@
-"""What does the API show of deliveries and their attempts?"""
+"""What the API shows of deliveries and their attempts."""
 
 import http.server
 import threading
@@ -81,7 +81,7 @@ def test_a_delivered_delivery_and_its_attempt(service, receiver):
         "replays": 0,
         "last_death": None,
     }
-    # The store's time is read now and then, so that it may be set back by a hair between the two.
+    # The store's time is read at intervals, so it may step back by a little between the two.
     assert abs(read(delivery["delivered_at"]) - read(event["created_at"])) < 60
     assert delivery["last_duration_ms"] > 0
     assert service.call("GET", f"/v1/deliveries/{delivery['id']}").json() == delivery
@@ -192,7 +192,7 @@ def test_deliveries_are_listed_newest_first_and_filtered(service):
     assert listed("&state=pending") == all_three
     assert listed("&state=dead") == []
     assert listed(f"&endpoint_id=ep_{'0' * 26}") == []
-    # The store's time is read now and then, so that it may be set back by a hair between the two.
+    # The store's time is read at intervals, so it may step back by a little between the two.
     since_b = [each for each in all_three if each[0] == b["id"] or a["created_at"] >= b["created_at"]]
     assert listed(f"&since={b['created_at']}") == since_b
     assert listed(f"&until={b['created_at']}") == [each for each in all_three if each not in since_b]

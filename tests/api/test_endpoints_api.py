@@ -1,4 +1,4 @@
-"""How are endpoints managed over HTTP?"""
+"""Endpoints are managed over HTTP."""
 
 import threading
 

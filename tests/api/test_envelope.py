@@ -1,6 +1,6 @@
-"""What does the body of a publish ask for?
+"""The body of a publish is read exactly.
 
-The quick look for keys given twice is compared with a plain reading of the whole body.
+The quick check for duplicate keys is compared with a plain parse of the whole body.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""How are event types described, and what does a schema do to publishes?"""
+"""Event types are described over HTTP, and their schemas apply to publishes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What does the API show of events?"""
+"""What the API shows of events."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -48,7 +48,7 @@ def test_events_are_listed_newest_first_and_filtered(service):
     everything = [third["id"], second["id"], first["id"]]
 
     def made(*, since: str = "", until: str = "~") -> list[str]:
-        """What the list has to hold; the store's time is read now and then, so that it may be set back by a hair."""
+        """What the list must hold; the store's time is read at intervals, so it may step back by a little."""
         times = {each["id"]: each["created_at"] for each in (first, second, third)}
         return [id for id in everything if since <= times[id] < until]
 

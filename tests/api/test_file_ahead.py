@@ -1,4 +1,4 @@
-"""Does an API show and take moments by the right clock, although its file's time is a year ahead?"""
+"""The API shows and reads times by the right clock although its file's time is a year ahead."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What becomes of a client that does not speak HTTP, or speaks it endlessly?"""
+"""Clients that send no valid HTTP, or send it without end, are refused."""
 
 import json
 import socket
@@ -58,7 +58,7 @@ def test_headers_have_an_end(service):
             while True:
                 connection.sendall(b"x" * 10_000)
         except OSError:
-            pass  # the server hung up; that it would go on reading is what must not be
+            pass  # the server hung up; it must not go on reading
     with socket.create_connection(("127.0.0.1", service.process.port), timeout=30) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nx-long: " + b"x" * 70_000)
         answer = read_answer(connection)

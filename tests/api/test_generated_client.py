@@ -1,4 +1,4 @@
-"""Can a client that a generator made of the description publish and read back?"""
+"""A client generated from the OpenAPI description can publish and read back."""
 
 import subprocess
 import sys
@@ -70,7 +70,7 @@ print("published and read back")
 
 def test_a_client_generated_from_the_description_publishes_and_reads_back(service, tmp_path):
     (tmp_path / "openapi.json").write_bytes(service.call("GET", "/openapi.json").content)
-    (tmp_path / "config.yml").write_text("post_hooks: []\n")  # nothing is formatted: nobody reads it
+    (tmp_path / "config.yml").write_text("post_hooks: []\n")  # not formatted: nobody reads it
     (tmp_path / "script.py").write_text(SCRIPT)
     generated = subprocess.run(
         [sys.executable, "-m", "openapi_python_client", *GENERATE],

@@ -1,4 +1,4 @@
-"""What becomes of somebody who tries keys?"""
+"""Callers that guess keys are slowed down."""
 
 import asyncio
 import secrets
@@ -34,7 +34,7 @@ async def test_whoever_tries_keys_is_slowed_down_and_good_keys_are_good_all_the_
         assert set(seen) == {401, 429}
         assert (seen[429]["code"], seen[429]["retry-after"]) == ("rate_limited", "1")
         assert seen[401]["code"] == "unauthenticated"
-        # A key that was made meanwhile is good at its first use.
+        # A key that was created meanwhile is good at its first use.
         fresh = service.call("POST", "/v1/keys", {"scopes": ["read"]}).json()["key"]
         assert (await tried(client, fresh))[0] == 200
 

@@ -1,4 +1,4 @@
-"""Which headers does every answer carry, and how are those of a request read?"""
+"""Every answer carries its headers, and those of a request are read strictly."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Does an idempotency key stand for one event, whatever happens in between?
+"""An idempotency key stands for one event, whatever happens in between.
 
 Real servers on each store: many requests at once, a kill before and after the commit, a restart, and (on PostgreSQL)
 two servers on one database.
@@ -44,7 +44,7 @@ def publish(server: ServerProcess, key: str, event: dict[str, Any] = EVENT) -> h
 
 
 def events(database: str) -> int:
-    """How many there are, asked of the database itself."""
+    """How many there are, read from the database itself."""
     if database.startswith("sqlite"):
         with closing(sqlite3.connect(database.removeprefix("sqlite:///"))) as connection:
             return int(connection.execute("SELECT count(*) FROM events").fetchone()[0])

@@ -1,4 +1,4 @@
-"""Are keys made, shown once and revoked over HTTP, and does everybody soon know?"""
+"""Keys are created, shown once and revoked over HTTP, and every process soon knows."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from server_process import ServerProcess, run
 ADMIN = "hlk_the_key_of_these_tests"
 UNKNOWN = "key_" + "0" * 26
 EVENT = {"type": "no.such", "payload": 1}
-FORGOTTEN_S = 3 * 5  # a revoked key is to be refused everywhere within 5 s; threefold on a busy machine
+FORGOTTEN_S = 3 * 5  # a revoked key is refused everywhere within 5 s; three times that on a busy machine
 
 
 class Caller:
@@ -135,7 +135,7 @@ def test_a_key_that_is_not_there_is_not_found(service, method, id):
 
 
 def test_unknown_keys_do_not_keep_others_waiting(service):
-    """Each waits for a look at the store, of which there are ten a second at most; good keys wait for nothing."""
+    """Each one waits for a read of the store, of which there are at most ten a second; good keys do not wait."""
     good = Caller(service.process, made(service)["key"])
     assert good("GET", "/v1/endpoints").status_code == 200
     for n in range(20):

@@ -1,4 +1,4 @@
-"""Does a webhook that comes round in a circle end?"""
+"""A webhook that goes round in a loop ends."""
 
 import http.server
 import json
@@ -15,7 +15,7 @@ from tests.api.corpus import assert_problem
 
 
 class Forwarder(http.server.ThreadingHTTPServer):
-    """Publishes whatever it receives once more, with the hops it came with, as an application in a circle would."""
+    """Publishes whatever it receives again, with the hops it came with, as an application in a loop would."""
 
     def __init__(self, publish_at: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -81,7 +81,7 @@ def test_a_circle_ends_after_three_hops(service):
         202,
         202,
         422,
-    ]  # threads: the last may be the first to note its own
+    ]  # threads: the last one may be the first to note its own
 
 
 def test_an_endpoint_that_is_our_own_way_in_gets_no_further(service):

@@ -1,4 +1,4 @@
-"""Is the API described, for programs and for people?"""
+"""The API is described, for programs and for people."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What does the API say while the database is away?"""
+"""What the API answers while the database is away."""
 
 import time
 

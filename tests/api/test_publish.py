@@ -1,4 +1,4 @@
-"""How do events come in over HTTP?"""
+"""Events are published over HTTP."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,8 +1,8 @@
-"""Does the API do what its own description says?
+"""The API does what its own description says.
 
-Requests are made up from the description, good ones and bad ones, and sent to a real server on each store: none may be
-answered by an error of the server, by a status or a media type that is not described, or in another shape; bad ones
-are refused, and without a key everything is.
+Requests are generated from the description, valid and invalid ones, and sent to a real server on each store. None may
+be answered by an error of the server, by a status or a media type that is not described, or in another shape. Invalid
+ones are refused, and so is every request without a key.
 """
 
 import json
@@ -26,8 +26,8 @@ from tests.api.test_deliveries_api import receiver as receiver  # a fixture
 EXAMPLES = 15
 
 load_all_checks()
-# Not asked: whether good data is accepted, because a schema cannot say everything (which addresses are public), and
-# whether a key is needed, because that check takes away a key that it did not put there.
+# Not checked: whether valid data is accepted, because a schema cannot say everything (which addresses are public), and
+# whether a key is needed, because that check removes a key that it did not add.
 NOT_ASKED = ("positive_data_acceptance", "ignored_auth")
 checks = [CHECKS.get_one(name) for name in CHECKS.get_all_names() if name not in NOT_ASKED]
 REJECTION = CHECKS.get_one("negative_data_rejection")
@@ -46,7 +46,7 @@ schema = schemathesis.openapi.from_dict(document())
 
 @pytest.fixture(scope="module")
 def real(service: Service, receiver: str) -> dict[str, str]:
-    """Ids of things that are there."""
+    """Ids of things that exist."""
     endpoint = service.create(account="real", url=f"{receiver}/400")
     event = service.publish(account="real")
     delivery = delivery_of(service, event, state="dead")
@@ -75,6 +75,6 @@ def test_every_answer_is_as_described(service, real, case):
         base_url=service.process.url,
         headers={"authorization": f"Bearer {KEY}"},
         timeout=60,
-        # A bad event in a batch does not stop the others: the batch is accepted.
+        # An invalid event in a batch does not stop the others: the batch is accepted.
         checks=[each for each in checks if each is not REJECTION or case.path != "/v1/events/batch"],
     )

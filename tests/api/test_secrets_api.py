@@ -1,4 +1,4 @@
-"""How are secrets read and rotated over HTTP?"""
+"""Secrets are read and rotated over HTTP."""
 
 import pytest
 

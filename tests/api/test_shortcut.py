@@ -1,4 +1,4 @@
-"""Publishes that arrive whole take a short way; nobody can tell from the answers."""
+"""Publishes that arrive whole take a shortcut that the answers do not show."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ EVENT = b'{"type":"order.paid","payload":{"n":%d}}'
 
 
 class Held(Hookline):
-    """Keeps publishes waiting until it is told to go on."""
+    """Holds publishes back until the test lets them go on."""
 
     held: list[tuple[list[Draft], Done]] | None = None
 
@@ -38,7 +38,7 @@ class Held(Hookline):
 
 
 class Client:
-    """One connection, spoken to by hand."""
+    """One connection, driven by hand."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -149,7 +149,7 @@ async def test_a_head_that_is_known_says_how_long_the_body_is(hookline: Held):
         await until(lambda: has_begun(server))
         client.send(request[-5:], request, longer, request)
         assert [(await client.answer())[0] for _ in range(4)] == [202] * 4
-        client.send(request[:-1], b" ")  # as long, and no JSON any more
+        client.send(request[:-1], b" ")  # of the same length, and no JSON any more
         assert (await client.answer())[0] == 400
         client.send(request)
         assert (await client.answer())[0] == 202

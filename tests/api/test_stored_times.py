@@ -1,4 +1,4 @@
-"""Whatever times a database holds, what is asked of it is answered."""
+"""Whatever times a database holds, every request is answered."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ import pytest
 
 from server_process import ServerProcess
 
-# What a broken version, a wrong clock or a hand at the database can leave behind.
+# What a broken version, a wrong clock or manual changes in the database can leave behind.
 ODD = {
     "sqlite": ["9e999", "-9e999", "1e300", "-1e300", "253402300800.0", "-62135596801.0"],
     "postgres": ["'infinity'", "'-infinity'", "'294276-01-01'", "'4713-01-01 BC'", "'10000-01-01'"],
 }
-# The file's own time and the records of migrations are nothing that anybody is shown.
+# The file's own time and the records of migrations are never shown.
 NOT_SHOWN = {"clock", "schema_migrations", "schema_serves"}
 
 
 class Planted:
-    """A database whose rows can be changed around hookline."""
+    """A database whose rows can be changed without hookline."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -81,7 +81,7 @@ def made(server: ServerProcess, path: str, body: object = None) -> dict[str, str
 
 
 def furnish(server: ServerProcess) -> list[str]:
-    """Something of everything; the paths at which it is shown."""
+    """Create one of everything; returns the paths that show it."""
     endpoint = made(server, "/v1/endpoints", {"url": "http://127.0.0.1:9999/", "events": ["*"]})
     made(server, f"/v1/endpoints/{endpoint['id']}/pause")
     event = made(server, "/v1/events", {"type": "a", "payload": 1})

@@ -1,4 +1,4 @@
-"""Does the table of calls hold together?"""
+"""The table of calls is consistent."""
 
 from pathlib import Path
 from typing import Annotated

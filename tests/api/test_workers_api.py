@@ -1,4 +1,4 @@
-"""What does `/v1/workers` show?"""
+"""What `/v1/workers` shows."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Does the throughput benchmark run, and is every accepted event received exactly as it was sent?"""
+"""The throughput benchmark runs, and every accepted event is received exactly as it was sent."""
 
 import subprocess
 import sys

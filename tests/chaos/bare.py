@@ -1,4 +1,4 @@
-"""How many requests a second does the sender make when it does nothing else?
+"""Measures how many requests a second the sender makes when it does nothing else.
 
 No store, no lanes, no signatures. Run as `bare.py PORT REQUESTS`; it prints the rate.
 """

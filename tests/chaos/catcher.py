@@ -1,4 +1,4 @@
-"""What arrived, when, and how is it answered, at thousands of requests a second?
+"""Receives thousands of requests a second, and records when each arrived and how it was answered.
 
 For rows that measure: no line is flushed to the disk, since nobody kills this program, and signatures are left to
 the other receiver. How requests are answered is said on stdin, by path, one JSON object a line:
@@ -50,7 +50,7 @@ class Manner:
 
 
 class Catcher:
-    """What came, and the manners."""
+    """What arrived, and how each path is answered."""
 
     def __init__(self, ledger: BinaryIO) -> None:
         self._ledger = ledger
@@ -64,7 +64,7 @@ class Catcher:
         self._lines.append(line)
 
     def behave(self, line: str) -> None:
-        """Do what a line of stdin says."""
+        """Follow a line of stdin."""
         if line.startswith("{"):
             fields: dict[str, Any] = json.loads(line)
             path = fields.pop("path")
@@ -90,7 +90,7 @@ class Conversation(asyncio.Protocol):
         self._need = 0  # bytes of the request, once its head is here
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from asyncio's
 
     def data_received(self, data: bytes) -> None:
         self._pieces.append(data)
@@ -154,7 +154,7 @@ async def main() -> None:
                 catcher.behave(line)
             except Exception:
                 traceback.print_exc()
-                os._exit(1)  # whoever waits for an answer must not wait for ever
+                os._exit(1)  # a sender that waits for an answer must not wait for ever
             print("ok", flush=True)
 
         def write() -> None:

@@ -1,6 +1,6 @@
-"""Was anything lost, sent twice without cause, or invented?
+"""Finds deliveries that were lost, sent twice without cause, or invented.
 
-Joins what the producer was promised, what the receiver got and what the database says, around the moments at
+It joins what the producer was promised, what the receiver got and what the database says, around the moments at
 which something was killed. Pure: ledgers in, one report out.
 """
 
@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import sub
 from typing import Any, NamedTuple, Self
 
-GRACE_S = 0.5  # what a process wrote before it died is read by then; nobody replaces it sooner
-CLOCKS_S = 0.05  # the store's time and this machine's, which are one clock read in two places
+GRACE_S = 0.5  # by then everything that a process wrote before it died is read; nobody replaces it sooner
+CLOCKS_S = 0.05  # between the store's time and this machine's, which are one clock read in two places
 TERMINAL = frozenset({"delivered", "dead", "cancelled"})
 
 
 class Receipt(NamedTuple):
-    """One line of the receiver."""
+    """One line of the receiver's ledger."""
 
     id: str
     digest: str
@@ -24,10 +24,10 @@ class Receipt(NamedTuple):
     signed: bool = True
     ended: float = 0.0  # when it was about to be answered
     attempt: int = 1
-    status: int = 200  # what it was answered
+    status: int = 200  # the status of the answer
     stamp: int = 0  # the sender's wall clock, as signed
     by: str = ""  # the process that sent it
-    keys: tuple[int, ...] = (0,)  # the secrets it was signed with, by the receiver's count
+    keys: tuple[int, ...] = (0,)  # the secrets it was signed with, by the receiver's numbers
 
     @property
     def is_accepted(self) -> bool:
@@ -35,7 +35,7 @@ class Receipt(NamedTuple):
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> Self:
-        """As the ledger has it."""
+        """Read it from a line of the ledger."""
         return cls(
             **{name: line[name] for name in cls._fields if name not in ("signed", "keys")},
             signed=bool(line["keys"]),
@@ -55,29 +55,29 @@ class Stored(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Something was done to the sender `who`, or to all of them (None)."""
+    """Something happened to the sender `who`, or to all of them (None)."""
 
     at: float
     kind: str
     who: str | None = None
     excuses: bool = True  # False: nothing may be sent twice because of it
-    lasted: float = GRACE_S  # what was sent this much later belongs to it too
-    owed_from: float = 0.0  # when somebody was there again to redeliver; at once, if others were left
-    is_exact: bool = True  # False: nobody knows when it was, so that it excuses but is not measured by
+    lasted: float = GRACE_S  # requests sent this much later still count as caused by it
+    owed_from: float = 0.0  # when a sender was there again to redeliver; at once, if others were left
+    is_exact: bool = True  # False: its time is unknown, so it excuses duplicates but is not measured
 
 
 class Limits(NamedTuple):
     """What a row allows."""
 
-    # Of the duplicates of one fault, those whose first request was not answered then: each held one of the
-    # process's slots. Those answered and not yet settled have given theirs back.
+    # The duplicates of one fault whose first request was not answered at that time: each held one of the process's
+    # slots. Those that were answered and not yet settled had given theirs back.
     in_flight: int | None = None
     redelivery_s: float | None = None
     publish_s: float | None = None  # the slowest answer to a publish, of whatever kind
     deaths: frozenset[str] = frozenset()  # reasons for which a delivery may die
 
     def with_leeway(self, times: float) -> Self:
-        """The same with timings that may be so many times as long."""
+        """The same limits with timings that may be so many times as long."""
         return self._replace(
             redelivery_s=None if self.redelivery_s is None else self.redelivery_s * times,
             publish_s=None if self.publish_s is None else self.publish_s * times,
@@ -180,7 +180,7 @@ def _in_flight(receipts: Sequence[Receipt], stored: Mapping[str, Stored], fault:
 
 
 class Blame(NamedTuple):
-    """Whose doing the duplicates are."""
+    """Which fault caused which duplicates."""
 
     duplicates: list[int]  # by fault
     unanswered: list[int]  # of those, the ones whose first request was not answered when the fault came

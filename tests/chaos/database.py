@@ -1,4 +1,4 @@
-"""What does the database say, asked beside hookline?"""
+"""Reads the database without hookline."""
 
 import contextlib
 import hashlib
@@ -43,11 +43,11 @@ class Database:
         self._kept: psycopg.Connection[Any] | None = None
 
     def pending(self) -> int:
-        """How many deliveries are not at their end."""
+        """How many deliveries have not ended."""
         return int(self._query(PENDING.format(schema="" if self.is_sqlite else "hookline."))[0][0])
 
     def left(self) -> list[str]:
-        """Deliveries that are not at their end, with their lanes and those who own them: for whoever looks for the reason."""
+        """Deliveries that have not ended, with their lanes and the lanes' owners, for finding out why."""
         if self.is_sqlite:
             statement = LEFT.format(all="d.*, l.*, w.*", schema="")
         else:  # as text: Python has no infinite times
@@ -84,7 +84,7 @@ class Database:
         return str(state)
 
     def starts(self) -> dict[tuple[str, int], float]:
-        """When each attempt began, by the store's clock; of one settled twice, the last."""
+        """When each attempt began, by the store's clock; if one was settled twice, the last."""
         at = "at" if self.is_sqlite else "extract(epoch FROM at)::double precision"
         found = self._query(STARTS.format(at=at, schema="" if self.is_sqlite else "hookline."))
         return {(self._event(id), number): began for id, number, began in found}
@@ -93,13 +93,13 @@ class Database:
         return ids.show("event", id if self.is_sqlite else id.bytes)
 
     def paths_of(self, pid: int) -> frozenset[str] | None:
-        """The paths of the endpoints whose lanes this process owns; None: all of them, there is no other."""
+        """The paths of the endpoints whose lanes this process owns; None means all: there is no other process."""
         if self.is_sqlite:
             return None
         return frozenset(urlsplit(url).path for (url,) in self._query(OWNED, pid))
 
     def is_whole(self) -> bool:
-        """Does SQLite find its file in order? PostgreSQL looks for itself when it starts."""
+        """Does SQLite find its file intact? PostgreSQL checks by itself when it starts."""
         return not self.is_sqlite or self._query("PRAGMA integrity_check") == [("ok",)]
 
     def _query(self, statement: str, *values: Any) -> list[Any]:
@@ -113,7 +113,7 @@ class Database:
         return self._session().execute(statement, values or None).fetchall()
 
     def _session(self) -> "psycopg.Connection[Any]":
-        """Kept: those who wait for something ask often, and a session costs the server a process."""
+        """A session that is kept: waiting code asks often, and a session costs the server a process."""
         if self._kept is None or self._kept.closed or self._kept.broken:
             self._kept = psycopg.connect(self._url, autocommit=True, connect_timeout=5)
         return self._kept

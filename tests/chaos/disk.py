@@ -1,7 +1,7 @@
-"""How is a disk filled without filling anybody's?
+"""Fills a disk that nobody else uses.
 
-A small file system in memory, mounted where only this process and its children see it: in a mount namespace of their
-own, which is gone when they are. Full is what it is when it is made no larger than what it holds.
+It is a small file system in memory, mounted where only this process and its children see it: in a mount namespace of
+their own, which ends with them. It is full when its size is set to what it holds.
 """
 
 import ctypes
@@ -31,8 +31,8 @@ class Disk:
         _run("mount", "-t", "tmpfs", "-o", f"size={ROOM_KIB}k,mode=0755", "tmpfs", place)
 
     def fill(self, *, leaving_kib: int = 0) -> None:
-        """Leave no room, or so little."""
-        # What is written while this runs may need a little more: then there is a little more to be filled up.
+        """Leave no room, or only so much."""
+        # What is written meanwhile may need a little more room: then that room is filled too.
         for spare in (0, 4, 64, 512):
             found = os.statvfs(self.place)
             used = (found.f_blocks - found.f_bfree) * found.f_frsize // 1024

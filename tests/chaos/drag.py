@@ -1,7 +1,7 @@
-"""How much slower is this machine now than when it has nothing else to do?
+"""Measures how much slower this machine is than when it has nothing else to do.
 
-Whoever shares it with other work waits for its turn. A few milliseconds of work are timed again and again: what they
-take, over what they cost, is the drag, and timings in a run that allows for it are judged by that.
+Work on a shared machine waits for its turn. A few milliseconds of work are timed again and again: their time divided
+by their cost is the drag. Runs that allow for it judge their timings by it.
 """
 
 import threading
@@ -22,7 +22,7 @@ class Drag:
 
     @property
     def worst(self) -> float:
-        """That of the worst tenth of the time until now, 1.0 on a machine that is all ours."""
+        """The drag of the worst tenth of the time so far; 1.0 on a machine that is all ours."""
         ordered = sorted(self._found)
         return ordered[int(len(ordered) * 0.9)] if ordered else 1.0
 

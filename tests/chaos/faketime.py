@@ -1,7 +1,7 @@
-"""How is one process given a wall clock of its own?
+"""Gives one process a wall clock of its own.
 
-By libfaketime, which is loaded before everything else and reads how far its clock is off from a file, so that it can
-be changed while the process runs. The monotonic clock stays the machine's.
+libfaketime is loaded before everything else and reads its clock's offset from a file, so that the offset can be
+changed while the process runs. The monotonic clock stays the machine's.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class WallClock:
         self.set(0.0)
 
     def set(self, seconds: float) -> None:
-        """Let it be off by so much from now on."""
+        """Set the offset from now on."""
         self.offset = seconds
         ready = self._file.with_suffix(".new")
         ready.write_text(f"{seconds:+g}\n" if abs(seconds) < 1e6 else f"{seconds:+.0f}\n")

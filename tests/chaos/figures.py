@@ -1,11 +1,11 @@
-"""What does a list of measured times come to?"""
+"""Computes figures from measured times."""
 
 import math
 from collections.abc import Sequence
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """By nearest rank; 0 of nothing."""
+    """By nearest rank; 0 of an empty list."""
     if not values:
         return 0.0
     return sorted(values)[math.ceil(share * len(values)) - 1]
@@ -32,7 +32,7 @@ def most_at_once(spans: Sequence[tuple[float, float]]) -> int:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """How much the second value grows with each one of the first, by least squares."""
+    """How much the second value grows with the first, by least squares."""
     if len(points) < 2:
         return 0.0
     middle_x = sum(x for x, _ in points) / len(points)

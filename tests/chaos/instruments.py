@@ -1,8 +1,7 @@
-"""What else can a hookline of these runs do that none outside can?
+"""Instruments that only the hookline of these runs has.
 
-Stall or run out of memory at a failpoint, die at a step of its migrations, count its tasks at SIGUSR2, and write down
-how long the store took.
-Switched on by variables, all of them off in hookline as it is.
+It can stall or run out of memory at a failpoint, die at a step of its migrations, count its tasks at SIGUSR2, and
+record how long the store took. Variables switch them on; in a released hookline there are none.
 """
 
 import asyncio
@@ -45,7 +44,7 @@ def _count_tasks(*_: object) -> None:
 
 
 def stall() -> None:
-    """Keep the event loop, as work that nobody put into a thread would."""
+    """Block the event loop, as work does that should run in a thread."""
     end = time.monotonic() + STALL_S
     while time.monotonic() < end:
         pass
@@ -53,7 +52,7 @@ def stall() -> None:
 
 
 def hog() -> None:
-    """Ask for memory until the kernel has had enough."""
+    """Allocate memory until the kernel kills the process."""
     kept = []
     while True:
         kept.append(bytearray(os.urandom(4096) * 256))
@@ -74,7 +73,7 @@ def _time(store: type, verb: str, file: Path) -> None:
 
 
 def _die_at_step(last: int) -> None:
-    """Be killed before this step of the migrations: a statement of SQLite's, a call to PostgreSQL."""
+    """Kill this process before this step of the migrations: a statement on SQLite, a call on PostgreSQL."""
     steps = itertools.count(1)
 
     def step() -> None:
@@ -101,7 +100,7 @@ def _die_at_step(last: int) -> None:
 
 
 class _Watched:
-    """A connection that counts what it is asked to execute."""
+    """A connection that counts its statements."""
 
     def __init__(self, connection: Any, step: Callable[[], None]) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Do the rows that measure find their figures, and their bugs?
+"""Runs the rows that measure, and their bugs.
 
 Runs studies and prints a line of JSON for each row and store; exit statuses are those of run.py: 0 if every figure
 held, with --control 1 if every row saw what its bug does, 3 for a run that broke, 4 for one that this machine has
@@ -24,7 +24,7 @@ from tests.chaos.stage import Stage
 from tests.chaos.study import Study
 
 BROKEN, WITHOUT_MEANS = 3, 4
-LONG_TIMES = 6.0  # the ceiling of a trial in the long set, to that of others
+LONG_TIMES = 6.0  # how the time limit of a trial in the long set compares to the others
 
 
 class Ended(Exception):
@@ -32,7 +32,7 @@ class Ended(Exception):
 
 
 class Plan(NamedTuple):
-    """How much is to be tried."""
+    """How much to try."""
 
     seed: int
     trials: int | None
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def run(name: str, study: Study, store: str, plan: Plan) -> bool:
-    """One row on one store; says whether every figure held, or with a bug whether it went unseen."""
+    """One row on one store; returns whether every figure held, or with a bug whether it went unnoticed."""
     began = time.monotonic()
     done, wrong, folders = 0, [], []
     figures: dict[str, list[float]] = {}

@@ -1,6 +1,6 @@
-"""How does the kernel come to kill a process for its memory?
+"""Makes the kernel kill a process for its memory.
 
-By a group with a limit, of the first version of control groups or the second, whichever this machine has. Takes root.
+It uses a control group with a limit, of version 1 or 2, whichever this machine has. It needs root.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ V2 = Path("/sys/fs/cgroup")
 
 
 def missing() -> str:
-    """What a limit of memory lacks here; nothing: it can be set."""
+    """What a memory limit lacks here; nothing if it can be set."""
     if os.geteuid() != 0:
         return "root"
     return "" if _root() else "a memory control group"
 
 
 class MemoryGroup:
-    """Processes whose memory together has a limit."""
+    """Processes that share a memory limit."""
 
     def __init__(self, name: str) -> None:
         root = _root()
@@ -31,21 +31,21 @@ class MemoryGroup:
         self._path.mkdir()
 
     def add(self, pid: int) -> None:
-        """What the process asks for from now on counts."""
+        """Count the process's allocations from now on."""
         (self._path / "cgroup.procs").write_text(str(pid))
 
     def limit(self, more_bytes: int) -> None:
-        """Let it have this much more than it has."""
+        """Set the limit to this much more than is used."""
         name = ("memory.usage_in_bytes", "memory.limit_in_bytes")
         now, ceiling = name if self._is_first else ("memory.current", "memory.max")
         used = int((self._path / now).read_text())
         (self._path / ceiling).write_text(str(used + more_bytes))
 
     def close(self) -> None:
-        """The group is gone; its processes have ended."""
+        """Remove the group; its processes have ended."""
         deadline = time.monotonic() + 5
         while self._path.exists() and time.monotonic() < deadline:
-            with contextlib.suppress(OSError):  # the kernel has not yet buried the last of them
+            with contextlib.suppress(OSError):  # the kernel has not yet removed the last of them
                 self._path.rmdir()
             time.sleep(0.02)
 

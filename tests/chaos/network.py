@@ -1,7 +1,7 @@
-"""How are packets lost and connections refused, without harm to anybody else's?
+"""Drops packets and refuses connections without harm to other programs.
 
-In a network of this run's own, which holds nothing but loopback: rules for packets apply to it alone, and it is
-gone when its last process is. Takes root, and Debian's nftables.
+The run has a network namespace with nothing but loopback: packet rules apply to it alone, and it ends with its last
+process. It needs root, and Debian's nftables.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _IP = shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 def missing() -> str:
-    """What a network of one's own lacks here; nothing: it can be made."""
+    """What a network namespace lacks here; nothing if it can be made."""
     if os.geteuid() != 0:
         return "root"
     return "" if _NFT and _IP else "nftables and iproute2"
@@ -27,7 +27,7 @@ def missing() -> str:
 
 @contextlib.contextmanager
 def own_network() -> Iterator[None]:
-    """What this thread does and starts meanwhile is in a network of its own."""
+    """Put this thread, and what it starts meanwhile, into a network of its own."""
     libc = ctypes.CDLL(None, use_errno=True)
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
@@ -42,7 +42,7 @@ def own_network() -> Iterator[None]:
 
 
 def obstruct(port: int, rule: str) -> None:
-    """What goes to this port meets the rule, such as `drop`; also what comes from it, if the rule drops."""
+    """Apply a rule such as `drop` to packets to this port; if it drops, also to packets from it."""
     clear()
     nft = [f"add table {TABLE}", f"add chain {TABLE} in {{ type filter hook input priority 0; }}"]
     nft.append(f"add rule {TABLE} in tcp dport {port} {rule}")
@@ -52,7 +52,7 @@ def obstruct(port: int, rule: str) -> None:
 
 
 def clear() -> None:
-    """Everything passes again."""
+    """Let everything pass again."""
     _run(f"add table {TABLE}\ndelete table {TABLE}")
 
 

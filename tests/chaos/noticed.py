@@ -1,7 +1,7 @@
-"""Are all planted bugs noticed, by the simulation and by the model of the stores?
+"""Checks that the simulation and the model of the stores notice every planted bug.
 
-`make test` plants those that are noticed soon; the others take minutes and are planted here, one after the other, each
-with a verdict of its own.
+`make test` plants those that are noticed soon. The others take minutes and are planted here, one after the other, each
+with its own verdict.
 """
 
 import os
@@ -20,7 +20,7 @@ CASE = "test_it_is_noticed_when["
 
 
 class Noticed(NamedTuple):
-    """What became of one bug, or of a test beside them."""
+    """The verdict on one bug, or on a test beside them."""
 
     name: str
     good: bool
@@ -40,7 +40,7 @@ def look() -> list[Noticed]:
 
 
 def read(name: str, report: Path) -> list[Noticed]:
-    """The verdicts in a report of pytest's; one that is not there has broken."""
+    """The verdicts in pytest's report; a missing one means that the run broke."""
     if not report.exists():
         return [Noticed(name, False, "BROKE")]
     cases = ElementTree.parse(report).iter("testcase")  # noqa: S314 - written by pytest a moment ago

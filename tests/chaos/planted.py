@@ -1,10 +1,9 @@
-"""Can the checker see a bug?
+"""Runs `hookline` with a planted bug, to show that the checker sees it.
 
-This is `hookline` with a bug planted in it, one of bugs/, named by CHAOS_BUG; without one it is `hookline` as it
-is. Bugs live there and nowhere else: no release holds a line of them. Also here: at SIGUSR1 a running process
-reads failpoints from the file that CHAOS_ARM names, so that the one that is to die can be chosen while it works;
-a request that contains the text of CHAOS_POISON kills the process that is about to send it; and what instruments.py
-has.
+CHAOS_BUG names one of the bugs in bugs/; without it this is `hookline` as it is. Bugs live there and nowhere else: no
+release holds a line of them. Also here: at SIGUSR1 a running process reads failpoints from the file that CHAOS_ARM
+names, so that the process that is to die can be chosen while it works; a request that contains the text of
+CHAOS_POISON kills the process that is about to send it; and the instruments of instruments.py.
 """
 
 import os
@@ -23,7 +22,7 @@ from tests.chaos.registry import bugs
 def _arm(*_: object) -> None:
     file = Path(os.environ["CHAOS_ARM"])
     failpoints.plant(file.read_text() if file.exists() else "")
-    file.unlink(missing_ok=True)  # that says that it is done
+    file.unlink(missing_ok=True)  # which says that it is done
 
 
 def _be_poisoned_by(text: bytes) -> None:

@@ -1,4 +1,4 @@
-"""How is a `hookline` started, watched and ended?"""
+"""Starts, watches and ends a `hookline` process."""
 
 import os
 import re
@@ -13,11 +13,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
-CEILING_S = 120.0  # ours is not the only work of this machine
+CEILING_S = 120.0  # the machine has other work, too
 
 
 class Process:
-    """One of this run, with the bug that its settings name planted in it."""
+    """One process of this run, with the bug that its settings name."""
 
     def __init__(self, folder: Path, name: str, *arguments: str, settings: Mapping[str, str]) -> None:
         self.name = name
@@ -43,10 +43,10 @@ class Process:
         return self.child.poll() is None
 
     def wait_until(self, pattern: str) -> str:
-        """Wait for a line that matches; what its group caught."""
+        """Wait for a line that matches; returns what its group caught."""
 
         def find() -> "re.Match[str] | None":
-            lives = self.lives  # looked at first: it may write the line and end
+            lives = self.lives  # checked first: the process may write the line and end
             found = re.search(pattern, self.log)
             if not lives and not found:
                 raise RuntimeError(f"hookline ended ({self.child.returncode}):\n{self.log[-2000:]}")
@@ -60,7 +60,7 @@ class Process:
         self.child.send_signal(signal.SIGUSR1)
 
     def disarm(self) -> None:
-        """Switch them off, and wait until that is done: it may still die of one meanwhile."""
+        """Switch them off, and wait until that is done: the process may still die at one meanwhile."""
         self.arm("")
         wait_for(lambda: not self._arm_file.exists() or not self.lives, "failpoints to be switched off")
 
@@ -70,7 +70,7 @@ class Process:
 
 
 def wait_for(look: Callable[[], T | None], what: str, seconds: float = CEILING_S) -> T:
-    """The first true thing that a look finds."""
+    """The first true value that `look` returns."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:

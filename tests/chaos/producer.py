@@ -1,8 +1,8 @@
-"""What was promised, by the word of the one it was promised to?
+"""Publishes events and records what it was promised.
 
-Each publish is announced in the ledger before it is sent, and its answer noted after, both flushed to the
-disk. What got no answer is in doubt: most are sent again with the same key until they are answered, every
-eighth is left in doubt, as by a producer that died.
+Each publish is written to the ledger before it is sent, and its answer after, both flushed to the disk. A publish
+without an answer is in doubt: most are sent again with the same key until they are answered, every eighth is left in
+doubt, as by a producer that died.
 Run as `producer.py LEDGER PORT TYPES`; a number on stdin publishes that many, and `done` follows.
 """
 
@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 PUBLISHERS = 4
-PATIENCE_S = 40.0  # how long one event is offered again
+PATIENCE_S = 40.0  # how long one event is sent again
 REQUEST_S = 15.0
 
 
@@ -85,7 +85,7 @@ def main() -> None:
     ledger = Ledger(path)
     numbers = itertools.count(1)
     for line in sys.stdin:
-        # One iterator for all of them: `next` of a C iterator is one step under the interpreter's lock.
+        # One iterator for all threads: `next` of a C iterator is one step under the interpreter's lock.
         share = itertools.islice(numbers, int(line))
         publishers = [Publisher(ledger, int(port), int(types), share) for _ in range(PUBLISHERS)]
         for each in publishers:

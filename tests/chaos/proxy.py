@@ -1,7 +1,7 @@
-"""How is a worker cut off from its database without root?
+"""Cuts a worker off from its database without root.
 
-Workers reach PostgreSQL through this: bytes pass, or stand still on connections that stay open, as in a
-network that drops packets. A loop of its own in a thread; nothing else shares it.
+Workers reach PostgreSQL through this proxy. Bytes pass, or stand still on connections that stay open, as in a network
+that drops packets. It runs on a loop of its own in a thread, which nothing else shares.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ CHUNK = 1 << 16
 
 
 class Proxy:
-    """Listens on a free port of loopback, and passes on to `target`."""
+    """Listens on a free port of loopback, and forwards to `target`."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -31,19 +31,19 @@ class Proxy:
         self.port = self._do(self._listen())
 
     def cut(self, *, resets: bool) -> None:
-        """Nothing passes from now on; `resets`: connections break, and new ones are refused."""
+        """Let nothing pass from now on; with `resets`, connections break and new ones are refused."""
         self._do(self._cut(resets))
 
     def heal(self, *, forgets: bool) -> None:
-        """New connections pass; so do the old ones, unless the network has forgotten them."""
+        """Let new connections pass, and the old ones too, unless the network has forgotten them."""
         self._do(self._heal(forgets))
 
     def slow(self, seconds: float) -> None:
-        """Whatever passes from now on takes this long, each way."""
+        """Delay everything from now on by this long, each way."""
         self._delay = seconds
 
     def aim(self, target: int) -> None:
-        """Connections go to this port from now on; those there are break."""
+        """Send connections to this port from now on; existing ones break."""
         self._target = target
         self._do(self._cut(True))
         self._do(self._heal(False))

@@ -1,4 +1,4 @@
-"""What arrived, by the word of a program that shares nothing with hookline?
+"""Receives requests and records them, with no code shared with hookline.
 
 Every request is one line of JSON in the ledger, flushed to the disk before it is answered: what this says
 arrived did arrive, whatever is killed meanwhile. Plain sockets, its own HMAC.

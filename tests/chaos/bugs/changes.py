@@ -1,4 +1,4 @@
-"""What if a worker remembered what is no longer so?"""
+"""Bugs: a worker acts on outdated knowledge."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ LATE_S = 30.0
 
 
 def changes_late() -> None:
-    """The owner of a lane looks at its endpoint every half minute."""
+    """The owner of a lane looks at its endpoint only every half minute."""
     changed = Worker._endpoint_changed
 
     def late(self: Any, *change: Any) -> None:

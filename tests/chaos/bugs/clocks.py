@@ -1,4 +1,4 @@
-"""What if a worker went by its own clock?"""
+"""Bugs: a worker trusts its own clock."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from hookline.clock import SystemClock
 
 
 def due_by_wall_clock() -> None:
-    """What is due, and what a rate allows, is decided by the machine's idea of the time."""
+    """The machine's clock decides what is due and what a rate allows."""
 
     def wall(self: SystemClock) -> float:
         return time.time()

@@ -1,4 +1,4 @@
-"""What if hookline asked less of its database?"""
+"""Bugs: hookline asks too little of its database."""
 
 from collections.abc import Callable
 from functools import partialmethod
@@ -9,18 +9,18 @@ from hookline.store.postgres.store import PostgresStore
 
 
 def commit_unflushed() -> None:
-    """PostgreSQL answers a commit before it is on the disk, and hookline lets it."""
+    """PostgreSQL answers a commit before it is on disk, and hookline allows it."""
     postgres_session.HOT["synchronous_commit"] = "off"
     PostgresStore.__init__ = partialmethod(PostgresStore.__init__, unsafe=True)
 
 
 def wait_for_ever() -> None:
-    """A call to the database has no ceiling."""
+    """A call to the database has no timeout."""
     PostgresStore.__init__ = partialmethod(PostgresStore.__init__, call_timeout=None)
 
 
 def share_one_session() -> None:
-    """Everything a process asks of the database goes through one session, one thing after the other."""
+    """All calls of a process to the database go through one session, one after the other."""
     make = PostgresStore.__init__
 
     def shared(self: Any, *arguments: Any, **named: Any) -> None:

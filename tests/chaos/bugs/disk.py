@@ -1,4 +1,4 @@
-"""What if a write that failed counted as done?"""
+"""Bugs: a write that failed counts as done."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def accept_when_full() -> None:
 
 
 def prune_by_copying() -> None:
-    """Whoever prunes begins with a smaller copy of everything, for which there must be room."""
+    """Pruning begins with a smaller copy of everything, which needs room."""
     prune = SqliteStore.prune
 
     async def copied(self: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What if a lane did not belong to one worker?"""
+"""Bugs: a lane does not belong to one worker."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from hookline.store.postgres import sql as postgres_sql
 
 
 def settle_unfenced() -> None:
-    """A worker that lost its lane settles all the same, whatever others settled before."""
+    """A worker that lost its lane settles anyway, whatever others settled before."""
     fence = "JOIN lanes l ON l.endpoint_id = s.endpoint_id AND l.epoch = s.epoch\n  WHERE l.owner IS NOT DISTINCT FROM me.id AND d.id"
     guard = "AND d.state = 'pending' AND d.attempts = s.number - 1 AND d.replays = s.replays"
     if fence not in postgres_sql.SETTLE or guard not in postgres_sql.SETTLE:
@@ -19,7 +19,7 @@ def settle_unfenced() -> None:
 
 
 def take_what_is_taken() -> None:
-    """Lanes are taken whether or not somebody has them."""
+    """Lanes are taken even if they have an owner."""
     free = "WHERE owner IS NULL AND NOT paused AND wake_at < 'infinity' AND wake_at <= to_timestamp($2) AND"
     if free not in postgres_sql.TAKE:
         raise SystemExit("the statement to be broken has changed: planted.py must follow")
@@ -29,7 +29,7 @@ def take_what_is_taken() -> None:
 
 
 def bury_without_freeing() -> None:
-    """A dead worker's row is cleared away and its lanes stay its own."""
+    """A dead worker's row is deleted, and it still owns its lanes."""
 
     async def careless(store: Any, clock: Any, dead: Any) -> None:
         for id, beat in dead:
@@ -40,7 +40,7 @@ def bury_without_freeing() -> None:
 
 
 def probe_unwritten() -> None:
-    """A probe is sent without having been written down: the next owner does not know of it."""
+    """A probe is sent before it is written down: the next owner does not know of it."""
 
     async def at_once(self: Any, lane: Any) -> None:
         lane.flow.begin_probe()

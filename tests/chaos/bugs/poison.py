@@ -1,4 +1,4 @@
-"""What if what kills its worker were tried for ever?"""
+"""Bugs: a delivery that kills its worker is tried for ever."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ NEVER = 1_000
 
 
 def crash_limit_off() -> None:
-    """No delivery is ever given up for the workers that died under it."""
+    """No delivery is ever given up for the workers that died sending it."""
     suspicion.CRASH_LIMIT = NEVER
 
 

@@ -1,4 +1,4 @@
-"""What if hookline promised before it did?"""
+"""Bugs: hookline answers before the work is done."""
 
 import asyncio
 import copy
@@ -16,7 +16,7 @@ from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.contract import SendResult
 from hookline.store.contract import Acceptance
 
-AHEAD_S = 0.3  # how far a promise runs ahead of its deed
+AHEAD_S = 0.3  # how long before the work is done
 
 
 def settle_before_send() -> None:
@@ -32,7 +32,7 @@ def settle_before_send() -> None:
 
 
 def answer_before_commit() -> None:
-    """A publish is answered while its commit is still to come."""
+    """A publish is answered before its commit."""
     store = accept.Intake._store_batch
     kept: set[asyncio.Task[None]] = set()
 
@@ -68,7 +68,7 @@ def forget_keys() -> None:
 
 
 def exit_at_once() -> None:
-    """SIGTERM ends the process on the spot."""
+    """SIGTERM ends the process at once."""
 
     def leave(_: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, 0)

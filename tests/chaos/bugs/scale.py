@@ -1,4 +1,4 @@
-"""What if the care were missing that only large numbers ask for?"""
+"""Bugs: what large numbers need is missing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,13 +9,13 @@ from hookline.store.postgres import store as postgres_store
 from hookline.store.postgres.store import PostgresStore
 from hookline.store.sqlite.store import SqliteStore
 
-BACKLOG = 200  # deliveries of a lane, and still more to come
+BACKLOG = 200  # deliveries of a lane, with more to come
 
 
 def read_from_the_beginning() -> None:
-    """A lane's rows are looked for from its first one on, as if nothing were known of how far it was read.
+    """A lane's rows are searched from the first one on, as if nothing were known of how far it was read.
 
-    Beside it, where backlogs are measured, an index of all rows instead of the pending ones: the row makes it.
+    Where backlogs are measured, the row also makes an index of all rows instead of the pending ones.
     """
     want = lane.Lane.want
 
@@ -27,7 +27,7 @@ def read_from_the_beginning() -> None:
 
 
 def let_all_out_at_once() -> None:
-    """A lane whose circuit has just closed sends as much as it ever did."""
+    """A lane whose circuit has just closed sends as much as ever at once."""
     landed = lane.Lane.landed
 
     def rampless(self: Any, outcome: Any, **named: Any) -> None:
@@ -38,7 +38,7 @@ def let_all_out_at_once() -> None:
 
 
 def serve_first_come_first() -> None:
-    """Nothing is read for other lanes as long as one has a backlog, as in a queue in the order of due times."""
+    """While one lane has a backlog, nothing is read for the others, as in one queue ordered by due time."""
     ask = loader.Loader._ask
     seen: set[Any] = set()
 
@@ -55,13 +55,13 @@ def serve_first_come_first() -> None:
 
 
 def keep_all_payloads() -> None:
-    """Whatever a lane has room for is read with its payload, however large, and there is room for everything."""
+    """Everything that fits into a lane is read with its payload, however large, and everything fits."""
     postgres_store.INLINE_PAYLOAD_BYTES = 1 << 30
     buffers.Buffers.room = lambda self, health: 1 << 30
 
 
 def prune_all_at_once() -> None:
-    """Everything that is old goes in one transaction, however much it is."""
+    """All old rows are deleted in one transaction, however many they are."""
     for store in (PostgresStore, SqliteStore):
         _prune_all(store)
 

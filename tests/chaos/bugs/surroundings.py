@@ -1,17 +1,17 @@
-"""What if hookline were run in a way that it is not meant for?
+"""Bugs: hookline is operated in a way that it is not meant for.
 
-Nothing is changed in hookline here: the rows that name these see to it.
+hookline itself is not changed here: the rows that name these do it.
 """
 
 from collections.abc import Callable
 
 
 def take_over_sooner_than_a_stall_lasts() -> None:
-    """The takeover time is set below what a busy event loop can take: see rows/stalled.py."""
+    """The takeover time is set below the time that an event loop can stall: see studies/stalled.py."""
 
 
 def leave_the_standby_behind() -> None:
-    """Commits do not wait for the standby: see rows/failover.py."""
+    """Commits do not wait for the standby: see studies/failover.py."""
 
 
 BUGS: dict[str, Callable[[], None]] = {
