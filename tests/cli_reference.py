@@ -1,4 +1,4 @@
-"""What does the reference in docs/cli.md have to say? `python tests/cli_reference.py` writes it anew."""
+"""Makes the reference in docs/cli.md; `python tests/cli_reference.py` writes it."""
 
 from collections.abc import Iterator
 from pathlib import Path

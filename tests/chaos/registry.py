@@ -1,8 +1,8 @@
-"""Which rows of the fault matrix are there, and which bugs can be planted?
+"""Lists the rows of the fault matrix and the bugs that can be planted.
 
-To add a row, write a module in rows/ (or use one that asks the same question) whose `ROWS` names it, as
+To add a row, write a module in rows/ (or use one on the same subject) whose `ROWS` names it, as
 `{"F99": Row(...)}`: it is found here without being listed anywhere. Its `trial` gets the running `System`,
-publishes, does the harm, mends it, and returns what it found wrong, in words; what it measured goes to
+publishes, does the harm, repairs it, and returns what it found wrong, in words; what it measured goes to
 `system.figures`, which are printed with the row. Everything published must reach its end after each trial, and
 checker.py looks at the ledgers when all trials are done. A row that needs other workers, endpoints or settings
 has its own `Scene`. `everyday=True` makes it part of `make test`.
@@ -30,7 +30,7 @@ def rows() -> "dict[str, Row]":
 
 
 def studies() -> "dict[str, Study]":
-    """Every row that measures, likewise: see study.py."""
+    """Every row that measures, in the same way: see study.py."""
     return _gather("studies", "ROWS")
 
 

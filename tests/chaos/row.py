@@ -1,4 +1,4 @@
-"""What is a row of the fault matrix made of?
+"""Defines a row of the fault matrix.
 
 See registry.py for how one is added.
 """
@@ -14,12 +14,12 @@ from tests.chaos.system import System
 
 BOTH, POSTGRES, SQLITE = ("sqlite", "postgres"), ("postgres",), ("sqlite",)
 BURST = 400  # events of one trial
-ARMED_S = 5.0  # a failpoint that is not reached by then is passed by
+ARMED_S = 5.0  # a failpoint that is not reached by then is skipped
 REDELIVERY_S = TAKEOVER_S + 2.0
 
 
 class Row(NamedTuple):
-    """One row: `trial` does the harm and mends it; what it returns is what it found wrong."""
+    """One row: `trial` does the harm and repairs it, and returns what it found wrong."""
 
     fault: str
     stores: tuple[str, ...]
@@ -40,6 +40,6 @@ def pause(system: System, least: float, most: float) -> None:
 
 
 def replace(system: System, ended: Process) -> None:
-    """Start another in its place, once what it had written is read: see the checker."""
+    """Start another process in its place, once everything that it wrote is read: see the checker."""
     time.sleep(GRACE_S)
     system.replace(ended)

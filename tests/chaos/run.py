@@ -1,9 +1,8 @@
-"""Does hookline keep its promises while it is being killed?
+"""Runs rows of the fault matrix: hookline must keep its promises while it is being killed.
 
-Runs rows of the fault matrix with real processes and prints a line of JSON for each row and store; the exit
-status is 0 if every promise held. With --control a bug is planted that the row must find: 1 then means that
-every row found its bug, and 0 that one did not. 3 is a run that broke, 4 one that this machine has not the means
-for. See CONTRIBUTING.md.
+It uses real processes and prints a line of JSON for each row and store; the exit status is 0 if every promise held.
+With --control a bug is planted that the row must find: 1 then means that every row found its bug, and 0 that one did
+not. 3 is a run that broke, 4 one that this machine lacks the means for. See CONTRIBUTING.md.
 """
 
 import argparse
@@ -25,8 +24,8 @@ from tests.chaos.registry import rows
 from tests.chaos.row import Row
 from tests.chaos.system import System
 
-START_S, TRIAL_S = 300, 240  # ceilings: of the set-up, and of each trial
-CONTROL_TRIALS = 8  # a kill may miss the moment in which the bug shows; one that eight miss is not shown
+START_S, TRIAL_S = 300, 240  # time limits: for the set-up, and for each trial
+CONTROL_TRIALS = 8  # a kill may miss the moment in which the bug shows; if eight miss it, it is not shown
 BROKEN, WITHOUT_MEANS = 3, 4
 ROWS = rows()
 
@@ -36,11 +35,11 @@ class Ended(Exception):
 
 
 class Plan(NamedTuple):
-    """How much is to be tried."""
+    """How much to try."""
 
     seed: int
     trials: int | None  # None: as many as the row has
-    leeway: float  # times its figure that a timing may be
+    leeway: float  # how many times its figure a timing may be
     control: bool  # plant the row's bug
 
 
@@ -81,7 +80,7 @@ def main() -> int:
     try:
         results = [run(name, store, plan) for name, store in wanted if (name, store) not in missing]
     except Exception as error:
-        # Not 1: a run that broke, whatever broke it, has found nothing, with a bug or without.
+        # Not 1: a run that broke, for whatever reason, has found nothing, with a bug or without.
         print(f"the run broke: {type(error).__name__}: {error}", file=sys.stderr)
         if not isinstance(error, Ended | OSError | RuntimeError):
             traceback.print_exc()
@@ -94,7 +93,7 @@ def main() -> int:
 
 
 def run(name: str, store: str, plan: Plan) -> bool:
-    """One row on one store; says whether every promise held, or with a bug whether it went unseen."""
+    """One row on one store; returns whether every promise held, or with a bug whether it went unnoticed."""
     row = ROWS[name]
     planned = plan.trials or (CONTROL_TRIALS if plan.control else row.trials)
     if plan.control:

@@ -1,6 +1,6 @@
-"""How does a database come to hold half a million events within seconds?
+"""Fills a database with half a million events within seconds.
 
-Straight into the tables, in the shape that publishing leaves them in; the lanes are woken with the last row.
+It writes directly into the tables, in the shape that publishing leaves; the lanes are woken with the last row.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ def write(
     state: str = "pending",
     age_s: float = 0.0,
 ) -> list[str]:
-    """Events of this type, each for one of the lanes in turn; their ids, in order."""
+    """Write events of this type, each for one of the lanes in turn; returns their ids, in order."""
     at = time.time() - age_s
     made = list(_ids(count, at=at, rng=rng))
     done_at = None if state == "pending" else at

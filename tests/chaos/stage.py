@@ -1,7 +1,7 @@
-"""What does a row that measures have at hand?
+"""The tools of a row that measures.
 
-A database and nothing else, to begin with: the row starts servers, workers and receivers as it needs them, asks the
-API, writes rows straight into the database, and holds its figures against what is allowed.
+It has a database and nothing else at the start. The row starts servers, workers and receivers as it needs them, calls
+the API, writes rows directly into the database, and compares its figures with what is allowed.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from tests.chaos.system import System
 
 
 class Arrival(NamedTuple):
-    """One request, as the catcher has it."""
+    """One request, as the catcher recorded it."""
 
     id: str
     path: str
@@ -51,11 +51,11 @@ class Catcher:
         return f"http://127.0.0.1:{self.port}{path}"
 
     def answer(self, path: str = "", **manner: float) -> None:
-        """From now on answer like this: see catcher.py."""
+        """Answer like this from now on: see catcher.py."""
         self._tell(json.dumps({"path": path, **manner}))
 
     def arrivals(self) -> list[Arrival]:
-        """Everything that came so far."""
+        """Everything that arrived so far."""
         self._tell("write")
         return [_arrival(line) for line in self._ledger.read_text().splitlines()]
 
@@ -72,7 +72,7 @@ class Catcher:
 
 
 class Stage(System):
-    """A database, and whatever a row starts."""
+    """A database, and everything that a row starts."""
 
     def __init__(
         self,
@@ -96,20 +96,20 @@ class Stage(System):
         self._start_database()
 
     def size(self, short: float, long: float) -> int:
-        """How much of something, in the long set or otherwise."""
+        """The size of something, in the long set or otherwise."""
         return max(1, int((long if self.is_long else short) * self._scale))
 
     # figures
 
     def at_most(self, name: str, value: float, limit: float, *, is_time: bool = False) -> None:
-        """Note a figure, and whether it is too large; times are given some slack on a shared machine."""
+        """Note a figure, and whether it is too large; times get some slack on a shared machine."""
         self.figures[name] = value
         allowed = limit * self.leeway if is_time else limit
         if value > allowed:
             self.wrong.append(f"{name} {value:.6g}, allowed {allowed:.6g}")
 
     def at_least(self, name: str, value: float, limit: float, *, is_time: bool = False) -> None:
-        """Likewise, and whether it is too small."""
+        """Note a figure, and whether it is too small."""
         self.figures[name] = value
         needed = limit / self.leeway if is_time else limit
         if value < needed:
@@ -118,17 +118,17 @@ class Stage(System):
     # processes
 
     def configure(self, **settings: str | float) -> None:
-        """Settings of the processes that are started from now on, without the prefix."""
+        """Set settings of processes that are started from now on, without the prefix."""
         named = {f"HOOKLINE_{name.upper()}": str(value) for name, value in settings.items()}
         self.scene = self.scene._replace(settings={**self.scene.settings, **named})
 
     def start(self, *, workers: int = 0) -> None:
-        """The API, and workers beside it; on SQLite the API is the worker."""
+        """Start the API, and workers beside it; on SQLite the API is the worker."""
         self.serve()
         self.workers = [self.worker() for _ in range(workers if self.store == "postgres" else 0)]
 
     def run(self, *arguments: str, within: float = CEILING_S) -> tuple[int | None, str]:
-        """A command of hookline: its exit status, None if it was still there, and what it said."""
+        """Run a command of hookline; returns its exit status, None if it still ran, and its output."""
         process = self.begin("command", *arguments)
         try:
             status = process.child.wait(within)
@@ -138,14 +138,14 @@ class Stage(System):
         return status, process.log
 
     def catcher(self) -> Catcher:
-        """One more receiver."""
+        """Start one more receiver."""
         ledger = self.folder / f"arrivals-{len(self._caught)}"
         catcher = Catcher(self._helper("catcher.py", ledger), ledger)
         self._caught.append(catcher)
         return catcher
 
     def arrivals(self) -> list[Arrival]:
-        """What came to all catchers."""
+        """What arrived at all catchers."""
         return [each for catcher in self._caught for each in catcher.arrivals()]
 
     def verb_times(self, verb: str) -> list[tuple[float, float]]:
@@ -166,7 +166,7 @@ class Stage(System):
         return int(wait_for(lambda: file.exists() and file.read_text().strip(), "the number of tasks"))
 
     def proxied(self) -> Proxy:
-        """Everything that is started from now on reaches PostgreSQL through a proxy."""
+        """Send everything that is started from now on to PostgreSQL through a proxy."""
         assert self.server is not None
         self.proxy = Proxy(self.server.port)
         self.url = self.worker_url = self.url.replace(f":{self.server.port}/", f":{self.proxy.port}/")
@@ -203,12 +203,12 @@ class Stage(System):
         return str(answer["id"])
 
     def seed(self, endpoints: list[str], count: int, **fields: Any) -> list[str]:
-        """Write events with one delivery each, in turn to these endpoints, past the API; their ids."""
+        """Write events with one delivery each, in turn to these endpoints, without the API; returns their ids."""
         lanes = [ids.read("endpoint", each) for each in endpoints]
         return seeds.write(self.url, lanes, count, rng=self.rng, **fields)
 
     def query(self, statement: str, *values: Any) -> list[Any]:
-        """Ask the database, or tell it, beside hookline; parameters are %s on PostgreSQL and ? on SQLite."""
+        """Run a statement on the database without hookline; parameters are %s on PostgreSQL and ? on SQLite."""
         if self.store == "sqlite":
             path = self.url.removeprefix("sqlite:///")
             with contextlib.closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
@@ -223,11 +223,11 @@ class Stage(System):
         return {ids.show("event", id if isinstance(id, bytes) else id.bytes) for (id,) in found}
 
     def rest(self, least: float, most: float) -> None:
-        """Let it go on for as long as the seed says."""
+        """Let it run on for as long as the seed says."""
         time.sleep(self.rng.uniform(least, most))
 
     def drained(self, seconds: float) -> float:
-        """Wait until nothing is pending; how long that took."""
+        """Wait until nothing is pending; returns how long that took."""
         began = time.monotonic()
         wait_for(lambda: self.database.pending() == 0, "the drain", seconds)
         return time.monotonic() - began

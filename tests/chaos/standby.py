@@ -1,4 +1,4 @@
-"""Where does a second PostgreSQL come from that follows the first and can take its place?"""
+"""Runs a second PostgreSQL that follows the first and can take its place."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ SECONDS = 30.0
 
 
 class Standby(PostgresServer):
-    """A copy of a running server that follows it, over a line that can be cut."""
+    """A copy of a running server that follows it, over a connection that can be cut."""
 
     def __init__(self, primary: PostgresServer) -> None:
         super().__init__(primary.installation)
@@ -24,7 +24,7 @@ class Standby(PostgresServer):
         self._port = _free_port()  # its roles come with the copy
 
     def follow(self, *, waited_for: bool) -> None:
-        """Start following; `waited_for`: the primary answers no commit that is not here."""
+        """Start following; with `waited_for` the primary answers no commit that is not here too."""
         self.start()
         wait_for(lambda: self._state() is not None, "the standby to follow", SECONDS)
         if waited_for:
@@ -34,12 +34,12 @@ class Standby(PostgresServer):
             wait_for(lambda: self._state() == "sync", "commits to wait for the standby", SECONDS)
 
     def promote(self) -> None:
-        """Be the primary."""
+        """Become the primary."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute("SELECT pg_promote()")
 
     def freeze_primary(self) -> None:
-        """The primary stands still, all of its processes, as on a machine that hangs."""
+        """Stop all processes of the primary, as on a machine that hangs."""
         postmaster = psutil.Process(int((self._primary._data / "postmaster.pid").read_text().split()[0]))
         for each in (postmaster, *postmaster.children(recursive=True)):
             os.kill(each.pid, signal.SIGSTOP)

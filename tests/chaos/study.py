@@ -1,7 +1,7 @@
-"""What is a row of the fault matrix that measures, beside counting what was lost?
+"""Defines a row of the fault matrix that measures, besides counting what was lost.
 
-`Row` puts one running system through many faults and asks the ledgers. A study has a stage of its own for every
-trial, sets up there what it needs, and holds what it measured against the matrix's figures.
+`Row` puts one running system through many faults and checks the ledgers. A study has a stage of its own for every
+trial, sets up there what it needs, and compares what it measured with the matrix's figures.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ class Study(NamedTuple):
 
     fault: str
     stores: tuple[str, ...]
-    trials: int  # 0: in the long set only, unless it is asked for by its name
+    trials: int  # 0: in the long set only, unless it is asked for by name
     bug: str  # planted by CONTROL=1; none: the matrix names no control
     shows: str  # the figure that the bug must spoil
     trial: Callable[[Stage], None]
     missing: Callable[[], str] = _nothing  # what the row needs and this machine lacks
-    own_network: bool = False  # packets are dropped: nothing of it may be anybody else's
-    unseen_on: tuple[str, ...] = ()  # stores on which nothing counts what the bug does
+    own_network: bool = False  # packets are dropped: other programs must not share the network
+    unseen_on: tuple[str, ...] = ()  # stores that cannot count what the bug does
     seconds: float = 300.0  # a trial that takes longer is broken

@@ -1,4 +1,4 @@
-"""Which processes take part, and how are they started and ended?
+"""Starts and ends the processes that take part.
 
 PostgreSQL or a file, a receiver, a producer, `hookline serve`, and on PostgreSQL workers beside it. All are
 children of this process, on loopback, in one temporary folder; whatever still runs at the end is killed.
@@ -29,7 +29,7 @@ from tests.chaos.scene import IN_FLIGHT, TAKEOVER_S, Scene
 from tests.postgres_server import PostgresServer, installations
 
 HERE = Path(__file__).parent
-PATIENT, MOST_PATIENT = 3.0, 60.0  # times its figure that something is waited for, at most on a busy machine
+PATIENT, MOST_PATIENT = 3.0, 60.0  # times its figure: how long to wait at most on a busy machine
 LONGEST_DRAIN_S = 240.0
 STARVED_S = 15.0
 BUGGY_S = 10.0  # with a bug planted it may never be drained
@@ -48,7 +48,7 @@ class System:
         self.drag = Drag()
         self.rng = random.Random(seed)
         self.faults: list[Fault] = []
-        self.figures: dict[str, float] = {}  # what a row measured beside the ledgers
+        self.figures: dict[str, float] = {}  # what a row measured besides the ledgers
         self.starts: list[float] = []  # seconds; the first is of an empty database, with nothing to recover
         self.server: PostgresServer | None = None
         self.workers: list[Process] = []
@@ -89,7 +89,7 @@ class System:
         return server
 
     def settings(self, name: str) -> Mapping[str, str]:
-        """Of the environment of the hookline process of this name."""
+        """The environment of the hookline process of this name."""
         return self.scene.settings
 
     def _start_database(self) -> None:
@@ -118,14 +118,14 @@ class System:
 
     @property
     def leeway(self) -> float:
-        """How many times its figure a timing may be, however busy the machine is; infinite where counts alone are judged."""
+        """How many times its figure a timing may be, on a machine this busy; infinite where only counts are judged."""
         return self._leeway
 
     @property
     def patience(self) -> float:
-        """How many times its figure something is waited for: longer on a busy machine, since to wait is not to judge.
+        """How many times its figure something is waited for: longer on a busy machine, since waiting is not judging.
 
-        Not in the long set, and not with a bug planted: what waits for something that will not come should not wait for long.
+        Not in the long set, and not with a bug planted: a wait for something that will not come should be short.
         """
         if self.bug or self._leeway <= 1.0:
             return min(self._leeway, PATIENT)
@@ -134,9 +134,9 @@ class System:
     # --- processes ---
 
     def serve(self, *, waits: bool = True) -> None:
-        """Start the API, on the port it had; on PostgreSQL it leaves delivering to the workers.
+        """Start the API, on the port it had; on PostgreSQL the workers deliver.
 
-        Waits until it listens; if not `waits`, it may also have died on the way.
+        Waits until it listens; without `waits` it may also have died on the way.
         """
         flags = ["--no-worker"] if self.is_postgres else []
         began = time.monotonic()
@@ -148,13 +148,13 @@ class System:
         self.starts.append(time.monotonic() - began)
 
     def worker(self) -> Process:
-        """One more worker, delivering."""
+        """Start one more worker, and wait until it delivers."""
         started = self.begin_worker()
         started.wait_until(r"(delivering) from")
         return started
 
     def begin_worker(self) -> Process:
-        """One more worker, starting."""
+        """Start one more worker."""
         return self.begin("worker", "worker", "--dev", url=self.worker_url)
 
     def begin(self, kind: str, *arguments: str, url: str | None = None) -> Process:
@@ -166,7 +166,7 @@ class System:
             "HOOKLINE_TAKEOVER_S": str(TAKEOVER_S),
             "HOOKLINE_POLL_S": "0.1",
             "HOOKLINE_MAX_IN_FLIGHT": str(IN_FLIGHT),
-            "HOOKLINE_CONTACT": name,  # told to the receiver: that is how it knows who sent what
+            "HOOKLINE_CONTACT": name,  # told to the receiver, which knows by it who sent what
             "CHAOS_BUG": self.bug,
             **self.settings(name),
         }
@@ -174,7 +174,7 @@ class System:
         return self._begun[-1]
 
     def replace(self, ended: Process, *, waits: bool = True) -> None:
-        """Another one in the place of one that ended; `waits`: until it delivers."""
+        """Start another process in the place of one that ended; `waits`: until it delivers."""
         if ended is self.api:
             self.serve(waits=waits)
             if not self.is_postgres and self.faults:  # until now there was nobody
@@ -188,11 +188,11 @@ class System:
 
     @property
     def senders(self) -> list[Process]:
-        """Those that deliver."""
+        """The processes that deliver."""
         return self.workers if self.is_postgres else [self.api]
 
     def busy(self) -> Process:
-        """A process that is sending, by the seed."""
+        """A process that is sending, chosen by the seed."""
         if not self.is_postgres:
             return self.api
 
@@ -225,7 +225,7 @@ class System:
         self._is_publishing = False
 
     def offer(self, n: int, *, filling: str = "") -> tuple[str, str, Callable[[], tuple[int, str]]]:
-        """An event that is not the producer's: its key, its digest, and how to publish it once."""
+        """An event that is not the producer's: its key, its digest, and a function that publishes it once."""
         payload = json.dumps({"offer": n, "filling": filling}).encode()
         body = b'{"type":"chaos.t%d","payload":%b}' % (n % self.scene.endpoints, payload)
         key = f"offer-{n}"
@@ -237,7 +237,7 @@ class System:
         return key, hashlib.sha256(payload).hexdigest(), publish
 
     def give(self, n: int, *, filling: str = "") -> str:
-        """Publish such an event, once; its id."""
+        """Publish such an event, once; returns its id."""
         key, digest, publish = self.offer(n, filling=filling)
         self.promise(did="intent", key=key, digest=digest)
         status, id = publish()
@@ -247,14 +247,14 @@ class System:
         return id
 
     def promise(self, **line: object) -> None:
-        """Note what was promised to somebody who is not the producer."""
+        """Note what was promised to somebody other than the producer."""
         with self._promises.open("a") as ledger:
             ledger.write(json.dumps(line) + "\n")
 
     # --- the API ---
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
-        """Ask the API; the status and what it answered."""
+        """Call the API; returns the status and the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CEILING_S)
         text = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         with contextlib.closing(connection):
@@ -264,7 +264,7 @@ class System:
             return response.status, json.loads(answer) if answer else {}
 
     def create(self, n: int, *, path: str | None = None) -> str:
-        """The n-th endpoint; its id."""
+        """Create the n-th endpoint; returns its id."""
         status, answer = self.call(
             "POST",
             "/v1/endpoints",
@@ -280,7 +280,7 @@ class System:
         return str(answer["id"])
 
     def address(self, path: str) -> str:
-        """Where the receiver is to be found."""
+        """The receiver's address."""
         return f"http://127.0.0.1:{self.receiver_port}{path}"
 
     # --- what is seen ---
@@ -298,15 +298,13 @@ class System:
         """Something happened just now to this process, or to all of them."""
         who = None if process is None else process.name
         if process is not None and not process.lives:
-            lasted = float(
-                "inf"
-            )  # it sent nothing since, whenever the receiver gets round to reading what it had
+            lasted = float("inf")  # it sent nothing since, even if the receiver reads it later
         self.faults.append(Fault(time.time(), kind, who, excuses, lasted))
 
     def burials(self) -> list[Fault]:
         """Workers that found they had been taken for dead: they were stopped, cut off, or waited for their turn.
 
-        What they had in flight is sent again by others, which they may notice much later than it happened.
+        Others send what they had in flight again, and they may notice much later than it happened.
         """
         return [
             Fault(
@@ -325,7 +323,7 @@ class System:
         self.figures[name] = max(value, self.figures.get(name, value))
 
     def is_drained(self, seconds: float = 30.0) -> bool:
-        """Wait until nothing is pending, so long or as much longer as there is patience."""
+        """Wait until nothing is pending, for so long times the patience."""
         patience = BUGGY_S if self.bug else min(seconds * self.patience, LONGEST_DRAIN_S)
         with contextlib.suppress(TimeoutError):
             return wait_for(lambda: self.database.pending() == 0, "the drain", patience)
@@ -340,7 +338,7 @@ class System:
         return self.folder / "promises.jsonl"
 
     def receipts(self) -> list[Receipt]:
-        """Everything that arrived until now."""
+        """Everything that arrived so far."""
         with self._receipts.open("rb") as ledger:
             ledger.seek(self._read)
             # A line that is being written has no end yet, and its request no answer.

@@ -1,4 +1,4 @@
-"""Does the checker see what it is there for?"""
+"""The checker sees what it is there for."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Does every run meet with every row, and three runs with every control?"""
+"""Every run includes every row, and any three runs include every control."""
 
 from tests.chaos import whole
 from tests.chaos.checker import Limits

@@ -1,4 +1,4 @@
-"""Do the figures say what happened?"""
+"""The figures are computed correctly."""
 
 import pytest
 

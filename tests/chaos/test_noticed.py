@@ -1,4 +1,4 @@
-"""Is each planted bug's verdict read from the report as it is?"""
+"""Each planted bug's verdict is read correctly from the report."""
 
 import pytest
 

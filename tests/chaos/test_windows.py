@@ -1,4 +1,4 @@
-"""Are moments counted as the limits count them?"""
+"""Moments are counted as the limits count them."""
 
 import pytest
 

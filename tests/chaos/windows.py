@@ -1,4 +1,4 @@
-"""How many began at once, and how many within a stretch of time?"""
+"""Counts how many requests began at once, and how many within a span of time."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from tests.chaos.checker import Receipt
 
 
 def most_within(moments: Iterable[float], seconds: float) -> int:
-    """The largest number of moments in any stretch of this length, its end not counted."""
+    """The largest number of moments in any span of this length, its end not counted."""
     ordered = sorted(moments)
     most = first = 0
     for n, moment in enumerate(ordered):

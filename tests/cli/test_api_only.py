@@ -1,4 +1,4 @@
-"""What does a server do that does not deliver?"""
+"""A server without a worker accepts events and delivers none."""
 
 import httpx
 import pytest
@@ -34,10 +34,10 @@ def test_what_it_accepts_is_delivered_by_others_at_once(tmp_path, postgres_url, 
         assert receiver.requests == []
         with ServerProcess(*flags, cwd=tmp_path) as server:
             eventually(lambda: [each.event_id for each in receiver.requests] == [first["id"]] or None)
-            # The other one sleeps on a lane that has nothing to do until it is woken.
+            # The other one sleeps on a lane without work until it is woken.
             for n in range(5):
                 published = call(api, "POST", "/v1/events", {"type": "a", "payload": n})
-                # One that is not woken sleeps until the next sweep, for minutes.
+                # A lane that is not woken sleeps until the next sweep, for minutes.
                 eventually(lambda id=published["id"]: receiver.requests[-1].event_id == id or None)
             assert server.stop() == 0
         assert api.stop() == 0

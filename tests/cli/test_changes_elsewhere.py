@@ -1,6 +1,6 @@
-"""How soon does a process that owns a lane go by what another one was told about its endpoint?
+"""A process that owns a lane soon follows a change that another process made to its endpoint.
 
-Nothing is published between the change and the delivery: a publish would bring the owner up to date by itself.
+Nothing is published between the change and the delivery: a publish alone would bring the owner up to date.
 """
 
 import time
@@ -13,17 +13,15 @@ import pytest
 from answering import Receiver, eventually, receiving
 from server_process import ServerProcess
 
-KNOWN_S = 3 * 1.0  # a change is to be known everywhere after a second; threefold on a busy machine
-AHEAD_S = (
-    KNOWN_S + 7.0
-)  # when the deliveries are due that a change has to be known for; the changes take time too
+KNOWN_S = 3 * 1.0  # a change is known everywhere after a second; three times that on a busy machine
+AHEAD_S = KNOWN_S + 7.0  # when the deliveries are due that must follow a change; the changes take time too
 NAMES = ("moved", "paused", "deleted", "beside")
 
 
 class Pair:
     """Two servers on one database; the first owns the lanes of an endpoint for each of the names.
 
-    The second delivers nothing, or on a busy machine it might be the one to take them.
+    The second delivers nothing: on a busy machine it might otherwise take the lanes.
     """
 
     def __init__(self, owner: ServerProcess, other: ServerProcess, receiver: Receiver) -> None:
@@ -52,7 +50,7 @@ class Pair:
         return str(_told(self._owner, "POST", "/v1/events", {"type": type, "payload": 1, **fields})["id"])
 
     def change_all(self) -> dict[str, str]:
-        """Schedule events, tell the other process about their endpoints, wait for one that is due later."""
+        """Schedule events, tell the other process about their endpoints, and wait for one that is due later."""
         now, at = datetime.now(UTC), time.monotonic()
         due = {name: AHEAD_S + (0.7 if name == "beside" else 0.0) for name in NAMES}
         events = {
@@ -62,7 +60,7 @@ class Pair:
         _told(self._other, "PATCH", self._paths["moved"], {"url": f"{self.receiver.url}/200/new"})
         _told(self._other, "POST", self._paths["paused"] + "/pause")
         _told(self._other, "DELETE", self._paths["deleted"])
-        assert time.monotonic() - at < AHEAD_S - KNOWN_S  # or the owner has less time than that to hear of it
+        assert time.monotonic() - at < AHEAD_S - KNOWN_S  # or the owner has less time to learn of it
         eventually(lambda: self.where(events["beside"]) or None)
         return events
 

@@ -1,4 +1,4 @@
-"""What do options take that know what they may be given, and how do they refuse the rest?"""
+"""Options with a fixed set of values accept these and refuse the rest."""
 
 import pytest
 

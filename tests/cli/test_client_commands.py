@@ -1,4 +1,4 @@
-"""What do the commands that speak to a server print, do, and end with?"""
+"""What the commands that speak to a server print, do, and end with."""
 
 import http.server
 import json
@@ -49,7 +49,7 @@ class Shell:
         return str(created["id"])
 
     def die(self, account: str, number: int = 1) -> list[str]:
-        """Publishes events that are rejected; the ids of their deliveries, newest first."""
+        """Publish events that are rejected; returns the ids of their deliveries, newest first."""
         for n in range(number):
             self.json("send", "order.paid", json.dumps({"n": n}), "--account", account)
 
@@ -70,7 +70,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def assert_ends(result: "subprocess.CompletedProcess[str]", code: int, *words: str) -> None:
-    """The exit code, nothing on stdout, and one line that says why."""
+    """Assert the exit code, nothing on stdout, and one line that says why."""
     assert (result.returncode, result.stdout) == (code, ""), result
     assert result.stderr.startswith("hookline: ")
     assert result.stderr.count("\n") == 1
@@ -162,7 +162,7 @@ def test_deliveries_are_listed_shown_retried_and_cancelled(shell):
     ]
     assert [line.split()[0] for line in table[1:]] == ids[::-1]
     assert "due" in table[1].split()
-    shell.json("endpoints", "pause", endpoint)  # or it may be delivered before that is said
+    shell.json("endpoints", "pause", endpoint)  # otherwise it may be delivered before that
     assert shell("deliveries", "retry", ids[0]).stdout == f"{ids[0]} is pending.\n"
     shell.json("endpoints", "resume", endpoint)
     assert shell("deliveries", "cancel", ids[1]).stdout == f"{ids[1]} is cancelled.\n"
@@ -468,7 +468,7 @@ def test_which_dead_letters_must_be_said_in_one_way(shell, verb, arguments):
 
 
 def on_a_terminal(shell: Shell, *arguments: str, answer: bytes = b"", columns: int = 100) -> tuple[int, str]:
-    """The exit code, and what a person would have seen; the answer is typed once something is asked."""
+    """The exit code, and what a person would have seen; the answer is typed after the question."""
     with Terminal(*arguments, cwd=shell.folder, env={**shell.env, "COLUMNS": str(columns)}) as terminal:
         if answer:
             terminal.wait_for("[y/N]")
@@ -592,7 +592,7 @@ def test_something_else_that_speaks_json_is_told_apart_too(tmp_path, answer, arg
 
 @contextmanager
 def strange(status: int, media: str) -> Iterator[str]:
-    """A server that answers everything alike, with an empty object."""
+    """A server that answers every request with an empty object."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def answer(self) -> None:

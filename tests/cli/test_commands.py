@@ -1,4 +1,4 @@
-"""What do the commands print, and how do they end?"""
+"""What the commands print, and how they end."""
 
 import json
 import os
@@ -15,7 +15,7 @@ KEY = {"HOOKLINE_API_KEY": "hlk_the_key_of_these_tests"}
 
 
 def assert_one_line(result, code, *words):
-    """The exit code, and one line on stderr that says why."""
+    """Assert the exit code, and one line on stderr that says why."""
     assert (result.returncode, result.stdout) == (code, ""), result.stderr
     assert result.stderr.count("\n") == 1, result.stderr
     assert result.stderr.startswith("hookline: ")
@@ -121,7 +121,7 @@ def test_a_database_that_does_not_answer_is_unreachable(tmp_path, command):
 
 @pytest.mark.parametrize("command", [["keys", "list"], ["migrate", "--dry-run"]])
 def test_a_database_that_is_silent_is_said_to_be(tmp_path, command):
-    with socket.socket() as silent:  # as a PostgreSQL that is stopped: connections are taken by the kernel
+    with socket.socket() as silent:  # as a PostgreSQL that is stopped: the kernel accepts connections
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/x"

@@ -1,4 +1,4 @@
-"""Does a person see which settings are in force, and where each comes from?"""
+"""A person sees which settings are in force, and where each comes from."""
 
 import json
 

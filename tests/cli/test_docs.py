@@ -1,4 +1,4 @@
-"""Does docs/cli.md tell the truth? Its reference is compared, and its examples are run."""
+"""docs/cli.md is true: its reference is compared, and its examples are run."""
 
 import json
 import re
@@ -25,7 +25,7 @@ STAY = (
     "hookline serve",
     "hookline worker",
     "hookline listen",
-)  # until they are stopped; they have tests of their own
+)  # run until they are stopped; they have tests of their own
 SEALING = {"HOOKLINE_SECRET_KEY": "docs" * 8}
 PENDING = ("hookline deliveries retry", "hookline deliveries cancel")
 
@@ -51,7 +51,7 @@ def test_every_example_is_a_command_with_options_that_there_are():
 
 
 class World:
-    """A server, a receiver that refuses, and something of everything to name in an example."""
+    """A server, a receiver that refuses, and one of everything for the examples to name."""
 
     def __init__(self, server: ServerProcess, receiver: Receiver, folder: Path) -> None:
         self.folder = folder

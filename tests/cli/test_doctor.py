@@ -1,4 +1,4 @@
-"""Does the doctor name what is wrong, and the next step?"""
+"""The doctor names what is wrong, and the next step."""
 
 import json
 import os
@@ -33,7 +33,7 @@ from server_process import ServerProcess, run
 from terminal import Terminal
 
 KEY = "hlk_the_key_of_these_tests"
-NOBODY = "http://127.0.0.1:1"  # refuses: no program is given this port by chance
+NOBODY = "http://127.0.0.1:1"  # refuses: no program gets this port by chance
 NOW = 1_800_000_000.0
 HEALTHY = Examination(
     server="PostgreSQL 15.4", now=NOW, settings={"fsync": "on"}, unsafe=None, schema=None, missing_rights=()
@@ -54,7 +54,7 @@ def create_endpoint(server: ServerProcess, url: str) -> None:
 
 
 def make_due_earlier(database: str, folder: Path) -> None:
-    """Let all deliveries be due for two minutes longer."""
+    """Make all deliveries due two minutes earlier."""
     if database.startswith("postgresql"):
         with psycopg.connect(database, autocommit=True) as session:
             session.execute("UPDATE hookline.deliveries SET due_at = due_at - interval '120 s'")
@@ -186,7 +186,7 @@ def test_an_empty_folder_is_fine_and_the_next_steps_are_said(tmp_path):
     assert found["database"][2] == "`hookline serve` or `hookline migrate` makes it"
     assert (found["server"][0], "hookline serve" in (found["server"][2] or "")) == ("warn", True)
     assert {found[check][0] for check in ("configuration", "allow_networks", "disk", "port")} == {"ok"}
-    assert list(tmp_path.iterdir()) == []  # looking changes nothing
+    assert list(tmp_path.iterdir()) == []  # the doctor changes nothing
 
 
 def test_a_migrated_file_is_fine(tmp_path):
@@ -314,7 +314,7 @@ def test_endpoints_that_these_settings_would_not_send_to_are_named(tmp_path, dat
 def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
     on = ("--database", database)
     with ServerProcess("--dev", "--no-worker", *on, cwd=tmp_path) as server:
-        create_endpoint(server, "https://hooks.example.com/")  # nobody is there to send to it
+        create_endpoint(server, "https://hooks.example.com/")  # no process sends to it
         for n in (1, 2):
             body = {"type": "a", "payload": n}
             assert httpx.post(f"{server.url}/v1/events", json=body, trust_env=False, timeout=30).is_success

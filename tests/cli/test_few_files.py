@@ -1,4 +1,4 @@
-"""A server that may open few files goes on accepting and delivering, and charges nobody for it."""
+"""A server that may open few files goes on accepting and delivering, and counts no failure against an endpoint."""
 
 import asyncio
 import sqlite3
@@ -28,7 +28,7 @@ class ServerWithFewFiles(ServerProcess):
 
 
 class Hosts:
-    """One port on many addresses of this machine; keeps connections open, and counts what comes for each."""
+    """One port on many addresses of this machine; keeps connections open, and counts the requests for each."""
 
     def __init__(self):
         self.arrived = Counter()
@@ -85,7 +85,7 @@ async def test_more_hosts_than_descriptors_cost_no_attempt_no_circuit_and_no_pub
 
 
 async def publish(url: str, n: int) -> list[int]:
-    """What a publisher on a connection of its own is told; only the first ones publish, the others hold theirs open."""
+    """The answer to a publisher on its own connection; only the first ones publish, the others hold theirs open."""
     async with httpx.AsyncClient(base_url=url, timeout=CEILING_S) as client:
         if n >= EVENTS:
             assert (await client.get("/healthz")).status_code == 200

@@ -1,4 +1,4 @@
-"""What does a person see first, and how soon?"""
+"""The front page says the right things, and appears soon."""
 
 import resource
 import subprocess
@@ -29,7 +29,7 @@ LOADED = (
     "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
     f"print([name for name in {(*HEAVY, 'click')} if name in sys.modules], file=sys.stderr)"
 )
-STARTS = 8  # the cheapest of these counts: what else the machine does can only add to a start
+STARTS = 8  # the cheapest of these counts: other work on the machine can only add to a start
 
 
 def loaded(*arguments: str) -> tuple[str, str]:

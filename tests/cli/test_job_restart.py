@@ -1,4 +1,4 @@
-"""Does a bulk replay go on where the server was killed?"""
+"""A bulk replay continues after its server was killed."""
 
 from collections.abc import Callable
 

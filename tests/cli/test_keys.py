@@ -1,4 +1,4 @@
-"""What can be done about keys from a shell, and what does the first start say?"""
+"""Keys are managed from a shell, and the first start says what to do about them."""
 
 import json
 import re

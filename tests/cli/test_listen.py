@@ -1,4 +1,4 @@
-"""What does the local receiver show, answer and pass on?"""
+"""What the local receiver shows, answers and forwards."""
 
 import contextlib
 import re
@@ -140,7 +140,7 @@ def test_requests_are_passed_on_with_their_bytes_and_the_answer_comes_back(tmp_p
         assert (passed.body, passed.event_id) == (BODY, "evt_1")
         shown = ear.shown()
         assert (shown["status"], shown["forwarded"]["status"]) == (418, 418)
-        # What is not signed is not passed on.
+        # A request that is not signed is not forwarded.
         assert post(ear.url, {}).status_code == 401
         assert len(receiver.requests) == 1
 

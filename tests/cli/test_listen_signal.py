@@ -1,4 +1,4 @@
-"""Is a signal noticed whichever thread it lands on?"""
+"""A signal is noticed on whichever thread it arrives."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How do lanes move between real processes?"""
+"""Lanes move between real processes."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from slow_receiver import Slow, serving
 from worker_process import WorkerProcess
 
 LANES = 6
-SLOTS = 4  # of which half are for endpoints that a worker has not sent to yet: the two lanes that are left
-TAKEOVER_S = 6.0  # so that none passes for dead on a busy machine; how soon others take over is measured by the chaos row F05
-NEVER_S = 300.0  # a takeover time that no test lives to see
+SLOTS = 4  # half of them for endpoints that a worker has not sent to yet: the two lanes that are left
+TAKEOVER_S = 6.0  # none is taken for dead on a busy machine; the chaos row F05 measures the takeover
+NEVER_S = 300.0  # a takeover time longer than any test
 PATIENT_S = 60.0
 
 
@@ -24,12 +24,12 @@ def slow() -> Iterator[Slow]:
 
 
 class Scene:
-    """An API without a worker, workers, and endpoints that answer when they are told to."""
+    """An API without a worker, workers, and endpoints that answer when the test says so."""
 
     def __init__(self, database: str, tmp_path, slow: Slow, *, takeover_s: float, **env: str) -> None:
         self._flags = ("--dev", "--database", database)
         self._cwd = tmp_path
-        # A worker's beat says what it holds; seldom enough for the takeover time, often enough to be looked at.
+        # A worker's beat says what it holds; rare enough for the takeover time, often enough to be read.
         self._env = {"HOOKLINE_HEARTBEAT_S": "0.4", "HOOKLINE_TAKEOVER_S": str(takeover_s), **env}
         self._slow = slow
         self.api = ServerProcess(*self._flags, "--no-worker", cwd=tmp_path, env=self._env)
@@ -38,7 +38,7 @@ class Scene:
         return WorkerProcess(*self._flags, cwd=self._cwd, env=self._env)
 
     def publish(self, *, first: int = 0) -> list[str]:
-        """One event for each lane; their ids."""
+        """Publish one event for each lane; returns their ids."""
         return [self._call("/v1/events", {"type": f"t{n}", "payload": first + n})["id"] for n in range(LANES)]
 
     def add_endpoints(self) -> None:
@@ -47,7 +47,7 @@ class Scene:
             self._call("/v1/endpoints", endpoint)
 
     def lanes_of(self, worker: WorkerProcess) -> int | None:
-        """How many it holds, by its own account."""
+        """How many it holds, as it says itself."""
         answer = httpx.get(f"{self.api.url}/v1/workers", trust_env=False, timeout=30)
         return next(
             (each["lanes"] for each in answer.json()["data"] if each["pid"] == worker.process.pid), None
@@ -99,7 +99,7 @@ def test_a_worker_that_is_told_to_stop_hands_its_lanes_back_at_once(tmp_path, po
             events += scene.publish(first=100)
             eventually(lambda: sorted(slow.events) == sorted(events) or None, seconds=PATIENT_S)
             eventually(lambda: scene.lanes_of(staying) == LANES or None)
-            # Lanes that have nothing to do are let go of after a quarter of a minute.
+            # Lanes without work are released after a quarter of a minute.
             eventually(lambda: scene.lanes_of(staying) == 0 or None, seconds=PATIENT_S)
             assert staying.stop() == 0
 

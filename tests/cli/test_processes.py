@@ -1,4 +1,4 @@
-"""How do several server processes live under one parent?"""
+"""Several server processes run under one parent."""
 
 import contextlib
 import json
@@ -21,11 +21,11 @@ from slow_receiver import Slow, serving
 
 CONTEXT = (
     ssl.create_default_context()
-)  # one for all: each client would read the authorities for itself, for longer than it asks
-QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2"}  # what each has under way is soon to be seen
-# Only where one dies: on a busy machine a process that lives can be silent for a second, and is then taken for dead.
+)  # one for all: each client would load the CA certificates itself, which takes longer than its requests
+QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2"}  # what each has under way soon shows
+# Only where one dies: on a busy machine a live process can be silent for a second, and is then taken for dead.
 IMPATIENT = {"HOOKLINE_TAKEOVER_S": "1"}
-AT_ONCE_S = 3 * 1.0  # a second is specified, threefold on a busy machine; a drain may take thirty
+AT_ONCE_S = 3 * 1.0  # a second is specified, three times that on a busy machine; a drain may take thirty
 
 
 def several(database: str, tmp_path, *, count: int = 2, dev: bool = True, env=None) -> ServerProcess:
@@ -40,7 +40,7 @@ def children(process: ServerProcess) -> list[psutil.Process]:
 
 
 def ask(process: ServerProcess, method: str, path: str, body=None, **headers: str) -> httpx.Response:
-    """A request on a connection of its own, which any of the processes may take."""
+    """Send a request on its own connection, which any of the processes may accept."""
     with httpx.Client(base_url=process.url, trust_env=False, timeout=30, verify=CONTEXT) as client:
         return client.request(method, path, json=body, headers=headers)
 
@@ -50,7 +50,7 @@ def workers(process: ServerProcess) -> dict[int, dict]:
 
 
 def publish(process: ServerProcess, n: int) -> str | None:
-    """The event's id once it is accepted; None when the process that took the connection died."""
+    """The event's id once it is accepted; None when the process that accepted the connection died."""
     event = {"type": f"t{n}", "payload": n, "idempotency_key": f"key-{n}"}
     try:
         answer = ask(process, "POST", "/v1/events", event)
@@ -97,7 +97,7 @@ def accepts(port: int) -> bool:
     except ConnectionRefusedError:
         return False
     except ConnectionResetError:
-        pass  # closed in this very moment: the next look is refused
+        pass  # closed at this moment: the next try is refused
     return True
 
 
@@ -135,7 +135,7 @@ def test_one_that_is_killed_is_started_again_and_loses_nothing(tmp_path, postgre
         victim = eventually(an_owner)
         before = {child.pid for child in children(process)}
         psutil.Process(victim).kill()
-        # Its lanes have new work while nobody owns them.
+        # Its lanes get new work while nobody owns them.
         again = {}
         for n in range(20):
             event = {"type": f"t{n}", "payload": 100 + n, "idempotency_key": f"again-{n}"}
@@ -185,7 +185,7 @@ def test_a_signal_that_comes_after_the_parent_let_go_is_no_second_one(tmp_path, 
         events = busy_on_both(process, slow)
         family = children(process)
         process.send(signal.SIGINT)
-        eventually(lambda: not accepts(process.port) or None)  # so both have been let go of
+        eventually(lambda: not accepts(process.port) or None)  # so the parent has let go of both
         for child in family:
             child.send_signal(signal.SIGINT)
         slow.release.set()
@@ -207,7 +207,7 @@ def test_one_that_answers_after_the_signal_is_not_greeted():
         on_leave=lambda: None,
         within=CEILING_S,
     )
-    parent._signals = 1  # the child was under way when it came
+    parent._signals = 1  # the signal came while the child was at work
     parent._places[0].pid = os.getpid()
     parent._hear(os.getpid().to_bytes(4))
     assert greeted == []

@@ -1,4 +1,4 @@
-"""What does pruning from a shell do to the database, beside a server or without one?"""
+"""What the prune command does to the database, with a server or without one."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ ENDPOINT = bytes(15) + b"\x01"
 
 
 class Sqlite:
-    """A migrated file, and a way to plant rows of the past in it."""
+    """A migrated file, and a way to plant old rows in it."""
 
     def __init__(self, folder):
         self.path = folder / "x.db"
@@ -46,7 +46,7 @@ class Sqlite:
 
 
 class Postgres:
-    """A migrated database, likewise."""
+    """A migrated database, and a way to plant old rows in it."""
 
     def __init__(self, url):
         self.url = url
@@ -92,7 +92,7 @@ def states(database):
 
 
 def pruned(database):
-    """Of accounts of which something was; the default one has its row from the beginning."""
+    """The accounts of which something was pruned; the default one always has a row."""
     return database.ask("SELECT account, deliveries, events FROM pruned WHERE deliveries + events > 0")
 
 

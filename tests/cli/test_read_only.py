@@ -1,4 +1,4 @@
-"""Does a server say that its PostgreSQL has become read-only, and go on when it is not any more?"""
+"""A server says that its PostgreSQL has become read-only, and goes on when it is writable again."""
 
 import json
 
@@ -22,7 +22,7 @@ def set_read_only(url: str, *, value: str, ends_sessions: bool) -> None:
             connection.execute(OTHERS)  # type: ignore[arg-type]
 
 
-# A beat of a minute: nothing but the pulse can have noticed.
+# A beat of a minute: only the pulse can have noticed.
 @pytest.mark.parametrize("env", [{}, {"HOOKLINE_HEARTBEAT_S": "60", "HOOKLINE_TAKEOVER_S": "150"}])
 def test_a_database_that_became_read_only_is_said_and_left_alone_until_it_can_be_written(
     tmp_path, postgres_url, env

@@ -1,6 +1,6 @@
-"""How does the next server come by the lanes of one that was killed?
+"""The next server takes the lanes of one that was killed.
 
-PostgreSQL only: an SQLite file is one process's alone, and the next one knows that the last one died.
+PostgreSQL only: an SQLite file has one process, and the next one knows that the last one died.
 """
 
 import json
@@ -10,7 +10,7 @@ import httpx
 from answering import eventually, receiving
 from server_process import CEILING_S, ServerProcess
 
-# A sixth of it is waited out at least; the whole of it only where the death was not seen by the session.
+# At least a sixth of it is waited out; all of it only where the session did not show the death.
 LEASE = {"HOOKLINE_TAKEOVER_S": "20"}
 
 
@@ -28,7 +28,7 @@ def test_the_death_of_a_server_that_was_killed_is_seen_by_its_session(tmp_path, 
             httpx.Client(base_url=server.url, trust_env=False, timeout=30) as client,
         ):
             client.post("/v1/endpoints", json={"url": f"{receiver.url}/200/x", "events": ["*"]})
-            publish(client, 1)  # its lane is the server's now
+            publish(client, 1)  # the server owns its lane now
             server.kill()
         with (
             ServerProcess(*flags, cwd=tmp_path, env=LEASE) as server,

@@ -1,4 +1,4 @@
-"""What does hookline say and do without rights on its PostgreSQL?"""
+"""What hookline says and does without rights on its PostgreSQL."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ ALL_TABLES = "ON ALL TABLES IN SCHEMA hookline"
 
 
 class Owned:
-    """A database of somebody else's, and the URL of one who has no rights in it."""
+    """A database of another user, and the URL of a user without rights in it."""
 
     def __init__(self, server: PostgresServer, name: str) -> None:
         self.name = name
@@ -141,7 +141,7 @@ def test_rights_that_are_taken_away_and_given_back_lose_nothing(tmp_path, migrat
         assert server.stop() == 0
         lines = [json.loads(line) for line in server.stderr.splitlines() if line.startswith("{")]
     said = [line for line in lines if line["event"] == "store.refused"]
-    assert 1 <= len(said) <= 2  # by the pulse, and perhaps by whoever came before it
+    assert 1 <= len(said) <= 2  # by the pulse, and perhaps by an earlier call
     assert all(NEXT_STEP in line["error"] for line in said)
     assert "loop.failed" not in {line["event"] for line in lines}
 
@@ -153,7 +153,7 @@ def test_a_right_without_which_nothing_can_be_accepted_or_brought_is_missed_in_t
     tmp_path, migrated, right, table
 ):
     migrated.grant_all()
-    # A beat of a minute: nothing but the pulse can have noticed.
+    # A beat of a minute: only the pulse can have noticed.
     env = {"HOOKLINE_HEARTBEAT_S": "60", "HOOKLINE_TAKEOVER_S": "150"}
     with (
         ServerProcess("--dev", "--database", migrated.url, cwd=tmp_path, env=env) as server,

@@ -1,4 +1,4 @@
-"""Are the secrets in a database sealed and unsealed from a shell?"""
+"""The secrets in a database are sealed and unsealed from a shell."""
 
 import json
 import sqlite3
@@ -14,7 +14,7 @@ DATABASE = ("--database", "sqlite:///x.db")
 
 
 def stored(path) -> str:
-    """Everything in the tables that hold secrets, as whoever has the file sees it."""
+    """Everything in the tables that hold secrets, as anybody with the file sees it."""
     with closing(sqlite3.connect(path / "x.db")) as connection:
         return "".join(connection.iterdump())
 

@@ -1,4 +1,4 @@
-"""How does the server process live and end?"""
+"""The server process starts, serves and ends as it should."""
 
 import json
 import signal
@@ -12,11 +12,11 @@ import httpx
 from server_process import ServerProcess
 
 KEY = {"HOOKLINE_API_KEY": "hlk_the_key_of_these_tests"}
-AT_ONCE_S = 3 * 1.0  # a second is specified, threefold on a busy machine; a drain may take thirty
+AT_ONCE_S = 3 * 1.0  # a second is specified, three times that on a busy machine; a drain may take thirty
 
 
 class Receiver:
-    """Takes one request at a time and answers when told to."""
+    """Accepts one request at a time and answers when the test says so."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -149,7 +149,7 @@ def test_log_lines_are_json_without_a_terminal(tmp_path):
     with ServerProcess("--dev", cwd=tmp_path, env=env) as process:
         publish(process, receiver)
         assert receiver.arrived.wait(30)
-        assert process.stop() == 1  # something was left
+        assert process.stop() == 1  # something was left unfinished
         _, stopping, *lines, stopped = process.stderr.splitlines()
     receiver.close()
     assert "1 request under way, 0.1 s at most" in stopping
@@ -165,5 +165,5 @@ def accepts(port: int) -> bool:
     except ConnectionRefusedError:
         return False
     except ConnectionResetError:
-        pass  # closed in this very moment: the next look is refused
+        pass  # closed at this moment: the next try is refused
     return True

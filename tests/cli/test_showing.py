@@ -1,4 +1,4 @@
-"""What is in the columns of a table?"""
+"""What the columns of a table show."""
 
 from hookline.cli.commands.deliveries import ANSWER
 from hookline.cli.output import print_rows

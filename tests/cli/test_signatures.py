@@ -1,4 +1,4 @@
-"""Are requests signed and checked by hand as servers and receivers do it?"""
+"""Commands sign and verify requests as servers and receivers do."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What becomes of a command whose output cannot be written or is not read, and of arguments that are no text?"""
+"""Commands end well when their output cannot be written or is not read, and refuse arguments that are not text."""
 
 import json
 import os
@@ -18,7 +18,7 @@ CLOSED = "standard output is closed"
 
 
 def shell(line, arguments, cwd):
-    """The command with its streams as the line has them."""
+    """Run the command with the streams that the shell line gives it."""
     return subprocess.run(
         ["sh", "-c", line, "sh", *COMMAND, *arguments],
         cwd=cwd,
@@ -119,7 +119,7 @@ def _is_served(file):
     try:
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT count(*) FROM workers").fetchone()[0] == 1
-    except sqlite3.OperationalError:  # not made yet
+    except sqlite3.OperationalError:  # not created yet
         return False
 
 

@@ -1,4 +1,4 @@
-"""Does a server know when its SQLite file can no longer be written?"""
+"""A server notices when its SQLite file can no longer be written."""
 
 import resource
 

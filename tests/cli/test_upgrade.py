@@ -1,4 +1,4 @@
-"""What becomes of running processes when the database is migrated by the next version?"""
+"""Running processes survive a migration by the next version."""
 
 import contextlib
 import subprocess
@@ -16,9 +16,9 @@ from server_process import COMMAND, ServerProcess, environment, run
 from worker_process import WorkerProcess
 
 QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2", "HOOKLINE_TAKEOVER_S": "1"}
-# The bar is half a second; beside others' work on the same machine everything takes a few times as long.
+# The limit is half a second; beside other work on the machine everything takes a few times as long.
 LONGEST_WAIT_S = 1.5
-LONGEST_FAILURE_S = 3.0  # likewise, of one second
+LONGEST_FAILURE_S = 3.0  # likewise, for a limit of one second
 HOT = "('events', 'deliveries', 'attempts', 'lanes', 'workers', 'idempotency')"
 WAITING = f"""
 SELECT coalesce(max(date_part('epoch', clock_timestamp() - l.waitstart)), 0)
@@ -33,7 +33,7 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 class Load:
-    """Publishes without a pause, to one server after the other, and keeps what was answered."""
+    """Publishes without a pause, to one server after the other, and keeps the answers."""
 
     def __init__(self) -> None:
         self.accepted: list[str] = []
@@ -94,7 +94,7 @@ def add_endpoints(server: ServerProcess, url: str) -> None:
 
 @contextlib.contextmanager
 def watched_waits(url: str) -> Iterator[list[float]]:
-    """How long processes are seen waiting for a lock on a hot table."""
+    """Record how long processes wait for a lock on a hot table."""
     waits = [0.0]
     ended = threading.Event()
 
@@ -127,7 +127,7 @@ def test_both_versions_deliver_while_one_takes_over_from_the_other(tmp_path, pos
         add_endpoints(old, receiver.url)
         load.go_to(old)
         load.more(50)
-        # Somebody's report is open: the migration has to wait, and nobody else behind it.
+        # A report is open: the migration has to wait, and nobody must wait behind it.
         with psycopg.connect(postgres_url, options="-c search_path=hookline") as reader:
             reader.execute("SELECT count(*) FROM deliveries")
             migrating = subprocess.Popen(
@@ -147,8 +147,8 @@ def test_both_versions_deliver_while_one_takes_over_from_the_other(tmp_path, pos
             ServerProcess(*flags, cwd=tmp_path, env=later.env(QUICK)) as new,
             WorkerProcess(*flags, cwd=tmp_path, env=later.env(QUICK)) as new_worker,
         ):
-            # In the overlap: lanes the old processes have stay there, the others are anybody's. Whoever accepts the
-            # first event for such a lane takes it: here the new one does.
+            # In the overlap the old processes keep the lanes they have; the others are free for all. The process
+            # that accepts the first event for such a lane takes it: here the new one does.
             load.go_to(new)
             load.more(2)
             seen = len(receiver.requests)
@@ -195,7 +195,7 @@ def test_a_file_is_migrated_under_the_process_that_serves_it(tmp_path):
             load.more(50)
             second = run("serve", *flags, "--port", "0", cwd=tmp_path, env=later.env())
             assert (second.returncode, "one process serves an SQLite file" in second.stderr) == (1, True)
-            # Not even its schema is touched by one that may not serve it: that is for `migrate` alone.
+            # A process that may not serve the database does not touch its schema either: only `migrate` does.
             migrated = run("migrate", *flags[1:], cwd=tmp_path, env=later.env())
             assert (migrated.returncode, migrated.stdout.split()) == (0, later.names)
             load.more(50)

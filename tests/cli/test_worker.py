@@ -1,4 +1,4 @@
-"""Does a worker deliver what servers accepted, and answer nobody?"""
+"""A worker delivers what servers accepted, and has no API."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""What stands between a client and its server and does harm when a test says so?
+"""A proxy between a client and its server that does harm when a test says so.
 
-A proxy of plain sockets and threads. Each request is read whole and then treated as the plan says; without a
-plan it is passed on and its answer passed back.
+It uses plain sockets and threads. Each request is read whole and then treated as the plan says; without a plan it is
+forwarded and its answer is returned.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ class Harm(Enum):
 
 
 class Between:
-    """A proxy in front of 127.0.0.1:`port`; `plan` is used up request by request, bytes are answered as they are."""
+    """A proxy for 127.0.0.1:`port`; each request uses up one step of `plan`, and bytes there are the answer itself."""
 
     def __init__(self, port: int = 0, *plan: Harm | bytes, tls: ssl.SSLContext | None = None) -> None:
         self._port = port
@@ -55,7 +55,7 @@ class Between:
             thread.join(PATIENCE_S)
 
     def point_to(self, port: int) -> None:
-        """Pass requests on to this port from now on."""
+        """Forward requests to this port from now on."""
         self._port = port
 
     def wait_for_requests(self, number: int) -> None:
@@ -112,7 +112,7 @@ class Between:
 
 
 def _message(stream) -> bytes:
-    """A request or an answer with a Content-Length, or nothing at the connection's end."""
+    """A request or an answer with a Content-Length, or nothing at the end of the connection."""
     lines = []
     length = 0
     while (line := stream.readline()) not in (b"\r\n", b""):

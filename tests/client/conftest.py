@@ -1,4 +1,4 @@
-"""A real server on each store, and both clients behind one face."""
+"""A real server on each store, and both clients behind one interface."""
 
 import contextlib
 import inspect
@@ -17,7 +17,7 @@ KEY = "hlk_the_key_of_these_tests"
 
 
 class Blocking:
-    """The asynchronous client, called as the synchronous one is, so that one test is for both."""
+    """The asynchronous client with the interface of the synchronous one, so that one test covers both."""
 
     def __init__(self, portal: anyio.from_thread.BlockingPortal, client: HooklineClient) -> None:
         self._portal = portal

@@ -1,4 +1,4 @@
-"""Do the clients and a real server understand each other?"""
+"""The clients and a real server understand each other."""
 
 import re
 import uuid
@@ -20,7 +20,7 @@ def client(connect, server: ServerProcess):
 
 @pytest.fixture
 def account() -> str:
-    """One that no other test uses: they share a server."""
+    """An account that no other test uses: they share a server."""
     return uuid.uuid4().hex
 
 
@@ -85,7 +85,7 @@ def test_a_large_batch_is_sent_whole(client, account):
     assert [client.event(each.id).body == payload for each in results] == [True] * 5
 
 
-@pytest.mark.parametrize("number", [20, 60])  # more than the server takes; more than it reads to be polite
+@pytest.mark.parametrize("number", [20, 60])  # more than the server accepts; more than it reads to be polite
 def test_what_is_too_large_is_refused_in_the_server_s_words(client, account, number):
     events = [NewEvent(type="a", payload="x" * 1_000_000, account=account) for _ in range(number)]
     with pytest.raises(ApiError) as raised:

@@ -1,4 +1,4 @@
-"""Does each method ask for what the API offers, and say truly whether it may be asked for twice?"""
+"""Each method makes the call that the API offers, and says correctly whether it may be repeated."""
 
 import inspect
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Does the client know every call that the server answers, and everything that it shows?"""
+"""The client knows every call that the server answers, and every field that it shows."""
 
 import inspect
 import re
@@ -14,13 +14,13 @@ from hookline.client import SyncHooklineClient
 from hookline.client.answers import Page
 from tests.client.test_calls import CALLS, made
 
-# What the clients read in a way of their own (`publishing`), tested there.
+# What the clients read in their own way (`publishing`), tested there.
 READ_BY_HAND = {"POST /v1/events", "POST /v1/events/batch"}
 
 
 def served() -> dict[str, api_call.Call]:
     hookline = Hookline("sqlite:///never-opened.db", settings=Settings(dev=True))
-    # What is outside /v1 is for probes and for people: a program reads none of it.
+    # Paths outside /v1 are for probes and people: no program reads them.
     return {f"{call.method} {call.path}": call for call in routes(hookline) if call.path.startswith("/v1/")}
 
 
@@ -28,7 +28,7 @@ SERVED = served()
 
 
 def shape(request_line: str) -> re.Pattern[str]:
-    """What a call of this path looks like."""
+    """The shape of a call's path."""
     return re.compile(re.sub(r"\\{\w+\\}", "[^/?]+", re.escape(request_line)) + r"(\?.*)?")
 
 
@@ -76,7 +76,7 @@ def test_the_client_shows_every_field_that_the_server_shows(request_line):
 
 
 def missing(shown: Any, known: Any, at: str = "") -> set[str]:
-    """Fields of the server's that the client's shape lacks, also within fields and lists."""
+    """Fields of the server's that the client's type lacks, also within fields and lists."""
     for origin, wanted in ((api_call.Page, Page), (list, list), (tuple, list)):
         if get_origin(shown) is origin and get_origin(known) is wanted:
             return missing(get_args(shown)[0], get_args(known)[0], at)

@@ -1,4 +1,4 @@
-"""When is a call sent again, and what does its end look like?"""
+"""When a call is sent again, and how it ends."""
 
 from random import Random
 
@@ -123,7 +123,7 @@ def test_no_try_begins_after_the_time_for_retries_is_over_and_the_last_refusal_i
     assert answered(exchange, UNAVAILABLE, now=9.9) == Wait(0.1)
     with pytest.raises(Unavailable):
         answered(exchange, UNAVAILABLE, now=9.9)
-    with pytest.raises(Unavailable):  # a wait that would be in vain is not begun
+    with pytest.raises(Unavailable):  # a wait that would be useless is not begun
         answered(an_exchange(LOOK), a_problem(503, "storage_full", headers={"retry-after": "60"}))
     with pytest.raises(Unreachable):
         an_exchange(LOOK, retry_for=0.0).failed(NEVER_SENT, now=0.0)

@@ -1,4 +1,4 @@
-"""Is one call one thing done, whatever becomes of its connections?"""
+"""One call is done once, whatever happens to its connections."""
 
 import socket
 import subprocess
@@ -27,7 +27,7 @@ def account() -> str:
 
 @pytest.fixture
 def endpoint(server, account):
-    """Where the account's events go, and stay."""
+    """An endpoint that the account's events go to, where they stay pending."""
     with SyncHooklineClient(server.url, KEY) as client:
         yield client.create_endpoint("https://hooks.example.com/", ["*"], account=account, paused=True)
 
@@ -103,7 +103,7 @@ def test_a_connection_that_was_closed_without_notice_is_replaced(connect, server
 
 def test_nobody_there_is_waited_for_until_the_time_is_over(connect):
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and not listening: it refuses, and nobody else gets it
+        closed.bind(("127.0.0.1", 0))  # bound but not listening: it refuses, and nobody else gets the port
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(Unreachable) as raised:
             connect(url, retry_for=0.3).publish("a", 1)
@@ -127,7 +127,7 @@ def test_calls_meanwhile_wait_for_a_server_that_is_restarted(connect, tmp_path):
         results = []
         waiting = threading.Thread(target=lambda: results.append(client.publish("a", 2)))
         waiting.start()
-        between.wait_for_requests(3)  # the second publish has been tried, in vain, at least once
+        between.wait_for_requests(3)  # the second publish has failed at least once
         with serving(database, tmp_path) as process:
             between.point_to(process.port)
             waiting.join(60)

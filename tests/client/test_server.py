@@ -1,4 +1,4 @@
-"""Which server does a client call, and what does it cost to have one?"""
+"""Which server a client calls, and what a client costs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What if many do the same thing at the same moment?"""
+"""Rows: many do the same thing at the same moment."""
 
 import signal
 import time
@@ -9,7 +9,7 @@ from tests.chaos.system import System
 
 
 def publish_one_key_at_once(system: System) -> list[str]:
-    """F09: fifty times the same, from fifty threads, then after a restart; then another body under the key."""
+    """F09: fifty times the same, from fifty threads, then after a restart; then another body with the same key."""
     n = len(system.promises())
     key, digest, publish = system.offer(n)
     with ThreadPoolExecutor(50) as threads:
@@ -28,7 +28,7 @@ def publish_one_key_at_once(system: System) -> list[str]:
 
 
 def start_many_at_once(system: System) -> list[str]:
-    """F11: all of them meet the same due rows."""
+    """F11: all of them find the same due rows."""
     for each in system.workers:
         each.child.send_signal(signal.SIGTERM)
     for each in system.workers:

@@ -1,4 +1,4 @@
-"""What becomes of an endpoint's deliveries, under way and waiting, when an operator changes it?"""
+"""Rows: an operator changes an endpoint while deliveries are under way and waiting."""
 
 import base64
 import time
@@ -10,8 +10,8 @@ from tests.chaos.row import BOTH, Row
 from tests.chaos.scene import ENDPOINT, Scene
 from tests.chaos.system import System
 
-EACH = 8  # events to each endpoint that is changed
-FLOW = 120  # events to all of them
+EACH = 8  # events for each endpoint that is changed
+FLOW = 120  # events for all of them
 CAP = 2
 HEARD_S = 1.0  # a change holds for every attempt that starts this much later
 LONGEST_S = 10.0  # however slow the machine is
@@ -112,7 +112,7 @@ def _look(
 
 def _all_open(system: System, every: list[Changed]) -> bool:
     under_way = system.order(ask="open")
-    # One is enough: whoever took a lane lately sends the first alone, and waits for its answer.
+    # One is enough: a worker that took a lane just now sends the first alone, and waits for its answer.
     return {one.path for one in every} <= {each["path"] for each in under_way}
 
 

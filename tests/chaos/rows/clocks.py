@@ -1,4 +1,4 @@
-"""What becomes of hookline when clocks are wrong, and are set while it runs?"""
+"""Rows: clocks are wrong, and are set while hookline runs."""
 
 import time
 from collections.abc import Mapping
@@ -17,15 +17,13 @@ from tests.postgres_server import PostgresServer, installations
 HOUR, YEAR = 3_600.0, 365 * 86_400.0
 OFFSETS = (HOUR, -HOUR, 10 * YEAR, 600.0, -600.0)
 DATABASE_BACK_S = -5.0
-RETRY_S = (
-    0.25  # half of what the schedule says: the store's time is known no better than by how long a look takes
-)
+RETRY_S = 0.25  # half of the schedule's wait: the store's time is known only as exactly as a read takes
 FAILING = ("/0", "/1", "/2", "/3")  # their first attempts fail
 RATED = "/4"
 RATE, RATE_BURST = 4, 2
-TAKEOVER_S = 12.0  # six times the usual one: here a lane that moves is a violation, also on a busy machine
+TAKEOVER_S = 12.0  # six times the default: here a lane that moves is a violation, also on a busy machine
 HEARTBEAT_S = 1.2
-CLOSE_S = 60.0  # nothing is set by less than ten minutes, but for the database's
+CLOSE_S = 60.0  # every clock is set by at least ten minutes, except the database's
 SEEN_S = 2.0  # until every process has noticed that its clock was set
 
 
@@ -33,7 +31,7 @@ class WrongClocks(System):
     """Every process has a wall clock of its own, the database too."""
 
     def __init__(self, folder: Path, **arguments: Any) -> None:
-        folder.chmod(0o711)  # PostgreSQL runs as somebody else
+        folder.chmod(0o711)  # PostgreSQL runs as another user
         self.of_database = faketime.WallClock(folder / "database.clock")
         self._clocks: dict[str, faketime.WallClock] = {}
         super().__init__(folder, **arguments)

@@ -1,4 +1,4 @@
-"""What becomes of hookline when its database is killed, restarted or out of reach?"""
+"""Rows: the database is killed, restarted or out of reach."""
 
 import contextlib
 import time
@@ -12,7 +12,7 @@ from tests.chaos.scene import Scene
 from tests.chaos.system import System
 
 FIRST_S, HEALED_S = 5.0, 10.0  # until the first delivery after a restart, after a partition
-FRESH_S = 1.5  # an attempt may start for a second after the last look at the database: see pipeline/membership/heartbeat.py
+FRESH_S = 1.5  # attempts may start this long after the last read: see pipeline/membership/heartbeat.py
 NO_HANG = Limits(publish_s=10.0)
 
 
@@ -22,7 +22,7 @@ def kill_the_database(system: System) -> list[str]:
 
 
 def restart_the_database(system: System) -> list[str]:
-    """F02: restarted by an operator, stopped without goodbye, or all its sessions ended."""
+    """F02: an operator restarts it, it stops without a shutdown, or all its sessions are ended."""
     return _database_away(system, system.rng.choice(("restart", "kill", "terminate")))
 
 
@@ -50,7 +50,7 @@ def _database_away(system: System, how: str) -> list[str]:
 
 
 def cut_off_the_database(system: System) -> list[str]:
-    """F12: packets dropped and connections forgotten, packets dropped for a while, or connections reset."""
+    """F12: packets are dropped and connections forgotten, packets are dropped for a while, or connections are reset."""
     assert system.proxy is not None
     how = ("half-open", "drop", "reset")[len(system.faults) % 3]
     system.publish(BURST)

@@ -1,4 +1,4 @@
-"""What becomes of hookline when its database's disk is full?"""
+"""Rows: the database's disk is full."""
 
 import time
 from collections import Counter
@@ -17,11 +17,11 @@ from tests.chaos.system import System
 from tests.postgres_server import PostgresServer, installations
 
 BEFORE, WHILE = 100, 600  # events
-MOST_OF_THEM = WHILE * 3 // 4  # every eighth is not offered again once it was refused
+MOST_OF_THEM = WHILE * 3 // 4  # every eighth is not sent again after it was refused
 FULL_S = 3.0
 LEFT_KIB = (
     8 * 1024
-)  # half of what the store keeps for settling and pruning; with nothing at all SQLite can do nothing
+)  # half of what the store reserves for settling and pruning; with no room at all SQLite can do nothing
 OLD, OLD_BYTES, OLD_S = 10_000, 4_000, 3 * 86_400.0
 BUSY = 0.3  # of a processor
 RESUMES_S = 10.0
@@ -31,7 +31,7 @@ class SmallDisk(System):
     """The database alone is on a disk that can be filled."""
 
     def __init__(self, folder: Path, **arguments: Any) -> None:
-        folder.chmod(0o711)  # PostgreSQL runs as somebody else
+        folder.chmod(0o711)  # PostgreSQL runs as another user
         self.disk = disk.Disk(folder / "disk")
         super().__init__(folder, **arguments)
         self.url = self.worker_url = f"sqlite:///{self.disk.place}/hookline.db"
@@ -64,7 +64,7 @@ def fill_the_disk(system: System) -> list[str]:
     busiest = max(after - before for before, after in zip(used, _used(pids), strict=True)) / FULL_S
     refusals = _refusals(system, began)
     system.note("disk full", lasted=time.time() - full_at)
-    # Whatever began while it was full could not be settled, and counts as under way from the beginning.
+    # Attempts that began while it was full could not be settled, and count as under way from the beginning.
     system.faults[-1] = system.faults[-1]._replace(at=full_at)
     system.disk.free()
     freed = time.time()
@@ -86,7 +86,7 @@ def fill_the_disk(system: System) -> list[str]:
 
 
 def prune_on_a_full_disk(system: System) -> list[str]:
-    """F16, its last figure: what is old is taken away with the little room that is left, and its room is used again."""
+    """F16, its last figure: old data is deleted with the little room that is left, and its room is used again."""
     assert isinstance(system, SmallDisk)
     system.publish(BEFORE)
     system.published()
@@ -126,7 +126,7 @@ def prune_on_a_full_disk(system: System) -> list[str]:
 
 
 def _refusals(system: System, began: int) -> Counter[str]:
-    """What publishes were refused with since then."""
+    """The errors of publishes that were refused since then."""
     return Counter(str(line["code"]) for line in system.promises()[began:] if line["did"] == "doubt")
 
 

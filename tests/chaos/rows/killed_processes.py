@@ -1,4 +1,4 @@
-"""What becomes of what a killed process had in hand?"""
+"""Rows: a process is killed with deliveries under way."""
 
 import contextlib
 import subprocess
@@ -21,7 +21,7 @@ PLACES = (
 
 
 def kill_a_worker(system: System) -> list[str]:
-    """F05: at a random moment, or at a place on the way of a delivery."""
+    """F05: at a random moment, or at a step of a delivery."""
     system.publish(BURST)
     pause(system, 0.1, 0.7)
     victim = system.busy()
@@ -48,7 +48,7 @@ def kill_the_server(system: System) -> list[str]:
     wrong = [] if system.database.is_whole() else ["the file is broken"]
     replace(system, system.api)
     first, last = system.starts[0], system.starts[-1]
-    # Processors are shared with whatever else runs here: the first start says what a start costs today.
+    # The machine is shared: the first start shows what a start costs today.
     return wrong + (
         [f"it took {last:.1f} s to start, {first:.1f} s before"]
         if last > max(2.0 * system.leeway, 3 * first)
@@ -57,7 +57,7 @@ def kill_the_server(system: System) -> list[str]:
 
 
 def kill_between_commit_and_answer(system: System) -> list[str]:
-    """F08: the producer asks again with the same key."""
+    """F08: the producer sends it again with the same key."""
     victim = system.api
     victim.arm(f"accept.after=kill@{system.rng.randint(1, 8)}")
     system.publish(BURST // 4)
@@ -71,7 +71,7 @@ def kill_between_commit_and_answer(system: System) -> list[str]:
 
 
 def kill_the_undertaker(system: System) -> list[str]:
-    """F10: whoever buries a dead worker dies over it."""
+    """F10: the process that buries a dead worker dies while it does so."""
     system.publish(BURST)
     pause(system, 0.3, 1.0)
     victim = system.busy()
@@ -85,7 +85,7 @@ def kill_the_undertaker(system: System) -> list[str]:
     for other in others:
         if other.lives:
             other.disarm()
-    dead = [other for other in others if not other.lives]  # two may see the same death at the same moment
+    dead = [other for other in others if not other.lives]  # two may notice the same death at the same moment
     for other in dead:
         system.note("kill over a burial", other)
     for each in (*dead, victim):

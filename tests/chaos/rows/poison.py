@@ -1,4 +1,4 @@
-"""What becomes of a delivery that kills whoever sends it, and of all the others?"""
+"""Rows: a delivery kills every worker that sends it."""
 
 import contextlib
 import http.client
@@ -18,7 +18,7 @@ PATIENCE_S = 120.0
 
 def poison(system: System) -> list[str]:
     """F20: one among a thousand."""
-    # Every lane has an owner that lives, and nothing left of one that died: what dies next is the first.
+    # Every lane has a live owner, and nothing is left of a dead one: the next death is the first.
     system.publish(2 * system.scene.endpoints)
     system.published()
     if not system.is_drained():
@@ -50,7 +50,7 @@ def poison(system: System) -> list[str]:
     wrong = []
     if (row.state, row.reason) != ("dead", "crash_limit"):
         wrong.append(f"poison: it ended as {row.state} ({row.reason})")
-    # A worker that is taken for dead by mistake, on a machine that lets it wait for seconds, counts as one too.
+    # A worker that is taken for dead by mistake, on a machine that makes it wait for seconds, counts as one too.
     if not DEATHS - (len(system.burials()) - buried) <= deaths <= DEATHS:
         wrong.append(f"poison: {deaths} died of it, expected {DEATHS}")
     if not system.is_drained():
@@ -59,7 +59,7 @@ def poison(system: System) -> list[str]:
 
 
 def _give(system: System, number: int) -> tuple[str, int]:
-    """Publish it until that is answered: its id, and how many died meanwhile. On SQLite the same process sends it."""
+    """Publish it until that is answered; returns its id and the deaths. On SQLite the same process sends it."""
     key, digest, publish = system.offer(number, filling=MARKER)
     system.promise(did="intent", key=key, digest=digest)
     deaths = 0
@@ -84,7 +84,7 @@ def _replace_the_dead(system: System) -> int:
 
 
 def _others_waited(system: System, began: float, poisoned: int) -> list[str]:
-    """How long did those of other lanes wait? Only those that were acknowledged before anybody died count."""
+    """How long did deliveries of other lanes wait? Only those that were acknowledged before the first death count."""
     acks = {line["id"]: line["at"] for line in system.promises() if line["did"] == "ack" and "at" in line}
     lane = f"/{poisoned % system.scene.endpoints}"
     waits = sorted(

@@ -1,4 +1,4 @@
-"""Do an endpoint's limits hold to the letter while four workers share its work and die over it?"""
+"""Rows: an endpoint's limits hold exactly while four workers share its work and die."""
 
 import time
 
@@ -24,11 +24,11 @@ ANSWER_S = 1.0
 DOWN = 1_000
 FAILURES, COOLDOWN_S, DEADLINE_S, GRACE_S = 5, 2.0, 3.0, 2.0
 HELD_S = 4.5  # the receiver has a dead prober's request open for longer than the takeover takes
-CLOCKS_S = 0.25  # the receiver's reading of a request may be this late
+CLOCKS_S = 0.25  # the receiver may read a request this late
 
 
 def limit_the_rate(system: System) -> list[str]:
-    """F29: the owner is killed on the way; another goes on with no tokens but those that came in meanwhile."""
+    """F29: the owner is killed on the way; the next one has no tokens but those that came in meanwhile."""
     system.order(path=PATH, wait=0.0)
     began = time.time()
     system.publish(RATED)
@@ -45,7 +45,7 @@ def limit_the_rate(system: System) -> list[str]:
     # The database has the start of the request that was settled: of two for one attempt, the last.
     settled = {(each.id, each.attempt): each for each in sorted(receipts, key=lambda each: each.began)}
     lags = [each.began - known[key] for key, each in settled.items() if key in known]
-    # What was lost with the worker is in no table: it began when it arrived, or a little before.
+    # A request that was lost with its worker is in no table: it began when it arrived, or a little before.
     lost = [each for each in receipts if settled[each.id, each.attempt] is not each]
     lost += [each for key, each in settled.items() if key not in known]
     starts = [known[key] for key in settled if key in known] + [
@@ -58,7 +58,7 @@ def limit_the_rate(system: System) -> list[str]:
         for seconds in (1.0, 10.0)
         if (most := most_within(starts, seconds)) > RATE * seconds + BURST
     ]
-    # The receiver sees the same, but for how unevenly it got round to reading.
+    # The receiver sees the same, apart from how unevenly it reads.
     uneven = max(lags, default=0.0) - min(lags, default=0.0)
     most = most_within((each.began for each in receipts), 1.0)
     if most > RATE * (1.0 + uneven) + BURST:
@@ -73,7 +73,7 @@ def limit_the_rate(system: System) -> list[str]:
 
 
 def limit_what_is_in_flight(system: System) -> list[str]:
-    """F30: the owner is killed with all it may have open."""
+    """F30: the owner is killed with as many requests open as it may have."""
     system.order(path=PATH, wait=ANSWER_S)
     began = time.time()
     system.publish(CAPPED)
@@ -97,7 +97,7 @@ def limit_what_is_in_flight(system: System) -> list[str]:
 
 
 def kill_the_prober(system: System) -> list[str]:
-    """F31: one probe fails, the next one's worker is killed over it, the third succeeds."""
+    """F31: one probe fails, the next one's worker is killed during it, the third succeeds."""
     system.order(path=PATH, status=500, wait=0.02)
     began = time.time()
     system.publish(DOWN)
@@ -117,7 +117,7 @@ def kill_the_prober(system: System) -> list[str]:
 
 
 def _failures(system: System, began: float) -> list[Receipt]:
-    """Failures since then, but for those that were under way when the circuit tripped."""
+    """Failures since then, without those that were under way when the circuit tripped."""
     failed = [each for each in system.receipts() if each.began > began and not each.is_accepted]
     if len(failed) < FAILURES:
         return failed
@@ -126,7 +126,7 @@ def _failures(system: System, began: float) -> list[Receipt]:
 
 
 def _probes_in_order(system: System, receipts: list[Receipt], dead: str) -> list[str]:
-    """Was there one probe to each cooldown, and nothing beside it until one succeeded?"""
+    """Was there one probe in each cooldown, and nothing else until one succeeded?"""
     failed = [each for each in receipts if not each.is_accepted]
     tripped = sorted(each.ended for each in failed)[FAILURES - 1]
     last = next(n for n, each in enumerate(receipts) if each.is_accepted)
@@ -143,7 +143,7 @@ def _probes_in_order(system: System, receipts: list[Receipt], dead: str) -> list
             wrong.append(f"probes: one after {waited:.2f} s, allowed after {cooldown:g}")
         since = probe.ended
         cooldown *= 2
-        if probe.by == dead and probe is not probes[0]:  # nobody knows how it ended: its place is kept for it
+        if probe.by == dead and probe is not probes[0]:  # its end is unknown: its place is kept
             since, cooldown = probe.began, DEADLINE_S + GRACE_S
     if len(probes) == 3:
         freed = probes[2].began - probes[1].began

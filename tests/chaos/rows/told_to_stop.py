@@ -1,4 +1,4 @@
-"""What becomes of what a worker has in hand when it is stopped for a while, or for good?"""
+"""Rows: a worker with deliveries under way is stopped, for a while or for good."""
 
 import signal
 import subprocess
@@ -10,18 +10,18 @@ from tests.chaos.row import BOTH, BURST, POSTGRES, REDELIVERY_S, Row, pause, rep
 from tests.chaos.scene import ENDPOINT, TAKEOVER_S, Scene
 from tests.chaos.system import System
 
-UNDER_WAY = 200  # requests of the process that is told to end
+UNDER_WAY = 200  # requests of the process that is told to stop
 SLOTS = 300
 EACH = 50  # an endpoint may have as many
 DRAIN_S = 30.0
 STARTS_S = 0.1  # after the signal, until no attempt starts
 HELD_S = 1.0  # after the signal, until those under way are answered, and others could start in their place
-TWICE = 4  # every so manieth trial it is told a second time
+TWICE = 4  # every how manieth trial sends a second signal
 AT_ONCE_S = 1.0
 
 
 def stop_a_worker_past_its_lease(system: System) -> list[str]:
-    """F06: the lane is another's when it wakes."""
+    """F06: another worker owns the lane when it wakes."""
     system.publish(BURST)
     pause(system, 0.3, 1.0)
     victim = system.busy()
@@ -37,7 +37,7 @@ def drain(system: System) -> list[str]:
     paths = [f"/{n}" for n in range(system.scene.endpoints)]
     for path in paths:
         system.order(path=path, wait=0.0)
-    system.publish(BURST)  # accepted at once: all may then have as many under way as they want
+    system.publish(BURST)  # accepted at once: then every endpoint may have as many under way as it wants
     system.published()
     if not system.is_drained():
         return ["not drained before it began"]
@@ -51,7 +51,7 @@ def drain(system: System) -> list[str]:
     told = time.time()
     victim.child.send_signal(signal.SIGTERM)
     if tells_twice:
-        system.note("second signal", victim, lasted=float("inf"))  # all that it has under way then is cut off
+        system.note("second signal", victim, lasted=float("inf"))  # cuts off all it has under way
     else:
         system.note("drain", victim, excuses=False)
     time.sleep(HELD_S)
@@ -68,7 +68,7 @@ def drain(system: System) -> list[str]:
 
 
 def _started_late(system: System, victim: Process, told: float) -> list[str]:
-    """Did it begin anything after it was told to end? Whatever it sent it also settled, and nobody else did."""
+    """Did it begin anything after it was told to stop? It settled everything it sent, and nobody else did."""
     starts = system.database.starts()
     own = [starts.get((each.id, each.attempt), told) for each in system.receipts() if each.by == victim.name]
     late = max(own) - told

@@ -1,4 +1,4 @@
-"""How fast does a backlog go out, and does it go out evenly to its end?"""
+"""Study: how fast a backlog is delivered, and whether the pace holds to its end."""
 
 import subprocess
 import sys
@@ -12,21 +12,21 @@ from tests.chaos.system import HERE
 
 LANES = 100
 BODY = b'{"filling":"' + b"x" * 1_000 + b'"}'
-BARE = 20_000  # requests of the loop that everything is compared with
+BARE = 20_000  # requests of the bare loop that everything is compared with
 SAMPLE_S = 0.5
 MOST_READ = 10.0  # rows of the index for each delivery, however long the backlog is
 SLOTS = 200  # and so 400 in memory: enough loads to compare the first with the last
 
 
 def drain_a_backlog(stage: Stage) -> None:
-    """F26: written past the API, worked off by one process."""
+    """F26: a backlog written without the API, worked off by one process."""
     count = stage.size(50_000, 1_000_000)
     catcher = stage.catcher()
     bare = _bare_rate(catcher.port)
     stage.configure(heartbeat_s=2, takeover_s=10, poll_s=0.5, max_in_flight=SLOTS)
     stage.scene = stage.scene._replace(settings={**stage.scene.settings, "CHAOS_TIMES": "1"})
     stage.start()
-    # Lanes keep the bug small: what one lane reads over, it alone reads over. With one it is as in a single queue.
+    # Lanes keep the bug small: each lane skips only its own rows. With one lane it is as in a single queue.
     lanes = [
         stage.endpoint(catcher.url(f"/{n}"), f"backlog.t{n}", max_in_flight=SLOTS)
         for n in range(1 if stage.bug else LANES)
@@ -78,7 +78,7 @@ def drain_a_backlog(stage: Stage) -> None:
     arrived = {each.id for each in arrivals}
     stage.at_most("lost", len(set(sent) - arrived), 0)
     stage.at_most("duplicates", len(arrivals) - len(arrived), 0)
-    # The first half is a process that is still growing to its working size.
+    # In the first half the process still grows to its working size.
     settled = [(done / 100_000, mb) for done, mb in rss if done >= count / 2]
     grown = slope(settled) * count / 2 / 100_000
     stage.at_most("rss_growth_mb", grown, 5.0 * max(1.0, count / 2 / 100_000))
@@ -104,7 +104,7 @@ ROWS = {
         "read-from-the-beginning",
         "claim_rows_per_delivery",
         drain_a_backlog,
-        unseen_on=SQLITE,  # it tells nobody how many rows it read, and times are too noisy at this size
+        unseen_on=SQLITE,  # SQLite does not report how many rows it read, and times are too noisy at this size
         seconds=900,
     )
 }

@@ -1,4 +1,4 @@
-"""Does hookline start on what a crash left behind, or say in one line why not?"""
+"""Study: hookline starts on what a crash left behind, or says in one line why not."""
 
 import time
 from pathlib import Path
@@ -16,13 +16,13 @@ STRIDE = {"sqlite": 24, "postgres": 12}  # so that a trial has a few kills
 
 
 def start_cold(stage: Stage) -> None:
-    """F36: a migration that was killed, then lanes that dead workers own, beside files that nobody removed."""
+    """F36: a killed migration, then lanes that dead workers own, beside files that nobody removed."""
     _kill_a_migration(stage)
     _start_among_the_dead(stage)
 
 
 def _kill_a_migration(stage: Stage) -> None:
-    """At steps by the seed; after each the server starts with a whole schema or refuses in one clear line."""
+    """At steps chosen by the seed; after each the server starts with a whole schema or refuses in one clear line."""
     killed = 0
     step = 0
     while True:
@@ -45,7 +45,7 @@ def _kill_a_migration(stage: Stage) -> None:
 
 
 def _has_some(stage: Stage) -> bool:
-    """An empty database is brought up by the server itself."""
+    """The server itself creates the schema of an empty database."""
     return bool(
         stage.query("SELECT 1 FROM information_schema.tables WHERE table_name = 'schema_migrations'")
         and stage.query("SELECT 1 FROM schema_migrations")
@@ -90,7 +90,7 @@ def _start_among_the_dead(stage: Stage) -> None:
 
 
 def _leave_files_lying(file: Path) -> None:
-    """A lock of a process that is gone, and sockets and process ids as others leave them."""
+    """Leave the lock of a process that is gone, and sockets and process ids as others leave them."""
     Path(f"{file}.lock").write_text("1\n")
     for name in ("hookline.pid", "hookline.sock"):
         file.with_name(name).write_text("1\n")

@@ -1,4 +1,4 @@
-"""What is lost when PostgreSQL fails over to its standby?"""
+"""Study: what is lost when PostgreSQL fails over to its standby."""
 
 import time
 
@@ -17,7 +17,7 @@ RECOVERY_S = 10.0
 
 
 def fail_over(stage: Stage) -> None:
-    """F03: the line to the standby breaks, the primary hangs, the standby is promoted, the old primary dies."""
+    """F03: the connection to the standby breaks, the primary hangs, the standby is promoted, the old primary dies."""
     primary = stage.server
     assert primary is not None
     name = stage.url.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Do others wait when one account floods the system?"""
+"""Study: whether other accounts wait when one account floods the system."""
 
 import time
 
@@ -11,11 +11,11 @@ from tests.chaos.study import Study
 OTHERS = 9
 EACH_PER_S = 10.0
 LATENCY_S = 0.005
-FLOORS_MS = 25.0  # a ratio of less than this is one of scheduling, not of hookline
+FLOORS_MS = 25.0  # a ratio of times below this is due to scheduling, not to hookline
 
 
 def flood(stage: Stage) -> None:
-    """F24: one account's backlog beside nine that publish a little."""
+    """F24: one account's backlog beside nine accounts that publish a little."""
     count, quiet_s = stage.size(50_000, 500_000), stage.size(15, 30)
     stage.configure(heartbeat_s=2, takeover_s=10)
     catcher = stage.catcher()
@@ -45,10 +45,10 @@ def flood(stage: Stage) -> None:
 
 
 def _drain(stage: Stage, catcher: Catcher, endpoint: str, count: int) -> float:
-    """Write a flood and wait for its end; how many a second went out."""
+    """Write a flood and wait for its end; returns how many a second were delivered."""
     sent = set(stage.seed([endpoint], count, event_type="flood", account="flood"))
     before = len(catcher.arrivals())
-    # An owned lane is polled, a free one woken: either way it is found within a poll.
+    # An owned lane is polled, a free one is woken: either way it is found within a poll.
     wait_for(
         lambda: stage.query("SELECT count(*) FROM deliveries WHERE state = 'pending'")[0][0] < 100, "it", 600
     )
@@ -57,7 +57,7 @@ def _drain(stage: Stage, catcher: Catcher, endpoint: str, count: int) -> float:
 
 
 def _settled(catcher: Catcher, sent: dict[str, float]) -> list[Arrival]:
-    """The arrivals, once the last of what was sent is among them."""
+    """The arrivals, when they include the last of what was sent."""
 
     def look() -> list[Arrival] | None:
         found = catcher.arrivals()

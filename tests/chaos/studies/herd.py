@@ -1,4 +1,4 @@
-"""Does an endpoint that comes back survive its own backlog?"""
+"""Study: whether an endpoint that comes back survives its own backlog."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ CIRCUIT = {
 
 
 class Circuit(threading.Thread):
-    """Looks at an endpoint's circuit again and again, and keeps what it saw."""
+    """Polls an endpoint's circuit, and keeps what it saw."""
 
     def __init__(self, stage: Stage, endpoint: str) -> None:
         super().__init__(daemon=True)

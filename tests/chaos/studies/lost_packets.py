@@ -1,4 +1,4 @@
-"""What becomes of deliveries to an endpoint that packets do not reach, and of everybody else's?"""
+"""Study: deliveries to an endpoint that packets do not reach, and everybody else's."""
 
 import time
 from collections import Counter
@@ -11,13 +11,13 @@ from tests.chaos.row import POSTGRES
 from tests.chaos.stage import Arrival, Catcher, Publishing, Stage, waits
 from tests.chaos.study import Study
 
-LANES = 6  # reached by the packets, and as many that are not
+LANES = 6  # endpoints that packets reach, and as many that they do not
 PER_S = 100.0  # to each half
 TIMEOUT_MS = 2_000
 WAIT_S = 0.5  # between attempts
 FAULT_S = 6.0
 WARM_UP_S = 3.0
-BASE_MS = 25.0  # a ratio to less than this is one of scheduling, not of hookline
+BASE_MS = 25.0  # a ratio to less than this is due to scheduling, not to hookline
 HINDRANCES = {
     "partition": "drop",
     "loss": "numgen random mod 100 < 20 drop",
@@ -102,13 +102,13 @@ def _judge_attempts(stage: Stage, arrivals: list[Arrival]) -> None:
     tried: Counter[str] = Counter()
     last: dict[object, float] = {}
     for delivery, _, at, duration, _ in found:
-        # Both moments are the worker's view of the database's clock, which it reads anew every quarter of a second.
+        # Both times are the worker's view of the database's clock, which it reads anew every quarter of a second.
         early += delivery in last and at < last[delivery] + WAIT_S - 0.05
         last[delivery] = at + duration
         tried[ids.show("event", delivery.bytes)] += 1
     stage.at_most("early_retries", early, 0)
     stage.figures["attempts"] = len(found)
-    # A request whose answer is lost has arrived and failed; none arrives oftener than it was tried.
+    # A request whose answer is lost has arrived and failed; none arrives more often than it was tried.
     stage.at_most("unexplained", (Counter(each.id for each in arrivals) - tried).total(), 0)
 
 

@@ -1,4 +1,4 @@
-"""What is lost when the kernel kills a worker for its memory, and how much does one need?"""
+"""Study: what is lost when the kernel kills a worker for its memory, and how much memory one needs."""
 
 import signal
 import time
@@ -20,7 +20,7 @@ MOST_MB = 250.0
 
 
 def run_out_of_memory(stage: Stage) -> None:
-    """F18: with large payloads under way; then another carries on."""
+    """F18: with large payloads under way; then another worker takes over."""
     count = stage.size(1_200, 1_200)
     catcher = stage.catcher()
     catcher.answer(latency=LATENCY_S)

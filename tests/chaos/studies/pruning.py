@@ -1,7 +1,7 @@
-"""Does anybody notice that what is old is being taken away?
+"""Study: whether pruning disturbs anybody.
 
-The measuring is the benchmark's: a database with old deliveries, a server as its users start it, a steady load, and a
-look from outside at what pruning does. Here it is held against the matrix, with a bug and without.
+The measuring is the benchmark's: a database with old deliveries, a server as its users start it, a steady load, and
+pruning watched from outside. Here the figures are compared with the matrix, with a bug and without.
 """
 
 import json
@@ -21,7 +21,7 @@ SECONDS = 900.0
 
 
 def prune_under_load(stage: Stage) -> None:
-    """F28: a hundred thousand old deliveries go, in the long set a million, while a thousand events a second flow."""
+    """F28: 100,000 old deliveries are pruned, in the long set a million, beside a thousand events a second."""
     rows = stage.size(100_000, 1_000_000)
     report = stage.folder / "pruning.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "pruning.py"), "--stores", stage.store]
@@ -44,7 +44,7 @@ def prune_under_load(stage: Stage) -> None:
     stage.at_most("p99_during_to_before", slower, SLOWER, is_time=True)
     stage.at_most("longest_lock_wait_ms", seen["lock_wait_ms"], LOCK_MS, is_time=True)
     stage.at_most("longest_step_ms", seen["step_ms"], STEP_MS, is_time=True)
-    # On SQLite a step keeps everybody waiting, and nobody outside sees it begin.
+    # On SQLite a step makes everybody wait, and nobody outside sees it begin.
     slowest = max(before["max_ms"] or 0.0, during["max_ms"] or 0.0)
     stage.at_most("slowest_event_ms", slowest, 2 * STEP_MS, is_time=True)
     stage.at_most("not_pruned", rows - seen["pruned"], 0)

@@ -1,4 +1,4 @@
-"""Is each dead letter of a bulk replay redriven once, whatever goes on beside it?"""
+"""Study: each dead letter of a bulk replay is replayed once, whatever happens meanwhile."""
 
 import contextlib
 import subprocess
@@ -15,11 +15,11 @@ LANES = 10
 OLD_S = 40 * 86_400.0  # beyond what is kept of the delivered
 KEY = "replay-of-the-outage"
 REPEATS = 4
-_REVIVING = threading.Lock()  # several ask at once, and one of them starts what has died
+_REVIVING = threading.Lock()  # several requests at once, and one of them starts the job
 
 
 def replay_in_bulk(stage: Stage) -> None:
-    """F33: while events come and go, old ones are pruned, and whoever carries out the job is killed."""
+    """F33: while events come and go, old ones are pruned, and the process that runs the job is killed."""
     count = stage.size(10_000, 100_000)
     catcher = stage.catcher()
     stage.start(workers=2)
@@ -55,7 +55,7 @@ def replay_in_bulk(stage: Stage) -> None:
     stage.at_least("replayed_once", counts.get(1, 0), count)
     stage.at_most("replayed_more", sum(n for replays, n in counts.items() if replays > 1), 0)
     stage.at_most("lost", len(again - set(redriven)) + len(sent.keys() - {each.id for each in arrivals}), 0)
-    # At a kill what its process had under way may come twice: 100 at most.
+    # At a kill the process's requests under way may come twice: 100 at most.
     stage.at_most("duplicates", len(redriven) - len(set(redriven)), 100 * killed)
     stage.at_most("prune_exit", 99 if pruned is None else pruned, 0)
     left = stage.query("SELECT count(*) FROM events WHERE type = 'again.old'")[0][0]
@@ -63,10 +63,10 @@ def replay_in_bulk(stage: Stage) -> None:
 
 
 def _order(stage: Stage) -> str:
-    """Ask for the replay; its job, the same for everybody who asks with the same key."""
+    """Request the replay; returns its job, the same for every request with the same key."""
 
     def ask() -> str | None:
-        with contextlib.suppress(OSError):  # on SQLite the API is what is killed
+        with contextlib.suppress(OSError):  # on SQLite the API is the process that is killed
             status, answer = stage.call(
                 "POST", "/v1/replays", {"filter": {"event_type": "again.dead"}}, key=KEY
             )
@@ -88,7 +88,7 @@ def _state(stage: Stage, job: str) -> str:
 
 
 def _await_deaths(stage: Stage) -> int:
-    """Somebody dies over the job; another is started in its place."""
+    """The process that runs the job dies; another one is started in its place."""
     wait_for(lambda: _revive(stage) or _deaths(stage), "a death over the job", 60)
     time.sleep(0.5)
     _revive(stage)

@@ -1,8 +1,8 @@
-"""Who waits, and who is turned away, when every packet to the database takes half a second?
+"""Study: which calls wait and which are refused when every packet to the database takes half a second.
 
-At that, a round trip is a second, and no attempt begins: a worker that cannot see the database within a second cannot
-know whether an endpoint is still there (pipeline/membership/heartbeat.py). So the line is slower in two steps, and what is settled in
-the first is measured.
+Then a round trip takes a second, and no attempt begins: a worker that cannot read the database within a second cannot
+know whether an endpoint still exists (pipeline/membership/heartbeat.py). So the connection gets slower in two steps,
+and what is settled in the first is measured.
 """
 
 import threading
@@ -14,17 +14,17 @@ from tests.chaos.row import POSTGRES
 from tests.chaos.stage import Publishing, Stage
 from tests.chaos.study import Study
 
-DELAYS_S = (0.2, 0.5)  # of each packet, there and back again
+DELAYS_S = (0.2, 0.5)  # for each packet, each way
 LANES = 10
 CALLS_PER_S = 50.0
 SHED_S = 2.0
 SETTLE_S = 2.0
 FAULT_S = 20
-READERS = 60  # threads that ask, so that as many calls wait at once as there may be
+READERS = 60  # threads that call, so that as many calls wait at once as may
 
 
 def slow_down(stage: Stage) -> None:
-    """F17: publishes and reads, fifty a second, through a proxy that makes each packet wait."""
+    """F17: publishes and reads, fifty a second, through a proxy that delays each packet."""
     fault_s = stage.size(FAULT_S, 60)
     # A lease of 10 s is more than six round trips.
     stage.configure(heartbeat_s=2, takeover_s=10)
@@ -36,7 +36,7 @@ def slow_down(stage: Stage) -> None:
     for n, each in enumerate(types):
         stage.endpoint(catcher.url(f"/{n}"), each)
     load = Publishing(stage, types, per_second=CALLS_PER_S / 2, batch=1, threads=READERS // 2)
-    _read(stage, 3)  # a server that has been asked before has its sessions
+    _read(stage, 3)  # a server that was called before has its sessions
     began = time.time()
     answers = []
     for delay in DELAYS_S:
@@ -54,7 +54,7 @@ def slow_down(stage: Stage) -> None:
     stage.figures["reads_served"] = len(served)
     stage.figures["reads_served_p99_s"] = percentile(served, 0.99)
     stage.figures["shed"] = len(shed) + load.statuses.get(503, 0)
-    # Our own time limits decide here, not the machine.
+    # Here our own time limits decide, not the machine.
     stage.at_most("shed_slowest_s", max(shed, default=0.0), SHED_S * stage.leeway)
     stage.at_most("other_answers", len(answers) - len(shed) - len(served), 0)
     stage.at_most("slowest_publish_s", load.slowest, 10.0)
@@ -69,7 +69,7 @@ def slow_down(stage: Stage) -> None:
 
 
 def _read(stage: Stage, seconds: float) -> list[tuple[int, float]]:
-    """Ask for lists at a steady rate: how each was answered, and after how long."""
+    """Read lists at a steady rate; returns how each call was answered, and after how long."""
     answers: list[tuple[int, float]] = []
     noting = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Does a transaction that somebody forgot slow down those who look for work?"""
+"""Study: whether a forgotten transaction slows down the search for work."""
 
 import contextlib
 import http.client
@@ -21,12 +21,12 @@ LANES = 20
 PER_S = 1_000.0
 CLAIM_MS = 50.0
 WARNED_S = 30.0
-OLD_S = 15.0  # of the metric: a snapshot that is this old is nothing of hookline's own
+OLD_S = 15.0  # of the metric: a snapshot this old is not hookline's own
 METRIC = "hookline_store_oldest_snapshot_age_seconds"
 BASE_S = 15
 REMEMBERED_S = 30.0
 ASK_EVERY_S = 2.0
-MOST_GROWTH = 2.5  # of the rows read for one look, from the first third of the time to the last
+MOST_GROWTH = 2.5  # growth of the rows read for one search, from the first third of the time to the last
 
 
 def pin_a_snapshot(stage: Stage) -> None:
@@ -36,7 +36,7 @@ def pin_a_snapshot(stage: Stage) -> None:
     stage.scene = stage.scene._replace(settings={**stage.scene.settings, "CHAOS_TIMES": "1"})
     catcher = stage.catcher()
     stage.start(workers=2)
-    # What one lane reads over, it alone reads over: with one the bug is as in a single queue.
+    # Each lane skips only its own rows: with one lane the bug is as in a single queue.
     types = [f"pinned.t{n}" for n in range(1 if stage.bug else LANES)]
     for n, each in enumerate(types):
         stage.endpoint(catcher.url(f"/{n}"), each, max_in_flight=100)
@@ -63,7 +63,7 @@ def pin_a_snapshot(stage: Stage) -> None:
     looks = [sum(began + n * third <= at < began + (n + 1) * third for at, _ in claims) for n in range(3)]
     early, late_rows = ((read[n + 1] - read[n]) / max(1, looks[n]) for n in (0, 2))
     stage.figures["claim_rows_last"] = late_rows
-    # A lane remembers how far it had read 15 to 30 s ago: in less time than that, what is read over grows anyway.
+    # A lane remembers how far it had read 15 to 30 s ago: within that time the skipped rows grow anyway.
     most = MOST_GROWTH if stage.bug or third >= REMEMBERED_S else math.inf
     stage.at_most("claim_rows_growth", late_rows / max(early, 1.0), most)
     first, last = _p50_ms(claims, began, began + third), _p50_ms(claims, released - third, released)
@@ -80,13 +80,13 @@ def pin_a_snapshot(stage: Stage) -> None:
     stage.figures["events"] = len(sent)
     stage.figures["per_s"] = len(sent) / (ended - began + BASE_S)
     if stage.bug:
-        return  # what it shows is shown; it may take for ever to be drained
+        return  # the bug has shown; it might never be drained
     stage.figures["drain_s"] = stage.drained(300)
     stage.at_most("lost", len(sent.keys() - {each.id for each in catcher.arrivals()}), 0)
 
 
 class _Watched:
-    """Asks for the metric, as monitoring does: when it was first seen raised, and then first seen low again."""
+    """Reads the metric, as monitoring does: when it was first seen raised, and then first seen low again."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -104,7 +104,7 @@ class _Watched:
 
     def _run(self) -> None:
         while not self._ending.wait(ASK_EVERY_S):
-            with contextlib.suppress(OSError, http.client.HTTPException):  # a busy server: the next time
+            with contextlib.suppress(OSError, http.client.HTTPException):  # a busy server: try again later
                 age = self._age()
                 if age >= OLD_S:
                     self.raised, self.cleared = min(self.raised, time.time()), math.inf
@@ -131,7 +131,7 @@ def _warnings(process: Process) -> list[float]:
 
 
 def _rows_read(stage: Stage) -> int:
-    """Of the index that work is found by, since ever."""
+    """Rows read so far of the index that finds work."""
     found = stage.query(
         "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'deliveries_ready'"
     )

@@ -1,4 +1,4 @@
-"""Does anything pile up or leak while one thing after the other goes wrong?"""
+"""Study: nothing piles up or leaks while one fault follows another."""
 
 import signal
 import time
@@ -18,7 +18,7 @@ PER_S = 300.0
 LATENCY_S = 0.05
 FAULT_EVERY_S = 8.0
 QUIET_EVERY_S = 60.0
-# What may be more at the end than after the first quiet minute.
+# What may be larger at the end than after the first quiet minute.
 MORE_FILES, MORE_TASKS, MORE_MB = 20, 5, 30.0
 
 
@@ -39,7 +39,7 @@ class Soak:
                 timeout_ms=2_000,
                 retry={"schedule": [0.5] * 49, "jitter": "none"},
             )
-        self.witness = stage.workers[0]  # is never killed: what leaks, leaks here
+        self.witness = stage.workers[0]  # is never killed: a leak shows here
         self.faults: dict[str, int] = {}
         self.samples: list[dict[str, float]] = []
         self.acked: set[str] = set()
@@ -104,7 +104,7 @@ class Soak:
         network.clear()
 
     def _weigh(self) -> None:
-        """At rest: does everything add up, and how much does the witness hold?"""
+        """At rest: check that everything adds up, and how much the witness holds."""
         states = dict(self.stage.query("SELECT state, count(*) FROM deliveries GROUP BY state"))
         accepted = self.stage.query("SELECT count(*) FROM events")[0][0]
         pruned = self.stage.query("SELECT coalesce(sum(deliveries), 0) FROM pruned")[0][0]

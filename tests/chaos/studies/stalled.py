@@ -1,4 +1,4 @@
-"""Does a worker keep its lanes while its event loop stands still?"""
+"""Study: a worker keeps its lanes while its event loop stands still."""
 
 from tests.chaos.instruments import STALL_S
 from tests.chaos.process import wait_for
@@ -9,12 +9,12 @@ from tests.chaos.study import Study
 LANES = 24
 IN_FLIGHT = 100
 LATENCY_S = 0.4
-PULSE_S = 0.5  # two looks at the database: who is taken for dead is buried by then
+PULSE_S = 0.5  # two reads of the database: by then a worker that is taken for dead is buried
 
 
 def stall(stage: Stage) -> None:
     """F34: two seconds of work in the loop, under load, with the takeover time at its default."""
-    # The planted bug is an operator's: a takeover time that a stall outlasts.
+    # The planted bug is an operator's: a takeover time that is shorter than a stall.
     heartbeat_s, takeover_s = (0.2, 1.0) if stage.bug else (2.0, 10.0)
     stage.configure(heartbeat_s=heartbeat_s, takeover_s=takeover_s)
     catcher = stage.catcher()
@@ -28,7 +28,7 @@ def stall(stage: Stage) -> None:
     victim = stage.busy()
     victim.arm("send.before=stall@5")
     victim.wait_until(r"(chaos\.stalled)")
-    # Until the others must have noticed, had it been taken for dead.
+    # Until the others would have noticed, had it been taken for dead.
     seen = len(load.sent_at)
     wait_for(
         lambda: len(load.sent_at) > seen + (takeover_s - STALL_S + PULSE_S) * IN_FLIGHT / LATENCY_S,
