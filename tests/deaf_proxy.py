@@ -1,4 +1,4 @@
-"""Ways to PostgreSQL on which it is as behind a pooler that gives sessions away: what a client may not rely on is missing."""
+"""Proxies to PostgreSQL that act like a pooler: they withhold what a client must not rely on."""
 
 import asyncio
 import contextlib
@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import urlsplit
 
-HEAD = 5  # bytes of a message of the server: its kind and its length
+HEAD = 5  # bytes of a message from the server: its kind and its length
 NOTIFICATION = b"A"
 BACKEND_KEY = b"K"
 
-Change = Callable[[bytes, bytes], bytes | None]  # the kind and the body of a message: the body instead
+Change = Callable[[bytes, bytes], bytes | None]  # a message's kind and body: the body instead
 
 
 def deaf(url: str) -> AbstractAsyncContextManager[str]:
@@ -19,7 +19,7 @@ def deaf(url: str) -> AbstractAsyncContextManager[str]:
 
 
 def pooled(url: str, *, pools: Callable[[], bool] = lambda: True) -> AbstractAsyncContextManager[str]:
-    """Through a proxy that tells its clients of a session of its own making, not of the server's process."""
+    """Through a proxy that reports a session of its own making to clients, not the server's process."""
 
     def change(kind: bytes, body: bytes) -> bytes:
         if kind != BACKEND_KEY or not pools():

@@ -1,8 +1,8 @@
-"""Does everything hold that chance decides, with seeds and examples that nobody has tried yet?
+"""Runs everything that chance decides with seeds and examples that nobody has tried yet.
 
-`make test` tries the same ones each time. This runs the simulation from a first seed taken by chance, each of its scenes
-with a fiftieth of the seeds, and everything that Hypothesis makes examples for (the model of the stores among it) with
-examples taken by chance. What it begins with is printed, and tries the same again.
+`make test` tries the same ones each time. This runs the simulation from a random first seed, each of its scenes with a
+fiftieth of the seeds, and everything that Hypothesis makes examples for (the model of the stores among it) with random
+examples. It prints what it begins with; the same values repeat the run.
 """
 
 import argparse
@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-SCENES = "scene_of"  # in the names of the tests of scenes without a bug
-EXAMPLES = 5  # times as many of the model as `make test` has, at most as many as there are seeds
+SCENES = "scene_of"  # in the names of tests of scenes without a bug
+EXAMPLES = 5  # how many times `make test`'s examples of the model to run, at most as many as there are seeds
 LARGEST = 10**9
 
 
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def with_examples() -> list[Path]:
-    """The files whose tests are given examples; not that of the model's planted bugs."""
+    """The files whose tests have examples; without that of the model's planted bugs."""
     files = sorted(path for path in TESTS.rglob("test_*.py") if "hypothesis" in path.read_text())
     return [path.relative_to(TESTS.parent) for path in files if path.name != "test_planted_bugs.py"]
 

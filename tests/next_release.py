@@ -29,7 +29,7 @@ LEVEL = len(read_migrations("hookline.store.postgres.migrations"))
 
 
 class NextRelease:
-    """Made in `folder`; `serves_this` says whether its migrations still serve the code as it is."""
+    """Made in `folder`; `serves_this` says whether its migrations still serve this version's code."""
 
     def __init__(self, folder: Path, *, serves_this: bool = True) -> None:
         serves = LEVEL if serves_this else LEVEL + 1

@@ -1,4 +1,4 @@
-"""Where does a test get a database from that nothing was done to yet?"""
+"""Gives tests a database that nothing was done to yet."""
 
 import sqlite3
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hookline.store.sqlite.store import SqliteStore
 
 
 class Bare:
-    """A database that nothing was done to yet, and a way around the store."""
+    """A database that nothing was done to yet, and access to it without the store."""
 
     def __init__(self, new_store: Callable[[], Store], code: str, execute: Callable[[str], object]) -> None:
         self.new_store = new_store

@@ -1,4 +1,4 @@
-"""What is there after an accept?"""
+"""What the store holds after an accept."""
 
 import asyncio
 

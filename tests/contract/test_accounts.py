@@ -1,4 +1,4 @@
-"""What is kept of accounts?"""
+"""What is stored of accounts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Are attempts read back whole, in order, and late ones too?"""
+"""Attempts are read back whole and in order, late ones too."""
 
 import pytest
 

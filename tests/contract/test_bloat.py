@@ -1,4 +1,4 @@
-"""Is it seen who keeps the database from cleaning up, and does it end when they do?"""
+"""The store shows which session keeps the database from cleaning up, until that session ends."""
 
 import asyncio
 import sqlite3

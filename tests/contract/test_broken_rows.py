@@ -1,4 +1,4 @@
-"""Does a row of an endpoint that cannot be read keep the others from being read?"""
+"""An endpoint's row that cannot be read does not keep the others from being read."""
 
 import psycopg
 import pytest
@@ -66,7 +66,7 @@ async def test_what_cannot_be_read_is_named_and_a_stand_in_is_in_its_place(bare,
 async def test_a_text_that_is_no_text_and_a_row_without_an_id_keep_nobody_from_being_read(
     bare, opened, store_kind
 ):
-    if store_kind != "sqlite":  # PostgreSQL holds no such text, and no such id
+    if store_kind != "sqlite":  # PostgreSQL cannot hold such a text, nor such an id
         for value in ("convert_from('\\x68ff', 'UTF8')", "'nobody'::uuid"):
             with pytest.raises(psycopg.DataError):
                 bare.execute(f"SELECT {value}")

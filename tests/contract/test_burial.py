@@ -1,4 +1,4 @@
-"""What becomes of a worker that is dead, and of its lanes?"""
+"""What happens to a dead worker and to its lanes."""
 
 import pytest
 

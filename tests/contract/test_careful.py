@@ -1,4 +1,4 @@
-"""Are deliveries under which workers die counted, and given up in the end?"""
+"""Deliveries under which workers die are counted, and given up in the end."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""How do the owners of lanes learn what operators did?"""
+"""The owners of lanes learn what operators did."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Is what one operator changed kept when another changes the same endpoint?"""
+"""One operator's change is kept when another changes the same endpoint."""
 
 import asyncio
 

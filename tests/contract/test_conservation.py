@@ -1,4 +1,4 @@
-"""Does what was accepted add up after everything that can happen to it?
+"""What was accepted adds up after everything that can happen to it.
 
 accepted = pending + delivered + dead + cancelled + pruned, per account, after every step, against the test's own count.
 """
@@ -118,7 +118,7 @@ def test_it_adds_up_after_every_step(new_store):
         await store.open()
         try:
             traffic = Traffic(store, next(examples))
-            # One database for all examples: what the others left is counted before.
+            # One database for all examples: what earlier ones left is counted first.
             for account in ACCOUNTS:
                 traffic.accepted[account] = (await store.conservation(account=account)).accepted
             await traffic.begin()

@@ -1,4 +1,4 @@
-"""How many deliveries are in each state?"""
+"""Deliveries are counted by state."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of a deleted endpoint's lane and deliveries?"""
+"""What happens to a deleted endpoint's lane and deliveries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which deliveries does a list show?"""
+"""Which deliveries a list shows."""
 
 import itertools
 
@@ -28,7 +28,7 @@ async def deliveries(store):
             *(lane.endpoint_id for _, lane in lanes), account=account, type=type, created_at=NOW + n
         )
         publications.append((publication, state))
-    # Not in the order of their ids: a list goes by id, not by when a row came.
+    # Not in the order of their ids: a list goes by id, not by the order of insertion.
     await accepted(store, *(publication for publication, _ in reversed(publications)))
     for publication, state in publications:
         for ordinal, (worker, lane) in enumerate(lanes):
@@ -39,7 +39,7 @@ async def deliveries(store):
                 await died(store, worker, lane, id)
             elif state is State.CANCELLED:
                 await store.cancel(id, now=NOW)
-    # Of each life: died once and pending again, died twice, died and then delivered.
+    # Each kind of life: died once and pending again, died twice, died and then delivered.
     for n, lives in enumerate((2, 3, 2)):
         publication = a_publication(lanes[n % 2][1].endpoint_id, account="two", type="b", created_at=NOW + 5)
         publications.append((publication, State.DEAD))
@@ -106,7 +106,7 @@ def filters(deliveries):
 
 
 def dead_letter_filters(deliveries):
-    """Every combination of the filters that are about deaths, each on or off."""
+    """Every combination of the filters about deaths, each on or off."""
     one = deliveries[7]
     for values in itertools.product(
         (None, State.DEAD, State.PENDING, State.CANCELLED),
@@ -134,7 +134,7 @@ async def test_every_combination_about_deaths_shows_what_matches_newest_first(st
         expected = [delivery for delivery in deliveries if matches(delivery, filter)]
         assert await store.list_deliveries(filter, after=None, limit=100) == expected, filter
         shown += filter.is_replayed and bool(expected)
-    assert shown  # the scene has replayed ones
+    assert shown  # the fixture has replayed ones
 
 
 async def test_dead_letters_are_counted_under_every_filter(store, deliveries):

@@ -1,4 +1,4 @@
-"""Is the room of what was pruned used again?"""
+"""The disk space of pruned rows is used again."""
 
 import sqlite3
 from contextlib import closing
@@ -20,7 +20,7 @@ TABLES = ("events", "deliveries", "attempts", "idempotency")
 
 
 def bytes_taken(store):
-    """By the file, or by the tables with their indexes, after autovacuum would have come by."""
+    """The size of the file, or of the tables with their indexes, after autovacuum would have run."""
     if isinstance(store, SqliteStore):
         with closing(sqlite3.connect(store._path)) as connection:
             (pages,) = connection.execute("PRAGMA page_count").fetchone()

@@ -1,4 +1,4 @@
-"""Are endpoints kept, changed, listed and found?"""
+"""Endpoints are stored, changed, listed and found."""
 
 import msgspec
 import pytest

@@ -1,7 +1,7 @@
-"""Does a page of events cost a page, on tables that are not small?
+"""A page of events costs a page, on tables that are not small.
 
 On PostgreSQL the rows are counted that the plan really touched, with statistics of now and with those of the day the
-tables were empty; on SQLite the plan must search along the index that has the list's order.
+tables were empty. On SQLite the plan must search along the index that has the list's order.
 """
 
 import shutil
@@ -45,7 +45,7 @@ INSERT INTO attempts (delivery_id, id, at, duration, replays, number, late, resp
 """
 STATISTICS = {"now": f"{FILL}; ANALYZE", "while the tables were empty": FORGET}
 
-DAY = 86_400 // SECONDS  # events of a day: as far apart as an id and its event's creation may be
+DAY = 86_400 // SECONDS  # a day's events: an id and its event's creation may be this far apart
 END = NOW + EVENTS * SECONDS
 LISTS = {
     "all": (EventFilter(), 2 * PAGE),
@@ -74,7 +74,7 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
         connected(url, session.LISTS) as lister,
         connected(url, session.DESK) as desk,
     ):
-        for table in ("deliveries", "events", "idempotency", "attempts"):  # nobody but us takes statistics
+        for table in ("deliveries", "events", "idempotency", "attempts"):  # only this test takes statistics
             desk.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
         for taken, step in STATISTICS.items():
             for part in step.split(";"):
@@ -93,7 +93,7 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
 
 
 def rows_read(connection: Any, statement: str, values: list[Any]) -> int:
-    """How many rows of stored tables were read, those thrown away included."""
+    """How many rows of stored tables were read, including those that a filter dropped."""
     literals = [f"'{value.hex()}'" if isinstance(value, bytes) else f"'{value}'" for value in values]
     connection.execute(f"PREPARE planned AS {statement}")
     arguments = f"({', '.join(literals)})" if values else ""

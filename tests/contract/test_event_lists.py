@@ -1,4 +1,4 @@
-"""Which events does a list show, how do their deliveries stand, and what was tried for them?"""
+"""Which events a list shows, with the states of their deliveries and their attempts."""
 
 import itertools
 from random import Random
@@ -37,7 +37,7 @@ async def events(store):
             payload=b'"%d"' % n,
         )
         publications.append(publication)
-    # Not in the order of their ids: a list goes by id, not by when a row came.
+    # Not in the order of their ids: a list goes by id, not by the order of insertion.
     await accepted(store, *reversed(publications))
     return [publication.event for publication in reversed(publications)]
 

@@ -1,4 +1,4 @@
-"""What is kept of event types, and who learns of a change?"""
+"""What is stored of event types, and which processes learn of a change."""
 
 import pytest
 

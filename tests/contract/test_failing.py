@@ -1,6 +1,6 @@
-"""Does a process that fails before a verb leave nothing behind, and one that fails after it everything?
+"""A process that fails before a verb leaves nothing behind, and one that fails after it leaves all of it.
 
-At every verb that writes: a new one fails here until it has its scene.
+This covers every verb that writes: a new one fails here until it has its scene.
 """
 
 import sqlite3
@@ -51,7 +51,7 @@ def _nothing_planted():
 
 
 def rows_of(store: Store) -> dict[str, list[str]]:
-    """Every row of every table, asked of the database itself."""
+    """Every row of every table, read from the database itself."""
     if isinstance(store, SqliteStore):
         with closing(sqlite3.connect(store._path)) as connection:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
@@ -302,7 +302,7 @@ def test_every_verb_that_writes_has_a_scene():
 
 
 async def test_a_failure_before_a_verb_changes_nothing_and_one_after_it_leaves_it_done(store):
-    """All of them on one database: what one leaves behind is no other's concern."""
+    """All of them on one database: what one leaves behind does not affect the others."""
     for verb, scene in SCENES.items():
         call = await scene(store)
         before = rows_of(store)

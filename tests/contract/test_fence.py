@@ -1,4 +1,4 @@
-"""What can a worker that lost its lane, or an attempt that came too late, still change?"""
+"""What a worker that lost its lane, or an attempt that came too late, can still change."""
 
 import asyncio
 
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def settles_late(store, worker, settlement):
-    """The verdict is LATE, the delivery is as before, and the attempt is kept and marked."""
+    """Check that the verdict is LATE, the delivery is as before, and the attempt is stored and marked."""
     id = settlement.attempt.delivery_id
     before = await store.delivery(id)
     assert await store.settle(worker, [settlement], now=NOW) == [Verdict.LATE]
     assert await store.delivery(id) == before
     kept = msgspec.structs.replace(settlement.attempt, late=True)
     assert kept in await store.attempts(id)
-    # Its answer may get lost like any other.
+    # Its answer may be lost like any other.
     assert await store.settle(worker, [settlement], now=NOW) == [Verdict.LATE]
     assert (await store.attempts(id)).count(kept) == 1
 

@@ -1,4 +1,4 @@
-"""A settled 410 disables the endpoint that was asked, in the same commit."""
+"""A settled 410 disables the endpoint that answered it, in the same commit."""
 
 import msgspec
 import pytest
@@ -58,7 +58,7 @@ async def test_it_is_disabled_with_its_lane_and_everybody_is_told(store):
 
 
 async def test_one_that_was_changed_since_is_left_as_it_is(store):
-    """It has another URL now, or was enabled again: what the old one answered says nothing of it."""
+    """It has another URL now, or was enabled again: the old answer says nothing about it."""
     worker, lane = await an_owned_lane(store)
     delivery = await published(store, lane.endpoint_id)
     after = await changed(store, lane, url="https://elsewhere.example/hooks")

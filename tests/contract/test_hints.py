@@ -1,4 +1,4 @@
-"""Does what one process says reach the others, and is it understood?"""
+"""A hint from one process reaches the others, and they understand it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -58,7 +58,7 @@ async def pair(postgres_url: str) -> AsyncIterator[tuple[PostgresStore, Postgres
 
 
 async def test_a_hint_can_be_told_and_listened_for_on_every_store(store):
-    """Where one process serves a database there is nobody to hear it, and listening ends."""
+    """Where one process serves a database nobody else hears it, and listening ends."""
     await store.tell(Notification(ORIGIN, lanes(2)))
     if store.exclusive:
         await store.listen(lambda hint: pytest.fail(f"heard {hint}"))

@@ -1,4 +1,4 @@
-"""Is it kept how often an event was sent on?"""
+"""The store keeps how often an event was forwarded."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What does a repeated idempotency key bring back?"""
+"""What a repeated idempotency key returns."""
 
 import asyncio
 

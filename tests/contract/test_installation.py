@@ -1,4 +1,4 @@
-"""Do all processes of one installation share a secret?"""
+"""All processes of one installation share a secret."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Does a job do every dead letter it is about once, whatever happens in between?"""
+"""A job handles every dead letter that it is about once, whatever happens in between."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ DONE_AT = NOW + 20
 
 
 async def finished(store, job, *, limit=2):
-    """The steps until the job is done."""
+    """Run the job's steps until it is done."""
     steps = []
     while job.state is JobState.RUNNING:
         steps.append(await store.advance_job(job.id, limit=limit, now=DONE_AT))
@@ -138,7 +138,7 @@ async def test_letters_that_die_while_the_job_runs_are_not_done(store):
     job = await store.create_job(a_job(), now=NOW)
     await store.advance_job(job.id, limit=1, now=NOW + 11)
     await died(store, worker, lane, letters[0], replays=1, now=NOW + 12)  # the one that was just replayed
-    await store.redrive(letters[3], now=NOW + 11)  # one whose turn has not come
+    await store.redrive(letters[3], now=NOW + 11)  # one that the job has not reached
     await died(store, worker, lane, letters[3], replays=1, now=NOW + 12)
     publication = a_publication(lane.endpoint_id)
     await accepted(store, publication)
@@ -244,7 +244,7 @@ async def test_jobs_are_listed_by_kind_newest_first_page_by_page(store):
 
 
 async def test_a_look_that_finds_nothing_does_not_end_the_job(store):
-    """A step looks at so many letters and no more: one that few match must not make it long."""
+    """A step reads a limited number of letters: a filter that matches few must not make it long."""
     worker, lane, letters = await dead_letters(store, 5_003)
     publication = a_publication(lane.endpoint_id, type="rare")
     await accepted(store, publication)

@@ -1,4 +1,4 @@
-"""Does a job that an account asked for stay within that account?"""
+"""A job that an account asked for stays within that account."""
 
 import msgspec
 import pytest

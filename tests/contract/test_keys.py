@@ -1,4 +1,4 @@
-"""Are keys kept as they were made, and does whoever keeps a copy learn of every change?"""
+"""Keys are stored as they were created, and every process with a copy learns of every change."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ async def test_a_revoked_key_stays_to_be_seen_and_is_revoked_for_good(store):
     assert await store.revoke_key(key.id, now=NOW + 1)
     assert await store.revoke_key(key.id, now=NOW + 2)
     assert await store.key(key.id) == revoked(key, at=NOW + 1)
-    await store.create_key(key)  # a repeat whose first answer got lost
+    await store.create_key(key)  # a repeat whose first answer was lost
     assert await store.key(key.id) == revoked(key, at=NOW + 1)
 
 

@@ -1,4 +1,4 @@
-"""Do the stores allow exactly the moves that the rules allow?"""
+"""The stores allow exactly the transitions that the rules allow."""
 
 import itertools
 
@@ -22,7 +22,7 @@ SETTLES = {
 
 
 async def is_done(store, worker, lane, delivery, verb):
-    """Carry the verb out; whether the store allowed it."""
+    """Run the verb; returns whether the store allowed it."""
     if verb in SETTLES:
         found = await store.delivery(delivery)
         state, reason = SETTLES[verb]

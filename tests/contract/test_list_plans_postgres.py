@@ -1,6 +1,6 @@
-"""Does a page of a list cost a page, on PostgreSQL and a table that is not small?
+"""A page of a list costs a page, on PostgreSQL and a table that is not small.
 
-Counted are the rows of `deliveries` that the plan really touched, planned as the store's sessions plan it (for the
+The test counts the rows of `deliveries` that the plan really touched, planned as the store's sessions plan it (for the
 values at hand), with one endpoint that has most of the rows.
 """
 
@@ -31,7 +31,7 @@ BIG = "00000000-0000-0000-0000-0000000000b1"
 SMALL = "00000000-0000-0000-0000-0000000000a1"
 
 # In the order of their ids: of the big endpoint (95 %) the oldest tenth is pending, then come delivered ones with a
-# dead and a cancelled one here and there; rows in rare states are nowhere near the newest, where a walk begins.
+# dead and a cancelled one here and there. Rows in rare states are far from the newest, where a scan begins.
 FILL = f"""
 CREATE TEMP TABLE numbered AS SELECT i, ('01900000-0000-7000-8000-' || lpad(to_hex(i::bigint << 20), 12, '0'))::uuid AS id
   FROM generate_series(1, {DELIVERIES}) i;
@@ -57,7 +57,7 @@ BIG_ID = bytes.fromhex(BIG.replace("-", ""))
 SMALL_ID = bytes.fromhex(SMALL.replace("-", ""))
 PENDING = DELIVERIES // 10
 
-# With each filter, how many rows of `deliveries` a page may touch, the page itself read twice.
+# For each filter, how many rows of `deliveries` a page may touch; the page itself is read twice.
 LISTS = {
     "all": (DeliveryFilter(), 3 * PAGE),
     "dead": (DeliveryFilter(state=State.DEAD), 3 * PAGE),
@@ -80,11 +80,11 @@ LISTS = {
     "a rare account's": (DeliveryFilter(account="rare"), 3 * PAGE),
     "a rare account's delivered": (DeliveryFilter(account="rare", state=State.DELIVERED), 3 * PAGE),
     "a large account's": (DeliveryFilter(account="most"), 3 * PAGE),
-    # One in ten of the rows that are walked is the account's.
+    # One in ten of the scanned rows is the account's.
     "an account's dead": (DeliveryFilter(account="few", state=State.DEAD), 30 * PAGE),
 }
 # A job's step runs among operators' writes, whose sessions may sort: only with statistics that are not too old is it
-# sure to read no more than it does.
+# certain to read no more than this.
 JOBS = {
     "all dead letters": DeliveryFilter(),
     "an account's": DeliveryFilter(account="most"),
@@ -92,8 +92,8 @@ JOBS = {
 }
 
 
-# Nothing matches them. With each, how many rows of `deliveries` a step that looks at STEP of them may touch: those are read
-# once to see how far it goes, twice with their states' own indexes, and once for the list.
+# Filters that match nothing. For each, how many rows of `deliveries` a step of STEP rows may touch: they are read once
+# to see how far the step goes, twice with their states' own indexes, and once for the list.
 STEP = 1_000
 NOTHING = {
     "all": (DeliveryFilter(event_type="none"), STEP),
@@ -140,7 +140,7 @@ def answer(connection: psycopg.Connection[Any], statement: str, values: list[Any
 
 
 def touched(connection: psycopg.Connection[Any], statement: str, values: list[Any]) -> int:
-    """How many rows of `deliveries` were read, those thrown away included."""
+    """How many rows of `deliveries` were read, including those that a filter dropped."""
     literals = [f"'{value.hex()}'" if isinstance(value, bytes) else f"'{value}'" for value in values]
     connection.execute(f"PREPARE planned AS {statement}")
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE planned({', '.join(literals)})"
@@ -177,7 +177,7 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
         connected(url, session.LISTS) as lister,
         connected(url, session.DESK) as desk,
     ):
-        for table in ("deliveries", "events"):  # nobody but us takes statistics
+        for table in ("deliveries", "events"):  # only this test takes statistics
             desk.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
         for taken, step in STATISTICS.items():
             for part in step.split(";"):

@@ -1,4 +1,4 @@
-"""Do the lists we write by ourselves mean what the driver's would?"""
+"""The lists that we encode ourselves mean the same as the driver's."""
 
 import pytest
 
@@ -30,7 +30,7 @@ async def connection(postgres_url):
 async def test_a_list_is_read_as_it_was_written(connection, domain):
     element, columns = COLUMNS[domain]
     for column in columns:
-        # Taken apart, since nothing of a domain is ever read; the driver's own array beside it, element by element.
+        # Unpacked, since a domain's values are never read; beside the driver's own array, element by element.
         rows = await connection.fetch(
             f"SELECT * FROM unnest($1::{domain}, $2::{element}[]) AS t (ours, theirs)", column, column
         )
@@ -44,7 +44,7 @@ async def test_a_missing_list_is_null(connection, domain):
 
 
 async def test_every_codec_is_in_use(connection):
-    """The way to them is no public one: whoever brings in another driver learns here that lists have become slow."""
+    """They are reached by no public way: with another driver this test says that lists have become slow."""
     assert await arrays.use_lists(connection, schema=session.SCHEMA)
     found = await connection.fetch(arrays.READ_DOMAINS, session.SCHEMA, list(arrays.CODECS))
     assert {row["typname"] for row in found} == set(arrays.CODECS)
@@ -66,7 +66,7 @@ async def test_without_the_codecs_the_driver_writes_the_lists(postgres_url, conn
 
 
 class Unwritable(list):
-    """A column that says which codec looked at it: ours asks for its nulls or its length, the driver's for its elements."""
+    """A column that tells which codec read it: ours asks for its nulls or its length, the driver's for its elements."""
 
     def __contains__(self, value):
         raise ValueError("in its own codec")
@@ -76,7 +76,7 @@ class Unwritable(list):
 
 
 class _Stranger:
-    """A driver that is made otherwise."""
+    """A driver that is built in another way."""
 
     def __init__(self, connection):
         self.fetch = connection.fetch

@@ -1,4 +1,4 @@
-"""Which deliveries does a load bring, and in which order?"""
+"""Which deliveries a load returns, and in which order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Can a due delivery be left where nobody finds it?
+"""No due delivery is left where nobody finds it.
 
 Random interleavings of publishing, waking, taking and releasing, each step a transaction of its own as in the
 pipeline. At the end no lane with a due row may be both free and asleep.
@@ -20,7 +20,7 @@ FOREVER = float("inf")
 
 
 async def publish(store, lanes, rng, pauses):
-    """Commit, then wake; whatever happens in between."""
+    """Commit, then wake, with a random pause in between."""
     for _ in range(12):
         lane = rng.choice(lanes)
         deliver_at = rng.choice([None, NOW + 1])
@@ -30,7 +30,7 @@ async def publish(store, lanes, rng, pauses):
 
 
 async def work(store, worker, lanes, rng, pauses):
-    """Take, believe that there is nothing, release, then recheck; as wrong as an owner can be."""
+    """Take, believe that there is nothing, release, then recheck: as wrong as an owner can be."""
     for _ in range(12):
         if rng.random() < 0.5:
             taken = await store.take(worker, limit=2, now=NOW)
@@ -64,7 +64,7 @@ async def test_no_interleaving_leaves_a_due_row_in_a_lane_that_is_free_and_aslee
 
 
 async def test_without_the_recheck_a_wake_would_be_lost(store):
-    """The interleaving that the recheck is for: it can be seen, so the test above can fail."""
+    """The interleaving that the recheck is for: it can happen, so the test above can fail."""
     worker, lane = await a_worker_in(store), await a_lane_in(store)
     [taken] = await store.take_these(worker, [lane], now=NOW)
     await published(store, lane)

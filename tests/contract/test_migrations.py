@@ -1,4 +1,4 @@
-"""Does every database get exactly the schema this code knows, or a clear refusal?"""
+"""Every database gets exactly the schema that this code knows, or a clear refusal."""
 
 import asyncio
 import sqlite3
@@ -49,7 +49,7 @@ def test_a_schema_from_the_future_that_serves_this_code_lacks_nothing():
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_migration_from_the_ninth_on_says_whom_it_serves(package):
-    """A file that does not say so would stop every process that runs: too much to be done by forgetting."""
+    """A file that does not say so would stop every running process: too much to happen by an oversight."""
     for migration in read_migrations(package)[8:]:
         assert "-- serves: " in migration.sql, migration.name
         assert 8 <= migration.serves <= migration.number, migration.name

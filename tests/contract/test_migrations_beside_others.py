@@ -1,4 +1,4 @@
-"""Can PostgreSQL be migrated while processes work with it, and again when that was cut short?"""
+"""PostgreSQL can be migrated while processes work with it, and again after an interrupted migration."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -54,7 +54,7 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 @asynccontextmanager
 async def somebody_in(url: str, statement: str) -> AsyncIterator[None]:
-    """A transaction that has used the hot table and stays open, as a report does, or a forgotten terminal."""
+    """A transaction that has used the hot table and stays open, like a report or a forgotten terminal."""
     connection = await asyncpg.connect(url, server_settings={"search_path": session.SCHEMA})
     transaction = connection.transaction()
     await transaction.start()
@@ -88,7 +88,7 @@ async def test_nobody_waits_for_long_behind_a_migration_that_has_to_wait_itself(
         async with somebody_in(postgres_url, READS):
             work = asyncio.create_task(schema.bring_up_to_date(connection, migrations=later(ADDS_A_COLUMN)))
             await until(waited_again)
-            # Behind a migration that waits for as long as the reader stays this would end in an error after 4 s.
+            # Behind a migration that waits for the reader, this would end in an error after 4 s.
             for _ in range(20):
                 await accepted(store, a_publication(lane))
             assert not work.done()

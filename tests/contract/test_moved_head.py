@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def a_waiting_head(store, **note):
-    """A strict lane that a worker owns, and whose head waits for ten minutes."""
+    """A strict lane that a worker owns, with a head that waits for ten minutes."""
     worker, lane = await an_owned_lane(store, ordering=Ordering.STRICT)
     head = await published(store, lane.endpoint_id)
     failed = an_attempt(head, outcome=Outcome.TRANSIENT, status=500)
@@ -38,7 +38,7 @@ async def test_a_lane_that_waits_for_its_head_is_found_when_the_head_is_moved(st
 
 
 async def given_back(store, worker, lane):
-    """By an owner that does not know what an operator did."""
+    """Release the lane by an owner that does not know what an operator did."""
     await store.release(worker, [Release(lane.endpoint_id, lane.epoch, NOW + 600)], now=NOW + 2)
     await store.wake([lane.endpoint_id], now=NOW + 2)
 
@@ -84,7 +84,7 @@ async def test_a_retried_head_does_not_go_past_an_open_circuit(store, way):
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_retried_head_does_not_end_the_rest_that_its_receiver_asked_for(store, way):
-    """Whoever took the lane before its time would find nothing to do, and so would the next."""
+    """A worker that took the lane before its time would find nothing to do, and so would the next."""
     worker, lane, head = await a_waiting_head(store)
     await store.retry(head, now=NOW + 1)
     resting = msgspec.structs.replace(a_note(lane, hold_until=NOW + 300, rest_until=NOW + 300), head=head)

@@ -1,4 +1,4 @@
-"""Does what an owner knows of its lane outlive the owner, and is nobody else's word taken for it?"""
+"""What an owner knows of its lane outlives the owner, and only the owner's word is accepted."""
 
 import msgspec
 import pytest
@@ -24,14 +24,14 @@ OPEN = Circuit(
 
 
 def as_written(circuit):
-    """With the reason that was written: PostgreSQL cannot hold a NUL."""
+    """The note with its reason as stored: PostgreSQL cannot hold a NUL."""
     assert circuit.reason in (OPEN.reason, OPEN.reason.replace("\0", "\ufffd"))
     return msgspec.structs.replace(circuit, reason=OPEN.reason)
 
 
 @pytest.fixture(params=["alone", "with a settlement", "with no settlement"])
 def write(request, store):
-    """Writes notes in each of the ways; says which lanes' were taken, where the way tells."""
+    """Writes notes in each of the ways; returns the lanes whose notes were accepted, where the way tells."""
 
     async def write(worker, lane, *notes):
         if request.param == "alone":
@@ -96,7 +96,7 @@ async def test_a_note_replaces_all_of_the_one_before(store, write):
     await write(worker, lane, a_note(lane))
     [owned] = await store.owned(worker)
     assert (owned.hold_until, owned.head, owned.circuit) == (LONG_AGO, None, CLOSED)
-    assert owned.applied == 2  # what was carried out stays carried out
+    assert owned.applied == 2  # what was done stays done
 
 
 async def test_of_two_notes_on_one_lane_the_last_counts(store, write):

@@ -1,4 +1,4 @@
-"""Which delivery has been due for the longest time, of those that nothing holds back?"""
+"""Which delivery has been due for the longest time, among those that nothing holds back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of a lane that waits for its head when its order is given up?"""
+"""What happens to a lane that waits for its head when it is strict no more."""
 
 import msgspec
 import pytest

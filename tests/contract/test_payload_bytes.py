@@ -1,4 +1,4 @@
-"""Do payloads come out byte for byte as they went in?"""
+"""Payloads come out byte for byte as they went in."""
 
 import pytest
 

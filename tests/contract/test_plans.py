@@ -1,4 +1,4 @@
-"""Do SQLite's hot queries use their indexes, on a table that is not small?"""
+"""SQLite's hot queries use their indexes, on a table that is not small."""
 
 import re
 import shutil
@@ -57,7 +57,7 @@ def connection(crowded, request):
 
 
 def plan(connection, statement):
-    """The steps of the plan; values do not matter to it."""
+    """The steps of the plan; the values do not matter to it."""
     names = {name: None for name in re.findall(r":(\w+)", statement)}
     values = names or [None] * statement.count("?")
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]

@@ -1,6 +1,6 @@
-"""Do the hot statements find their rows by index, whatever the statistics say?
+"""The hot statements find their rows by index, whatever the statistics say.
 
-Planned as the store's sessions plan them (once, for any values), on 100,000 deliveries in 20,000 lanes.
+They are planned as the store's sessions plan them (once, for any values), on 100,000 deliveries in 20,000 lanes.
 """
 
 import re
@@ -100,7 +100,7 @@ def walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def indexes(nodes: Nodes) -> set[str]:
-    """The indexes looked into, also to find out about conflicts."""
+    """The indexes that are used, also those that detect conflicts."""
     found = {node["Index Name"] for node in nodes if "Index Name" in node}
     return found.union(*(node.get("Conflict Arbiter Indexes", ()) for node in nodes))
 
@@ -115,7 +115,7 @@ def plans(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
         postgres_servers[request.param].fresh_database() as url,
         psycopg.connect(url, autocommit=True, options=options) as connection,
     ):
-        for table in ("lanes", "deliveries", "events"):  # nobody but us takes statistics
+        for table in ("lanes", "deliveries", "events"):  # only this test takes statistics
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
         found = {}
         for taken, step in STATISTICS.items():

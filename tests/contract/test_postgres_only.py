@@ -1,4 +1,4 @@
-"""What must hold on PostgreSQL that the common contract cannot say: many processes, locks, a server that dies?"""
+"""What must hold on PostgreSQL beyond the common contract: many processes, locks, a server that dies."""
 
 import asyncio
 import socket
@@ -34,7 +34,7 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 @pytest.fixture
 async def outsider(postgres_url: str) -> AsyncIterator[Any]:
-    """Somebody else's session, for holding locks and looking at who waits."""
+    """Another program's session, which holds locks and sees who waits."""
     connection = await asyncpg.connect(postgres_url, server_settings={"search_path": session.SCHEMA})
     yield connection
     await connection.close()
@@ -57,10 +57,10 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def until_waiting(outsider: Any, role: str) -> None:
-    """Until a session of the store with this role waits for a lock."""
+    """Wait until a session of the store with this role waits for a lock."""
 
     async def waits() -> bool:
-        await outsider.execute("SELECT pg_stat_clear_snapshot()")  # within a transaction it would see no news
+        await outsider.execute("SELECT pg_stat_clear_snapshot()")  # a transaction would see no news
         return bool(
             await outsider.fetchval(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
@@ -152,7 +152,7 @@ async def test_of_several_that_migrate_at_once_one_does_it(postgres_server: Post
 
 async def test_a_server_that_is_not_there_is_unavailable_at_once() -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # bound, not listening: nobody else gets it, and it refuses
+        closed.bind(("127.0.0.1", 0))  # bound, not listening: it refuses, and nobody else gets the port
         store = PostgresStore(f"postgresql://postgres@127.0.0.1:{closed.getsockname()[1]}/x")
         async with asyncio.timeout(SOON):
             with pytest.raises(StoreUnavailable):
@@ -207,9 +207,7 @@ async def test_a_reader_who_finds_all_sessions_taken_is_turned_away_before_the_f
 async def test_a_visitor_who_was_let_in_and_hookline_itself_wait_for_as_long_as_it_takes(
     postgres_url: str, outsider: Any
 ) -> None:
-    async with opened(
-        postgres_url, patience=0.0
-    ) as store:  # who is to be let in finds a session that is free
+    async with opened(postgres_url, patience=0.0) as store:  # the next one admitted finds a free session
 
         async def visit() -> list[Any]:
             with visiting():
@@ -303,7 +301,7 @@ async def test_a_cancelled_call_leaves_no_session_half_used(store: PostgresStore
         with pytest.raises(asyncio.CancelledError):
             await settle
 
-    # Whether the first one was still carried out by the server is in doubt, that it was once is not.
+    # It is unknown whether the server still did the first one; that it was done once is certain.
     assert (await store.settle(worker, [settlement], now=NOW))[0] in (Verdict.APPLIED, Verdict.REPEATED)
     assert len(await store.attempts(delivery)) == 1
 
@@ -350,7 +348,7 @@ async def test_after_a_crash_of_the_server_the_same_store_goes_on(mortal_server:
         assert await loaded_ids(store, lane.endpoint_id) == [kept]
         assert await store.settle(worker, [settlement], now=NOW) == [Verdict.APPLIED]
         assert (await store.pulse(seen=0)).workers[0].id == worker
-        await published(store, lane.endpoint_id)  # on a session that saw the crash while nobody used it
+        await published(store, lane.endpoint_id)  # on a session that was idle during the crash
 
 
 async def test_a_full_disk_says_so(store: PostgresStore, outsider: Any) -> None:
@@ -399,7 +397,7 @@ async def test_a_settle_that_began_before_its_worker_was_buried_and_freed_change
     delivery = await published(store, lane.endpoint_id)
     settlement = a_settlement(delivery, lane.endpoint_id, epoch=lane.epoch)
     async with outsider.transaction():
-        # Burial and the heir's take, all in one uncommitted transaction: the settle's snapshot has none of it.
+        # Burial and the next owner's take, in one uncommitted transaction: the settle's snapshot has none of it.
         await outsider.execute("SELECT FROM workers WHERE id = $1 FOR UPDATE", uuid(worker))
         await outsider.execute("UPDATE workers SET buried_at = now() WHERE id = $1", uuid(worker))
         await outsider.execute("UPDATE lanes SET owner = $1, epoch = epoch + 2", uuid(heir))
@@ -513,7 +511,7 @@ async def test_a_worker_is_not_retired_under_a_take_that_is_under_way(
 
 async def test_a_batch_that_met_a_deadlock_is_repeated(store: PostgresStore, outsider: Any) -> None:
     name = await outsider.fetchval("SELECT current_database()")
-    # So that the store's session is the one to give way. It looks once, and by then the other has to wait as well.
+    # So that the store's session is the one to give way. It checks once, and by then the other has to wait as well.
     await outsider.execute(f"ALTER DATABASE {name} SET deadlock_timeout = '2s'")
     await outsider.execute("SET deadlock_timeout = '60s'")
     worker, lane = await an_owned_lane(store)

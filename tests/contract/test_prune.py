@@ -1,4 +1,4 @@
-"""What does pruning take away, and what never?"""
+"""What pruning deletes, and what it never deletes."""
 
 import asyncio
 from random import Random
@@ -23,14 +23,14 @@ OLD = {"done_before": NOW + DAY, "dead_before": NOW + DAY}
 
 @pytest.fixture
 def ids():
-    """Made when the events are."""
+    """Ids made at the time of the events."""
     clock = ManualClock()
     clock.advance(NOW - clock.wall())
     return Ids(clock, Random(0))
 
 
 class Scene:
-    """One lane with an owner, and events of the past."""
+    """One lane with an owner, and old events."""
 
     def __init__(self, store, ids, worker, lane):
         self.store, self.ids, self.worker, self.lane = store, ids, worker, lane
@@ -61,7 +61,7 @@ async def scene(store, ids):
 
 
 async def prune_all(store, *, limit=100, **before):
-    """From the first step to the last; what went in all of them, and how many there were."""
+    """From the first step to the last; returns what was pruned in all of them, and the number of steps."""
     events = deliveries = steps = 0
     pruned = Pruned(is_last=False)
     while not pruned.is_last:

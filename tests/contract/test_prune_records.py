@@ -1,4 +1,4 @@
-"""Which records go that are neither events nor deliveries, and when?"""
+"""Which records that are neither events nor deliveries are pruned, and when."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What does a worker learn from a pulse?"""
+"""What a worker learns from a pulse."""
 
 import msgspec
 import pytest

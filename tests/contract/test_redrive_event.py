@@ -1,4 +1,4 @@
-"""Which of an event's deliveries does a replay by event send again?"""
+"""Which of an event's deliveries a replay by event sends again."""
 
 import pytest
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def event(store):
-    """An event with a delivery in each state (and an unconcerned neighbour): its id, and the endpoints by state."""
+    """An event with a delivery in each state (and an unrelated one): its id, and the endpoints by state."""
     lanes = {state: await an_owned_lane(store) for state in State}
     publication = a_publication(*(lane.endpoint_id for _, lane in lanes.values()))
     neighbour = a_publication(*(lane.endpoint_id for _, lane in lanes.values()))

@@ -1,4 +1,4 @@
-"""A row that the database refuses is told from a database that refuses everything."""
+"""The store tells a row that the database refuses from a database that refuses everything."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from scenes import an_owned_lane, published
 
 pytestmark = pytest.mark.anyio
 
-HUGE = 2**70  # no column of a number holds it
+HUGE = 2**70  # no numeric column holds it
 
 
 async def test_a_settlement_that_cannot_be_written_is_a_refused_row_and_leaves_nothing(store):

@@ -1,4 +1,4 @@
-"""How does a lane become free again?"""
+"""A lane becomes free again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Does an operator's reset reach whoever owns the lane, once?"""
+"""An operator's reset reaches the lane's owner once."""
 
 import asyncio
 
@@ -116,7 +116,7 @@ async def test_what_does_not_exist_cannot_be_reset(store):
 
 
 async def test_no_reset_is_lost_beside_releases(store, second_store):
-    """However reset and release fall, the lane is owned by one who will see it, or awake."""
+    """In whatever order reset and release come, the lane is owned by a worker that will see it, or awake."""
     worker = await a_worker_in(store)
     for _ in range(25):
         lane = await owned_by(store, worker, await a_lane_in(store))

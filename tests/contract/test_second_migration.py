@@ -1,4 +1,4 @@
-"""Does a database from before circuits, limits and jobs keep what is in it?"""
+"""A database from before circuits, limits and jobs keeps its data."""
 
 import pytest
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 ENDPOINT, WORKER, EVENT = bytes([1] * 16), bytes([2] * 16), bytes([3] * 13 + [0] * 3)
 PENDING, DEAD = EVENT, bytes([3] * 13 + [0, 0, 1])
 
-# As the first version's statements left them; `{…}` is how each dialect writes it.
+# As the first version's statements left them; `{…}` is written by each dialect in its own way.
 ROWS = """
 INSERT INTO endpoints (id, account, url, events, secret, signing, description, enabled, headers, metadata,
                        timeout, max_in_flight, created_at, updated_at)
@@ -47,7 +47,7 @@ def postgres_rows():
 
 @pytest.fixture
 async def old_store(bare):
-    """A database with the first migration alone, and rows in it."""
+    """A database with only the first migration, and rows in it."""
     name = "sqlite" if "sqlite" in bare.code else "postgres"
     [first, *_] = read_migrations(f"hookline.store.{name}.migrations")
     record = "INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (1, '{}', '{}', {})"

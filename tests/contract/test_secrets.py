@@ -1,4 +1,4 @@
-"""What is kept of secrets that are rotated, and of the key they are sealed with?"""
+"""What is stored of rotated secrets, and of the key that seals them."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What becomes of a delivery when its attempt is settled?"""
+"""What happens to a delivery when its attempt is settled."""
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def a_delivery_with(store, settlement_of, *, now=NOW + 1):
-    """A delivery after the settlement that the function makes of it."""
+    """A delivery after the settlement that the function makes for it."""
     worker, lane = await an_owned_lane(store)
     publication = a_publication(lane.endpoint_id)
     acceptance = await accepted(store, publication)

@@ -1,4 +1,4 @@
-"""Which files does the SQLite store use, and which does it refuse?"""
+"""Which files the SQLite store uses, and which it refuses."""
 
 import os
 import re
@@ -240,7 +240,7 @@ async def test_own_writes_are_not_foreign_and_others_are(file_store, sqlite_path
 
 
 class SetClock(SystemClock):
-    """A machine whose clocks are set by the test."""
+    """A machine whose clocks the test sets."""
 
     def __init__(self, wall):
         self.wall_now, self.monotonic_now = wall, 0.0
@@ -363,7 +363,7 @@ asyncio.run(main())
 
 
 def killed_after(lines, path):
-    """A process that accepts as fast as it can, killed after so many lines; all it acknowledged."""
+    """A process that accepts as fast as it can, killed after so many lines; returns all that it acknowledged."""
     process = subprocess.Popen(
         [sys.executable, "-c", ACCEPT, str(path), str(Path(__file__).parent.parent)],
         stdout=subprocess.PIPE,

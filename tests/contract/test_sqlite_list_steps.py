@@ -1,7 +1,7 @@
-"""How much does one step of a list read of an SQLite file, when nothing matches?
+"""One step of a list reads little of an SQLite file, even when nothing matches.
 
-Counted in instructions of SQLite's own machine, which are the same on every machine. Reads share one connection: what one
-step takes, everybody else's call waits for.
+It is counted in instructions of SQLite's virtual machine, which are the same everywhere. All reads share one
+connection: while one step runs, every other call waits.
 """
 
 import pytest
@@ -17,9 +17,7 @@ from scenes import a_lane_in, accepted
 pytestmark = pytest.mark.anyio
 
 EVENTS = 12_000
-MOST_INSTRUCTIONS = (
-    200_000  # a hundred for each row that a step may look at: two searches and some comparisons
-)
+MOST_INSTRUCTIONS = 200_000  # a hundred for each row that a step may read: two searches and some comparisons
 
 DIED = {
     "dead": "UPDATE deliveries SET state = 'dead', reason = 'rejected', done_at = 1",

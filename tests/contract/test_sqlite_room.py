@@ -1,4 +1,4 @@
-"""Is the last of an SQLite file's disk kept for those who take something away?"""
+"""The last of an SQLite file's disk is reserved for those who delete something."""
 
 import sqlite3
 from contextlib import closing

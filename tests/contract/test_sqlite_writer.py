@@ -1,4 +1,4 @@
-"""Do writes that wait together share a commit, and fail alone?"""
+"""Writes that wait together share a commit, and fail alone."""
 
 import asyncio
 import sqlite3
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def traced(sqlite_path):
-    """A writer, and what SQLite was asked to do."""
+    """A writer, and the statements that SQLite got."""
     connection = connect(str(sqlite_path))
     connection.execute("CREATE TABLE notes (text NOT NULL)")
     statements = []
@@ -45,7 +45,7 @@ def fail(connection):
 
 
 async def after_a_pause(writer, *works):
-    """Hand all of these in while the writer is busy, so that they wait together."""
+    """Hand in all of these while the writer is busy, so that they wait together."""
     busy, go_on = threading.Event(), threading.Event()
 
     def hold_up(connection):
@@ -161,7 +161,7 @@ async def test_in_line_everything_happens_at_once_and_on_this_thread(sqlite_path
 
 
 def in_parts(*texts, error=None):
-    """Work that lets others have their turn after each of its notes."""
+    """Work that gives others their turn after each of its notes."""
 
     def work(connection):
         for text in texts:

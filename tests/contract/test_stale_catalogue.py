@@ -1,4 +1,4 @@
-"""When must an event be fanned out again?"""
+"""When an event must be fanned out again."""
 
 import pytest
 

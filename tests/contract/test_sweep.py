@@ -1,4 +1,4 @@
-"""Does a sweep find every lane that nobody woke?"""
+"""A sweep finds every lane that nobody woke."""
 
 import pytest
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def swept(store, *, now=NOW):
-    """A whole sweep; how many steps it took."""
+    """Run a whole sweep; returns how many steps it took."""
     after, steps = None, 0
     while True:
         after, steps = await store.sweep(after=after, now=now), steps + 1

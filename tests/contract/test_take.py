@@ -1,4 +1,4 @@
-"""Which lanes can a worker take?"""
+"""Which lanes a worker can take."""
 
 import asyncio
 

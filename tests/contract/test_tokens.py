@@ -1,4 +1,4 @@
-"""Is a rate limit's bucket handed from owner to owner?"""
+"""A rate limit's bucket is handed from owner to owner."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When is a free lane found, after a wake?"""
+"""When a free lane is found after a wake."""
 
 import pytest
 

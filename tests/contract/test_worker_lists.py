@@ -1,4 +1,4 @@
-"""Which workers are there?"""
+"""Which workers the list shows."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Does a worker's death show by its session, and by nothing else?
+"""A worker's death shows by its session, and by nothing else.
 
 PostgreSQL only: the session of a worker's pulse holds a lock on its id.
 """
@@ -38,7 +38,7 @@ async def observer(postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 @pytest.fixture
 async def observed(observer: PostgresStore, postgres_url: str) -> AsyncIterator[PostgresStore]:
-    """Another process's store; closed, its sessions end as with a process that was killed."""
+    """Another process's store; when it is closed, its sessions end as with a process that was killed."""
     store = PostgresStore(postgres_url)
     await store.open()
     yield store
@@ -77,7 +77,7 @@ async def test_a_worker_is_there_for_as_long_as_its_session(observer: PostgresSt
 
 
 async def test_a_worker_that_does_nothing_is_there(observer: PostgresStore, observed: PostgresStore):
-    """As one that is stopped: its session stays."""
+    """Like one that is stopped: its session stays."""
     await a_worker_in(observed)
     for _ in range(10):
         assert await gone(observer) == set()
@@ -141,7 +141,7 @@ async def test_a_worker_whose_registration_was_answered_to_nobody_is_there_with_
 
 
 async def test_a_lock_that_the_observers_own_session_holds_is_not_free(observer: PostgresStore):
-    """PostgreSQL would give it to the session once more."""
+    """PostgreSQL would give it to the session again."""
     for _ in range(2):
         await a_worker_in(observer)
     assert await gone(observer) == set()
@@ -153,7 +153,7 @@ async def test_who_looks_is_not_taken_for_the_worker_by_another(
     worker = await a_worker_in(observed)
     await observed.close()
     await until_gone(observer, worker)
-    async with outsider.transaction():  # somebody in the middle of a look
+    async with outsider.transaction():  # another process in the middle of a check
         lock = "SELECT pg_try_advisory_xact_lock_shared($1, uuid_hash($2))"
         assert await outsider.fetchval(lock, sql.SESSIONS_SPACE, worker.hex())
         assert await gone(observer) == {worker}

@@ -1,8 +1,8 @@
 """A fixed load on a whole server in this process, and what it costs in counts.
 
 Everything is real: the API's sockets, the store, the receiver's sockets. Only time stands still unless the load moves
-it, so that each round is the same: its publishes share one commit, and its answers one settle. What is counted depends
-on the code alone, not on the machine's speed.
+it, so that each round is the same: its publishes share one commit, and its answers one settle. The counts depend on
+the code alone, not on the machine's speed.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ NOT_COUNTED = f"{SOURCE}/testing/"
 ENDPOINTS = 10
 AT_ONCE = 100  # publishes in a round, each on a connection of its own
 PAYLOAD = b'{"order":42,"note":"' + b"x" * 500 + b'"}'
-STEP = 0.01  # seconds of its own time that pass in a real millisecond of the warm-up: nobody's time is up
+STEP = 0.01  # seconds of the load's own time per real millisecond of the warm-up: nothing times out
 PAUSE = 0.025  # seconds of the load's own time between two rounds
 REAL_SECONDS = 60.0
 
 
 class Calls:
-    """Counts calls of hookline's own Python functions, and of SQLite's statements."""
+    """Counts calls of hookline's own Python functions, and SQLite's statements."""
 
     def __init__(self) -> None:
         self.python = 0
@@ -59,7 +59,7 @@ class Calls:
 
 @contextmanager
 def counting() -> Iterator[Calls]:
-    """Counts in this thread and in those that are started meanwhile."""
+    """Count in this thread and in those that are started meanwhile."""
     calls, before = Calls(), sys.getprofile()
     threading.setprofile(calls)
     sys.setprofile(calls)
@@ -121,12 +121,12 @@ class Load(NamedTuple):
     answered: Counter[str]  # by the receiver
 
     async def rounds(self, number: int) -> None:
-        """So many rounds, each ended when everything that it published is settled."""
+        """Run so many rounds; each ends when everything that it published is settled."""
         for _ in range(number):
             await self._round()
 
     async def warm_up(self, rounds: int) -> None:
-        """Until every lane is held and gets its deliveries from memory, and the pulse is a moment old."""
+        """Run until every lane is held and gets its deliveries from memory, and the pulse is recent."""
         warming = asyncio.create_task(self.rounds(rounds))
         async with asyncio.timeout(REAL_SECONDS):
             while not (warming.done() and self._is_steady()):
@@ -170,7 +170,7 @@ async def loaded(database: str, *, warm_up: int) -> AsyncIterator[Load]:
         receiver = await loop.create_server(lambda: _Receiver(answered), "127.0.0.1", 0)
         stack.callback(receiver.close)
         port = receiver.sockets[0].getsockname()[1]
-        # Nobody is notified: there is nobody else.
+        # No notifications: there is no other process.
         hooks = Hookline(database, settings=Settings(dev=True, notify=False), clock=clock, rng=Random(1))
         await hooks.store.migrate()
         await hooks.start()

@@ -1,4 +1,4 @@
-"""Does an event cost more than it did? Counts at a fixed load, which no machine's speed changes.
+"""An event costs no more than it did: counts at a fixed load, which the machine's speed does not change.
 
 The limits are 5 % above what was counted when they were set. A change that needs more says why, and raises them here;
 one that needs less lowers them.
@@ -25,7 +25,7 @@ WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 
 
 class Costs(NamedTuple):
-    """Per delivered event."""
+    """Counts per delivered event."""
 
     calls: float
     statements: float
@@ -46,7 +46,7 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
 
 @pytest.fixture
 def plain_server() -> Iterator[PostgresServer]:
-    """A server that writes down every statement, and does nothing by itself."""
+    """A server that logs every statement, and does nothing by itself."""
     server = PostgresServer(
         require_installations()[0],
         log_statement="all",
@@ -78,7 +78,7 @@ async def test_an_event_on_sqlite_costs_no_more_than_it_did(tmp_path: Path) -> N
         async with loaded(f"sqlite:///{path}", warm_up=WARM_UP) as load:
             with closing(sqlite3.connect(path, isolation_level=None)) as reader:
                 reader.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                # Whoever reads keeps the log from beginning anew: it only grows.
+                # A reader keeps the log from starting over: it only grows.
                 reader.execute("BEGIN")
                 reader.execute("SELECT count(*) FROM events").fetchone()
                 await load.rounds(1)

@@ -1,4 +1,4 @@
-"""What does whoever gets hold of the database learn of its secrets?"""
+"""Whoever gets the database learns nothing of its secrets."""
 
 import msgspec
 import pytest

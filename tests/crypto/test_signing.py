@@ -1,4 +1,4 @@
-"""Do receivers, with code that is not ours, accept what we sign and nothing else?"""
+"""Receivers with code that is not ours accept what we sign and nothing else."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from hookline.model import Signing
 
 KEYS = st.binary(min_size=24, max_size=64)
 IDS = st.from_regex(r"evt_[0-7][0-9a-v]{25}", fullmatch=True)
-BODIES = st.text().map(str.encode)  # the oracle reads bodies as UTF-8
+BODIES = st.text().map(str.encode)  # the reference verifier reads bodies as UTF-8
 ASCII_BODIES = st.text(st.characters(max_codepoint=0x7F), min_size=1).map(str.encode)
 
 
@@ -26,7 +26,7 @@ def secret_of(key: bytes) -> str:
 
 
 def standard_receiver(secret: str, headers: dict[str, str], body: bytes) -> bool:
-    """The published verifier of Standard Webhooks, as it comes."""
+    """The published verifier of Standard Webhooks, unchanged."""
     try:
         Webhook(secret).verify(body, headers, json_parse=False)
     except WebhookVerificationError:
@@ -148,7 +148,7 @@ def test_the_standard_key_is_the_decoded_secret(key):
         " " + secret_of(b"k" * 32),
         secret_of(b"k" * 32).replace("whsec_", "WHSEC_"),
         secret_of(b"\xfb\xff" * 16).replace("+", "-").replace("/", "_"),  # the URL alphabet
-        secret_of(b"k" * 25)[:-3] + "b==",  # stray bits behind the last byte
+        secret_of(b"k" * 25)[:-3] + "b==",  # stray bits after the last byte
         "whsec_" + "é" * 40,
         "whsec_\ud800",
     ],

@@ -1,4 +1,4 @@
-"""Where do the two stores come from that get the same steps?"""
+"""Makes the two stores that get the same steps."""
 
 import asyncio
 import sqlite3
@@ -17,7 +17,7 @@ from tests.model.driver import Driver, Subject
 
 @pytest.fixture
 def new_driver(sqlite_path: Path, postgres_url: str) -> Iterator[Callable[[], Driver]]:
-    """Begins anew, on an SQLite file and a PostgreSQL database with nothing in them."""
+    """Starts over, on an empty SQLite file and an empty PostgreSQL database."""
     stores = {"sqlite": SqliteStore(str(sqlite_path)), "postgres": PostgresStore(postgres_url)}
     with (
         asyncio.Runner() as runner,

@@ -1,4 +1,4 @@
-"""What stands in a store's tables, read around the store itself?
+"""Reads a store's tables without the store.
 
 The contract shows no lane's epoch or `wake_at` without taking it, and a store that answers wrongly might answer
 the same way twice; so the tests look at the rows. Both dialects are read into one shape.
@@ -79,7 +79,7 @@ class Tables:
         return {plain(id): seq for id, seq in rows}
 
     def empty(self) -> None:
-        """As if nothing had ever been done."""
+        """Make it as if nothing had ever been done."""
         for table in COLUMNS:
             if table != "change_counter":
                 self._execute(f"DELETE FROM {table}")

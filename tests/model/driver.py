@@ -1,7 +1,7 @@
-"""How is one step done on both stores and compared with the reference?
+"""Does one step on both stores and compares it with the reference.
 
 Stores are asynchronous and hypothesis' state machines are not: each verb runs to its end on one event loop that
-all examples share. So the steps are one after the other; what happens between two of them is for the tests of
+all examples share. So the steps come one after the other; what happens between two of them is for the tests of
 races (`tests/contract`) and the simulation.
 """
 
@@ -23,7 +23,7 @@ Answer = Callable[[Any], Any]
 
 
 class Subject(NamedTuple):
-    """A store, and what stands in it."""
+    """A store, and access to its rows."""
 
     name: str
     store: Store
@@ -38,7 +38,7 @@ class Refused(NamedTuple):
 
 
 class Disagreement(AssertionError):
-    """A store did something else than the reference, or broke a promise."""
+    """A store did something other than the reference, or broke a promise."""
 
 
 class Driver:
@@ -47,7 +47,7 @@ class Driver:
     def __init__(self, subjects: list[Subject], runner: asyncio.Runner) -> None:
         self.subjects = subjects
         self.reference = OperatedReference()
-        self.owed: set[EndpointId] = set()  # lanes that a wake is still to come for
+        self.owed: set[EndpointId] = set()  # lanes that are still to be woken
         self.now = NOW
         self.steps: list[str] = []
         self._runner = runner
@@ -57,7 +57,7 @@ class Driver:
         self._rows: list[Rows] = [subject.tables.read() for subject in subjects]
 
     def name(self, id: Any, name: str) -> Any:
-        """What an id is called in the printed steps."""
+        """The name of an id in the printed steps."""
         self._names[id] = f"{name}{1 + sum(known.startswith(name) for known in self._names.values())}"
         return id
 
@@ -75,7 +75,7 @@ class Driver:
             return Refused(type(error).__name__, str(error))
 
     def do(self, verb: str, *values: Any, expected: Any, seen: Answer = lambda x: x, **named: Any) -> Any:
-        """Do it on both stores; each answer, `seen` as what of it is promised, must be the expected one."""
+        """Do it on both stores; each answer, reduced by `seen` to what is promised, must be the expected one."""
         self.say(verb, *values, **named)
         for subject in self.subjects:
             answer = self.run(getattr(subject.store, verb)(*values, **named))
@@ -95,7 +95,7 @@ class Driver:
             )
 
     def look(self) -> None:
-        """After a step: rows and counts as in the reference, no promise broken."""
+        """Check after a step: rows and counts as in the reference, no promise broken."""
         expected = self.reference.rows()
         for n, subject in enumerate(self.subjects):
             before, rows = self._rows[n], subject.tables.read()
@@ -117,7 +117,7 @@ class Driver:
         raise Disagreement(f"{subject.name}: {what}\nafter these steps:\n{steps}")
 
     def show(self, value: Any) -> str:
-        """Short: ids by name, times as seconds since the beginning, fields that say something."""
+        """A short form: ids by name, times as seconds since the beginning, only fields that say something."""
         match value:
             case bytes() if len(value) == 16:
                 return self._names.get(value, self._names.get(value[:-1] + b"\0", value.hex()))

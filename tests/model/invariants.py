@@ -1,4 +1,4 @@
-"""Which promises can be checked by looking at a store's rows before and after a step?
+"""Checks the promises that a store's rows before and after a step can show.
 
 They say nothing of how a verb works, so they hold whatever the reference believes. The names are those of the
 list of invariants; what each store answers is compared with the reference besides (`driver`).
@@ -31,7 +31,7 @@ _NAMES = {table: names.split() for table, (names, _) in COLUMNS.items()}
 
 
 def violations(before: Rows, after: Rows, *, owed: Set[EndpointId], now: float) -> list[str]:
-    """What a step broke; `owed` are the lanes that somebody has yet to wake."""
+    """What a step broke; `owed` are the lanes that somebody still has to wake."""
     old, new = _named(before), _named(after)
     return [
         *nothing_vanishes(old, new),

@@ -1,11 +1,11 @@
-"""Which steps can be taken, in which order, by publishers and workers?
+"""The steps that publishers and workers can take, in any order.
 
-Hypothesis draws small numbers; what they stand for (the third lane, the last attempt but one) is looked up in the
-reference, so that most steps do something and a failing run shrinks to few of them. Drawn is only what somebody
-could really do: ids are never used twice, an epoch or an attempt's number may be old but never one of the future,
-one batch names no delivery, key or lane twice. What people do is in `machine_operators`.
+Hypothesis draws small numbers. What they stand for (the third lane, the last attempt but one) is looked up in the
+reference, so that most steps do something and a failing run shrinks to few of them. Only what could really happen is
+drawn: ids are never used twice, an epoch or an attempt's number may be old but never one of the future, one batch
+names no delivery, key or lane twice. What people do is in `machine_operators`.
 
-`take` with a limit and `cancel_deleted` may choose among equals; they are asked in such a way that there is one answer.
+`take` with a limit and `cancel_deleted` may choose among equals; they are called so that there is one answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ class Machine(RuleBasedStateMachine):
             self.add_endpoint(account, ordering)
         for _ in range(2):
             self.register()
-        # Every example begins in the middle of things: owned lanes with work, or most would never get there.
+        # Every example begins with owned lanes that have work, or most would never get there.
         first = [
             (0, "default", 31, None, "a", 10),
             (1, "default", 31, None, None, 10),
@@ -152,7 +152,7 @@ class Machine(RuleBasedStateMachine):
         self.driver.owed.difference_update(lanes)
 
     def owe(self, lanes: Sequence[Any], *, wakes: bool) -> None:
-        """Whoever makes rows due or frees a lane owes it a wake, a moment later or now."""
+        """Whoever makes rows due or frees a lane owes it a wake, now or a moment later."""
         self.driver.owed.update(lanes)
         if wakes and lanes:
             self.driver.look()
@@ -207,7 +207,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.published)
     @rule(n=N, refreshed=st.booleans(), wakes=st.booleans())
     def publish_again(self, n: int, refreshed: bool, wakes: bool) -> None:
-        """Its first answer got lost."""
+        """Its first answer was lost."""
         publications, number = pick(self.published, n)
         gone = any(lane not in self.reference.endpoints for p in publications for lane in p.endpoints)
         refreshed = refreshed and not gone  # nobody fans out to an endpoint that is not in the catalogue
@@ -325,7 +325,7 @@ class Machine(RuleBasedStateMachine):
         noted=st.booleans(),
     )
     def settle(self, n: int, ends: list[str], noted: bool) -> None:
-        """As an owner does; its lane may be lost all the same, if it is buried."""
+        """As an owner does; it may have lost its lane all the same, if it was buried."""
         lane = self.owned_lane(n, with_work=True)
         rows = self.reference.pending(lane.endpoint_id)
         batch = [
@@ -341,7 +341,7 @@ class Machine(RuleBasedStateMachine):
         wrong=st.sampled_from(["epoch", "number", "replays", "worker"]),
     )
     def settle_wrongly(self, n: int, end: str, wrong: str) -> None:
-        """One thing is not as it was when the attempt began: never a thing of the future."""
+        """One thing is not as it was when the attempt began, but it is never a thing of the future."""
         lane = self.owned_lane(n, with_work=True)
         rows = self.reference.pending(lane.endpoint_id)
         row = max(rows, key=lambda row: (row.replays, row.attempts)) if wrong != "epoch" else pick(rows, n)
@@ -361,7 +361,7 @@ class Machine(RuleBasedStateMachine):
     @when(lambda r: r.deliveries and r.workers)
     @rule(n=N, delivery=N, end=st.sampled_from(["delivered", "retried", "dead"]))
     def settle_too_late(self, n: int, delivery: int, end: str) -> None:
-        """Anybody, about any delivery: most of them have ended, or are of lanes that nobody owns."""
+        """By anybody, about any delivery: most of them have ended, or are of lanes that nobody owns."""
         row = pick(list(self.reference.deliveries.values()), delivery)
         lane = self.reference.lanes[row.endpoint_id]
         settlement = self.a_settlement(row.id, lane, end, number=row.attempts + 1, replays=row.replays)
@@ -370,7 +370,7 @@ class Machine(RuleBasedStateMachine):
     @when(has_owner)
     @rule(n=N, end=st.sampled_from(["delivered", "retried"]))
     def die_and_settle(self, n: int, end: str) -> None:
-        """Buried with a request under way, whose answer comes all the same."""
+        """Buried with a request under way, whose answer still comes."""
         lane = self.owned_lane(n)
         if self.reference.lives(lane.owner):
             self.bury(list(self.reference.workers).index(lane.owner), 0)
@@ -382,7 +382,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.settled)
     @rule(n=N)
     def settle_again(self, n: int) -> None:
-        """Its first answer got lost."""
+        """Its first answer was lost."""
         worker, batch, notes = pick(self.settled[::-1], n)
         verdicts = self.reference.settle(worker, batch, notes=notes, now=self.now)
         self.driver.do("settle", worker, batch, notes=notes, now=self.now, expected=verdicts)

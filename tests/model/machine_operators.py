@@ -1,4 +1,4 @@
-"""Which steps can people take?
+"""The steps that people can take.
 
 Endpoints, single deliveries, bulk jobs and lists, on top of what publishers and workers do (`machine`).
 """
@@ -16,7 +16,7 @@ from tests.model.machine import MASK, MOST_LANES, Machine, N, masked, pick, when
 
 
 class OperatedMachine(Machine):
-    """Everybody."""
+    """Publishers, workers and operators."""
 
     def goes_on(self) -> None:
         dead = [id for id, row in self.reference.deliveries.items() if row.state is State.DEAD]
@@ -63,7 +63,7 @@ class OperatedMachine(Machine):
 
     @rule(bite=st.integers(1, 3))
     def cancel_deleted(self, bite: int) -> None:
-        """In bites, until nothing is left; at once if several lanes would be bitten in no certain order."""
+        """In parts, until nothing is left; all at once if several lanes would be handled in an undefined order."""
         if len({row.endpoint_id for row in self.reference.left_of_deleted()}) > 1:
             bite = 1_000
         more = True

@@ -1,8 +1,8 @@
-"""What is every store to answer, said in plain Python?
+"""The store's contract in plain Python.
 
-The contract once more, as slowly and as plainly as it can be put: dictionaries, no SQL, one thing at a time. It
-is an oracle for the two real stores and never stands in for them in other tests. What people do to endpoints and
-deliveries is in `reference_operators`.
+It is as slow and as plain as it can be: dictionaries, no SQL, one thing at a time. It is the reference for the two
+real stores and never replaces them in other tests. What people do to endpoints and deliveries is in
+`reference_operators`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -306,7 +306,7 @@ class Reference:
         return sorted(release.endpoint_id for release in let_go)
 
     def first_send(self, lane: LaneRow, *, now: float) -> float:
-        """The first moment at which this lane could send, or its next owner has to look at it."""
+        """The first moment at which this lane could send, or its next owner must look at it."""
         if self.is_reset(lane) or self.has_lost_its_head(lane, now=now):
             return now
         rows = self.pending(lane.endpoint_id)
@@ -315,7 +315,7 @@ class Reference:
         return max(min((row.due_at for row in rows), default=FOREVER), lane.hold_until)
 
     def has_lost_its_head(self, lane: LaneRow, *, now: float) -> bool:
-        """It is not waited for any more, or was made due while an owner waited for it."""
+        """The lane no longer waits for it, or it was made due while an owner waited for it."""
         if lane.head is None:
             return False
         head = self.deliveries[lane.head]

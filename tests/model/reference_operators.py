@@ -1,4 +1,4 @@
-"""What is every store to do when a person changes something?
+"""The part of the reference that people use.
 
 The second half of `reference`: endpoints, single deliveries, bulk jobs. Each writes numbered changes.
 """

@@ -1,6 +1,6 @@
-"""Do both stores do what the reference does, whatever is asked of them and in whatever order?
+"""Both stores do what the reference does, whatever they are asked and in whatever order.
 
-The same examples each time; HOOKLINE_MODEL_EXAMPLES asks for more of them, HOOKLINE_FRESH for others.
+The examples are the same each time; HOOKLINE_MODEL_EXAMPLES asks for more of them, HOOKLINE_FRESH for others.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What an answer means for its delivery, as the endpoint's own settings say."""
+"""What an answer means for its delivery depends on the endpoint's own settings."""
 
 import asyncio
 from email.utils import formatdate
@@ -207,7 +207,7 @@ async def test_a_redirect_to_a_place_that_may_not_be_sent_to_is_a_refusal(world:
 async def test_a_date_to_wait_until_is_read_by_the_stores_clock(
     world: World, receiver: Receiver, monkeypatch
 ):
-    """The wall clock of the machine that asks may be hours off."""
+    """The wall clock of the machine that sends may be hours off."""
     monkeypatch.setattr(world.clock, "wall", lambda: world.clock.now() - 7_200)
     hooks = await world.start()
     await hooks.create_endpoint(

@@ -1,4 +1,4 @@
-"""A stored endpoint that today's rules would refuse spoils itself alone."""
+"""A stored endpoint that today's rules would refuse harms only itself."""
 
 import math
 from typing import Any
@@ -74,7 +74,7 @@ BROKEN_SQLITE: list[tuple[str, Any]] = [
     ("paused", "maybe"),
     ("description", b"\xff"),
 ]
-# What harms nobody is shown, and sent to all the same.
+# A harmless fault is shown, and the endpoint is sent to all the same.
 HARMLESS: list[tuple[str, Any]] = [("metadata", "no json"), ("metadata", "[]"), ("description", "x" * 2_000)]
 GOOD: dict[str, Any] = {
     "headers": {"x-good": "1"},
@@ -176,7 +176,7 @@ async def test_what_is_for_people_only_is_shown_and_spoils_nothing(world, receiv
 
 
 async def test_of_broken_patterns_those_that_can_be_read_still_match(world: World, receiver: Receiver):
-    """What is matched is retried and can be delivered after the repair; what is not is never heard of."""
+    """What matches is retried and can be delivered after the repair; what does not is lost without a trace."""
     hooks = await world.start()
     some, none = await world.pass_until(create(hooks, receiver, 2))
     both = (

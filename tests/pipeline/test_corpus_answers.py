@@ -1,4 +1,4 @@
-"""What becomes of a delivery when its receiver answers all sorts of things?
+"""What happens to a delivery when its receiver answers all sorts of things.
 
 Each test is named by the id of its row in tests/corpus/bad-input.jsonl, as in test_corpus_receivers.py.
 """
@@ -126,7 +126,7 @@ async def test_R13_retry_after_is_a_floor_of_at_most_a_day(
 
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
-    """The only authority that the hooklines of this test trust, by OpenSSL's own variable."""
+    """The only authority that the hooklines of this test trust, set by OpenSSL's own variable."""
     made = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(made._root))
     return made
@@ -159,7 +159,7 @@ async def test_R14_a_certificate_that_holds_is_fine(world: World, authority: Aut
         ("expired", "expired"),
         ("wrong host", "IP address mismatch"),
         ("unknown authority", "unable to get local issuer"),
-        # The tests' server hangs up without the alert that others send; theirs is looked at below.
+        # The tests' server hangs up without the alert that others send; those are tested below.
         ("TLS 1.0 only", "closed while shaking hands"),
         ("no shared cipher", "closed while shaking hands"),
     ],
@@ -185,7 +185,7 @@ async def test_R14_tls_that_does_not_hold_is_a_tls_error_with_its_reason(
 
 @contextmanager
 def blocking_server(context: ssl.SSLContext) -> Iterator[str]:
-    """The address of a server that shakes hands as OpenSSL does it, alerts included, and no more."""
+    """The address of a server that does the TLS handshake as OpenSSL does, alerts included, and no more."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -208,7 +208,7 @@ def blocking_server(context: ssl.SSLContext) -> Iterator[str]:
 async def test_R14_what_the_servers_alert_says_is_the_reason(
     world: World, authority: Authority, spoil: Callable[[ssl.SSLContext], ssl.SSLContext], told: str
 ) -> None:
-    world.step = 0.005  # the server is a thread, and has to have its turn within a deadline
+    world.step = 0.005  # the server is a thread, and must have its turn within a deadline
     with blocking_server(spoil(authority.server("127.0.0.1"))) as url:
         _, _, attempt = await first_attempt(world, url, number=2)
         assert attempt.error is ErrorKind.TLS

@@ -1,4 +1,4 @@
-"""What becomes of a delivery when its receiver behaves as badly as receivers do?
+"""What happens to a delivery when its receiver behaves as badly as receivers do.
 
 Each test is named by the id of its row in tests/corpus/bad-input.jsonl (area `receiver`), and runs from publish
 to settlement. This file has the rows about bytes and time; test_corpus_answers.py those about meaning.
@@ -26,7 +26,7 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "bad-input.jsonl"
 TWICE = {"schedule": [0, 1], "jitter": "none"}
 LINE = b"HTTP/1.1 200 OK\r\n"
 TIMEOUT = 1.0  # the shortest there is
-LATEST = 3 * (TIMEOUT + 0.2)  # threefold on a busy machine; who drips would take a minute
+LATEST = 3 * (TIMEOUT + 0.2)  # threefold for a busy machine; a dripping receiver would take a minute
 ROOM_BYTES = 10 << 20
 
 
@@ -41,7 +41,7 @@ def test_every_row_of_the_corpus_about_receivers_has_its_test():
 async def attempts_of(
     world: World, url: str, number: int, **endpoint: object
 ) -> tuple[Delivery, list[Attempt]]:
-    """An event's delivery to this URL and its attempts, once there are so many."""
+    """An event's delivery to this URL and its attempts, when there are so many."""
     hooks = await world.start()
     await hooks.create_endpoint(url=url, events=["*"], **{"retry": TWICE, "circuit": None, **endpoint})
     event = await world.pass_until(hooks.publish("order.paid", {"id": 42}))
@@ -65,7 +65,7 @@ def errors(attempts: list[Attempt]) -> list[ErrorKind | None]:
 
 async def test_R01_a_refused_connection_is_tried_again(world: World) -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and not listening: it refuses, and nobody else gets it
+        closed.bind(("127.0.0.1", 0))  # bound but not listening: it refuses, and nobody else gets the port
         _, attempts = await attempts_of(world, f"http://127.0.0.1:{closed.getsockname()[1]}/", 2)
     assert errors(attempts) == [ErrorKind.CONNECT_REFUSED] * 2
 
@@ -97,7 +97,7 @@ async def hooks(database: str) -> AsyncIterator[Hookline]:
 
 
 async def timed_out(hooks: Hookline, script: Script) -> list[Attempt]:
-    """Two deliveries to such a receiver: the attempts, which must end by their deadlines."""
+    """Two deliveries to such a receiver: returns the attempts, which must end by their deadlines."""
     async with RawServer(script) as server:
         fields = {"timeout_ms": int(TIMEOUT * 1_000), "retry": {"schedule": [0, 3_600]}}
         await hooks.create_endpoint(url=server.url, events=["*"], **fields)

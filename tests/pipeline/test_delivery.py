@@ -1,4 +1,4 @@
-"""An event published is an event delivered."""
+"""A published event is delivered."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""What the store refuses costs nobody else anything, and is not sent again for it."""
+"""A settlement that the store refuses costs nobody else anything, and is not sent again for it."""
 
 import math
 
@@ -16,7 +16,7 @@ from tests.world import World
 pytestmark = pytest.mark.anyio
 
 MANY = 60
-ODD = b"7"  # the event that is answered like no other
+ODD = b"7"  # the event with an answer unlike all others
 
 
 async def publish(hooks, number: int = MANY):
@@ -44,7 +44,7 @@ def lines(logged, event: str) -> int:
 async def test_one_that_the_store_cannot_take_is_found_in_a_few_statements(
     world: World, receiver: Receiver, error: type[Exception]
 ):
-    """Whatever it raises, and whether or not its words tell a row at fault from a store that is."""
+    """Whatever it raises, and whether or not the error tells a bad row from a broken store."""
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=MANY)
     settle, refused = hooks.store.settle, []

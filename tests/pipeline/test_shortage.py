@@ -1,4 +1,4 @@
-"""A worker without descriptors charges nobody for it, and goes on when there are some."""
+"""A worker without descriptors counts no failure against an endpoint, and goes on when there are some."""
 
 import asyncio
 import errno
@@ -19,7 +19,7 @@ EVENTS = 5
 
 
 class Scarce(SystemNet):
-    """No connection can be opened while `is_short`; how often it was tried."""
+    """No connection can be opened while `is_short`; counts the tries."""
 
     def __init__(self) -> None:
         self.is_short = True

@@ -1,4 +1,4 @@
-"""Whatever the store holds, what is written to a socket is one well-formed request, or nothing."""
+"""Whatever the store holds, one well-formed request is written to a socket, or nothing."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ from hookline.pipeline.sending.dial import default_context
 from hookline.pipeline.sending.net import SystemNet
 from hookline.store.contract import Loaded
 
-CONTEXT = default_context()  # reading the authorities takes longer than a whole example
+CONTEXT = default_context()  # loading the CA certificates takes longer than a whole example
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OURS = {
     Signing.STANDARD: {
@@ -103,7 +103,7 @@ class OneWire(SystemNet):
 
 
 async def written_for(endpoint: Endpoint, delivery: Loaded, body: bytes) -> bytes:
-    """What gets to the socket; nothing when the request is refused."""
+    """The bytes that reach the socket; none when the request is refused."""
     try:
         prepared = PreparedEndpoint(endpoint, Secrets(endpoint.secret))
         request = prepared.request(delivery, body, number=1, wall=1_700_000_000.0)

@@ -1,4 +1,4 @@
-"""Is what this process knows of the endpoints ever older than it believes?"""
+"""What a process knows of the endpoints is never older than it believes."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ async def store(database):
 
 
 async def test_what_was_read_before_a_later_change_does_not_replace_it(store, monkeypatch):
-    """Two look at the same time; the one whose rows are older is the last to be done with them."""
+    """Two read at the same time; the one with the older rows finishes last."""
     endpoint = an_endpoint(url="https://old.example/")
     await store.create_endpoint(endpoint, now=NOW)
     catalogue = Catalogue(store)

@@ -1,4 +1,4 @@
-"""Does one host get no more than its share, and does nobody else wait for it?"""
+"""One host gets no more than its share, and nobody else waits for it."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ async def running(database: str, *, cap: int, slots: int = 100) -> AsyncIterator
 
 
 async def crowd(hooks: Hookline, receiver: Receiver, lanes: int, **fields: object) -> list[str]:
-    """So many endpoints on one host, of so many accounts; their events are called `crowd`."""
+    """So many endpoints on one host, of so many accounts; their events are of the type `crowd`."""
     made = [
         await hooks.create_endpoint(
             url=receiver.url(f"/{n}"), events=["crowd"], account=f"a{n}", timeout_ms=60_000, **fields
@@ -71,12 +71,12 @@ async def test_lanes_of_a_crowded_host_take_turns(database, receiver):
         hold.set()
         await receiver.wait_for_requests(40, seconds=CEILING_S)
         assert receiver.most_open_requests == 1
-        for n in range(4):  # each had two of the first twenty at least
+        for n in range(4):  # each had at least two of the first twenty
             assert [r.path for r in receiver.requests[:20]].count(f"/{n}") >= 2
 
 
 async def test_a_crowded_host_holds_up_nobody_else(database, receiver):
-    """Neither slots nor buffers: there are few of both, and more deliveries for the host than either."""
+    """It takes neither slots nor buffers: there are few of both, and more deliveries for the host than either."""
     hold = asyncio.Event()
     receiver.answers["/other"] = [Answer()]
     for n in range(20):

@@ -1,4 +1,4 @@
-"""What do schemas and filters make of events as they are published?"""
+"""How schemas and filters apply to events as they are published."""
 
 import pytest
 
@@ -27,7 +27,7 @@ async def test_a_payload_that_does_not_fit_is_refused_and_nothing_is_stored(worl
         await hooks.publish("order.paid", {"id": "42"}, idempotency_key="k")
     assert refused.value.errors == (("/payload/id", 'The value is not of type "integer".'),)
     assert refused.value.code == "schema_mismatch"
-    # The key was not used up by what was refused.
+    # The refused event did not use up the key.
     event = await world.pass_until(hooks.publish("order.paid", {"id": 42}, idempotency_key="k"))
     assert (event.deliveries, event.duplicate) == (1, False)
     await world.until(lambda: receiver.requests)
@@ -79,7 +79,7 @@ async def test_a_schema_survives_a_restart(world):
 
 
 async def test_no_event_slips_past_a_schema_that_another_process_has_just_set(shared_world):
-    """The first one's copy is old; the store says so, and the event is looked at again."""
+    """The first process has an old copy; the store says so, and the event is checked again."""
     world = shared_world
     first, second = await world.start(notify=False), await world.start(notify=False)
     await second.event_types.put("order.paid", EventTypeInput(schema=ORDER))

@@ -1,4 +1,4 @@
-"""Can receivers change over to another secret without missing a request?"""
+"""Receivers can change to another secret without missing a request."""
 
 import hashlib
 import hmac
@@ -23,7 +23,7 @@ DAY = 86_400
 
 
 def is_accepted_with(secret: str, request: Received) -> bool:
-    """By the published verifier, as it comes."""
+    """By the published verifier, unchanged."""
     try:
         Webhook(secret).verify(request.body, request.headers)
     except WebhookVerificationError:

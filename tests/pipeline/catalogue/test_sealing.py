@@ -1,4 +1,4 @@
-"""Is everything as before, but for what is in the database?"""
+"""Sealing changes nothing but what is in the database."""
 
 from datetime import UTC, datetime
 

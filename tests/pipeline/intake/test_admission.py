@@ -1,4 +1,4 @@
-"""Does accepting leave room for delivering?"""
+"""Accepting leaves room for delivering."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ LONG_TURN = 1e9  # seconds: whatever answers, the loop took longer
 
 
 async def a_lane(world: World, hooks: Hookline, receiver: Receiver, type: str = "order.paid") -> Lane:
-    """That has delivered before, and whose next answers are held."""
+    """A lane that has delivered before, and whose next answers are held back."""
     before = set(hooks.worker.ownership.lanes)
     await hooks.create_endpoint(url=receiver.url(f"/{type}"), events=[type], max_in_flight=5)
     first = await world.pass_until(hooks.publish(type, {"n": 0}))
@@ -41,7 +41,7 @@ def publish(hooks: Hookline, count: int, type: str = "order.paid") -> list[async
 async def test_events_for_a_lane_that_waits_for_the_loop_are_stored_as_it_gets_room(
     world: World, receiver: Receiver
 ):
-    world.step = 0.001  # nobody's patience ends
+    world.step = 0.001  # nothing times out
     hooks = await world.start()
     lane = await a_lane(world, hooks, receiver)
     flow = hold_answers(receiver)

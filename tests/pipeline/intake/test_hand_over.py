@@ -1,4 +1,4 @@
-"""Does what was committed reach its lane from memory?"""
+"""What was committed reaches its lane from memory."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def test_a_lane_that_fell_behind_catches_up_although_events_keep_coming(
     world: World, receiver: Receiver
 ):
     """What is committed during a load is sent after it, and needs no load of its own."""
-    world.step = 0.005  # the pulse must stay young while the database works
+    world.step = 0.005  # the pulse must stay recent while the database works
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     first = await hooks.publish("order.paid", {"n": 1})

@@ -21,7 +21,7 @@ BIG = "big"
 
 
 class Commits:
-    """What was committed, in which order."""
+    """Records what was committed, in which order."""
 
     def __init__(self, hooks: Hookline) -> None:
         self.batches: list[list[EventFanout]] = []
@@ -46,7 +46,7 @@ class Commits:
 
 
 async def endpoints(world: World, hooks: Hookline, count: int, **fields) -> list[EndpointId]:
-    """So many that nobody answers for: nothing of it is sent, they are paused."""
+    """So many paused endpoints: nothing is sent to them."""
     made = [an_endpoint(**({"account": BIG, "paused": True} | fields)) for _ in range(count)]
     for endpoint in made:
         await hooks.store.create_endpoint(endpoint, now=world.clock.now())
@@ -152,7 +152,7 @@ async def test_a_request_for_more_deliveries_than_one_may_ask_for_is_refused_as_
     assert hooks._intake._gathering.events == 0
 
 
-# Goes through a list of 5,000: more steps than all filters of an event have.
+# Scans a list of 5,000: more steps than all filters of an event have.
 EXPENSIVE = "length(lines[?n == `1` && m == `2`]) > `5000`"
 LONG = b'{"lines":[' + b",".join([b'{"n":1,"m":3}'] * 5_000) + b"]}"
 
@@ -171,7 +171,7 @@ async def test_filters_are_judged_in_slices_and_others_overtake(world: World):
     assert commits.of(BIG) == []
     results = await world.pass_until(batch)
     assert [result.deliveries for result in results] == [1] * 5
-    # The unit that crosses the line is the last of its turn: a part of a filter, or a payload that is read.
+    # The unit that crosses the limit is the last of its turn: a part of a filter, or a payload that is read.
     assert SLICE <= hooks._intake._gathering.judging.slice.longest < 2 * SLICE
 
 

@@ -1,4 +1,4 @@
-"""Under whose name are lanes held that were taken just before a burial?"""
+"""Lanes that were taken just before a burial are held under the right worker."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def be_buried(world: World, hooks: Hookline) -> None:
-    """Others take the worker for dead, and it hears of it."""
+    """Others take the worker for dead, and it learns of it."""
     pulse = await hooks.store.pulse(seen=0)
     (beat,) = [worker.beat for worker in pulse.workers if worker.id == hooks._heartbeat.id]
     assert await hooks.store.bury(hooks._heartbeat.id, beat=beat, now=world.clock.now())
@@ -19,7 +19,7 @@ async def be_buried(world: World, hooks: Hookline) -> None:
 
 
 def bury_at(call: str, owner: object, world: World, hooks: Hookline) -> list[EndpointId]:
-    """Let the worker be buried while this is awaited, once; the ids it had before."""
+    """Bury the worker while this is awaited, once; returns the ids it had before."""
     right, before = getattr(owner, call), []
 
     async def burying(*given, **named):
@@ -58,7 +58,7 @@ async def test_lanes_taken_before_a_burial_are_not_held_after_it(world: World, r
     catalogue = hooks._catalogue
     find = catalogue.prepared
     before = bury_at("catch_up", catalogue, world, hooks)
-    catalogue.prepared = lambda id: find(id) if before else None  # younger than the last pulse
+    catalogue.prepared = lambda id: find(id) if before else None  # more recent than the last pulse
     await hooks.worker.ownership.take()
     await assert_nothing_is_held_that_is_not_owned(hooks, before)
     await world.pass_until(hooks.publish("a", 2))

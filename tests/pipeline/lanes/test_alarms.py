@@ -1,4 +1,4 @@
-"""Is a lane looked at again whose time comes while it is looked at?"""
+"""A lane whose time comes while it is being checked is checked again."""
 
 import pytest
 
@@ -15,7 +15,7 @@ TICK = 1e-6
 
 
 class TickingClock(ManualClock):
-    """A clock on which time also passes between two readings, once it is told so."""
+    """A clock on which time also passes between two readings, from when the test says so."""
 
     ticks = False
 
@@ -39,11 +39,11 @@ async def test_one_that_is_offered_a_moment_before_its_token_is_due_is_sent_or_w
     (lane,) = hooks.worker.ownership.lanes.values()
     forgotten = []
     for ticks in range(1, 12):
-        # The first has the token that may be there, the second waits for the next one.
+        # The first takes the token that may be there, the second waits for the next one.
         (_, event) = await hooks.accept([Draft("a", b"1"), Draft("a", b"2")])
         await world.until(lambda: len(lane.ready) == 1 and not lane.in_flight)
         sends = lane.sends
-        lane.alarm_at = FOREVER  # whoever set it has had his turn
+        lane.alarm_at = FOREVER  # whoever set it has had its turn
         dispatcher._alarms.clear()
         clock._time = lane.flow.opens_at() - ticks * TICK
         clock.ticks = True

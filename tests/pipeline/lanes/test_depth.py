@@ -1,4 +1,4 @@
-"""How much of one endpoint's work is in memory, where it allows few requests at once?"""
+"""How much of one endpoint's work is in memory, where it allows few requests at once."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ async def test_a_burst_for_one_endpoint_is_not_read_back_from_the_store(world: W
         read.extend(rows)
         return rows
 
-    hooks.store.load = counted  # asked as before, and counted
+    hooks.store.load = counted  # called as before, and counted
     before = hooks.worker.settler.delivered
     await publish(hooks, MANY)
     await world.until(lambda: hooks.worker.settler.delivered == before + MANY)

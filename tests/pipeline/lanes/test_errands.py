@@ -1,4 +1,4 @@
-"""An errand that dies of an error nobody thought of leaves its lane able to go on."""
+"""A background task that dies of an unexpected error leaves its lane able to go on."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 def failing(store, verb: str, times: int):
-    """The verb fails so often; how often it did."""
+    """Make the verb fail so many times; returns how often it did."""
     carry_out, failures = getattr(store, verb), []
 
     async def fail(*given, **named):

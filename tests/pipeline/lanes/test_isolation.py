@@ -1,7 +1,7 @@
 """What other endpoints do does not change how soon a healthy one is sent to.
 
-The small form of a fault with 10,000 dead endpoints: all in real time, so the figures are ratios within one run
-and a generous ceiling.
+This is the small form of a fault with 10,000 dead endpoints. It runs in real time, so the figures are ratios within
+one run and a generous ceiling.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 EVENTS = 10  # for each bad endpoint
 QUICK = {"schedule": [0, *[0.5] * 20], "jitter": "none"}
-FIGURE = 3  # times the specified figure is the ceiling in a test
+FIGURE = 3  # a test allows this many times the specified figure
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def bad_receiver(kind: str) -> AsyncIterator[int]:
 
 @contextlib.contextmanager
 def silent_port() -> Iterator[int]:
-    """A port whose queue is full: whoever dials it hears nothing, as behind a firewall that drops."""
+    """A port whose queue is full: a connection attempt gets no answer, as behind a firewall that drops."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):
@@ -83,7 +83,7 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
         }
         ports["silent"] = stack.enter_context(silent_port())
         closed = stack.enter_context(socket.socket())
-        closed.bind(("127.0.0.1", 0))  # and not listening: it refuses, and nobody else gets it
+        closed.bind(("127.0.0.1", 0))  # bound but not listening: it refuses, and nobody else gets the port
         ports["refused"] = closed.getsockname()[1]
         settings = Settings(dev=True, max_in_flight=slots, drain_s=5.0)
         hooks = await stack.enter_async_context(Hookline(f"sqlite:///{folder}/x.db", settings=settings))
@@ -115,7 +115,7 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
 
 
 async def waits(hooks: Hookline, number: int) -> list[float]:
-    """Publish to the healthy endpoint at a steady pace; how long each event waited for its first attempt."""
+    """Publish to the healthy endpoint at a steady pace; returns how long each event waited for its first attempt."""
     events = []
     for n in range(number):
         events.append(await hooks.publish_draft(Draft("healthy", msgspec.json.encode(n))))

@@ -1,4 +1,4 @@
-"""What becomes of a lane that was to be let go and was not?"""
+"""A lane that was to be released and was kept still works."""
 
 import asyncio
 
@@ -38,7 +38,7 @@ class Held:
         return Sharing(self.hooks.worker.ownership, world.clock, every=1.0)
 
     async def land_all_but_one(self, world: World) -> None:
-        """Its requests are answered but for one that hangs; time stands still, so that it is still to be let go."""
+        """Answer its requests except one that hangs; time stands still, so it is still to be released."""
         world.step = 0.0
         for answer in self.answers[1:]:
             answer.set()

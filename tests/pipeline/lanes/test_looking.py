@@ -1,4 +1,4 @@
-"""How often does a worker look for something to do?"""
+"""How often a worker looks for work."""
 
 import pytest
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 POLL = 0.5
 LANES = 12
-SLOWLY = 0.0002  # seconds of the test's time at a look: receivers work in real time
+SLOWLY = 0.0002  # seconds of the test's time per poll: receivers work in real time
 
 
 async def advance(world: World, seconds: float) -> None:
@@ -20,7 +20,7 @@ async def advance(world: World, seconds: float) -> None:
 
 async def looks_in_a_second(world: World, hooks: Hookline, receiver: Receiver) -> int:
     await world.pass_until(hooks.create_endpoint(url=receiver.url(), events=["*"]))
-    world.step = SLOWLY  # from here on: what the receiver takes to answer must not be seconds of the test
+    world.step = SLOWLY  # from here on: the receiver's delay must not count as seconds of the test
     await world.pass_until(hooks.publish("a", "first"))
     await world.until(lambda: hooks.worker.settler.delivered == 1)
     load, looks = hooks.store.load, []
@@ -81,6 +81,6 @@ async def test_a_worker_that_finds_nothing_to_take_does_not_try(world: World, re
     hooks.store.take = counted  # type: ignore[method-assign]  # asked as before, and counted
     await advance(world, 2.0)
     assert takes == []
-    await world.pass_until(hooks.publish("a", 1))  # it is taken by its name
+    await world.pass_until(hooks.publish("a", 1))  # it is taken by its id
     await advance(world, 2.0)
     assert (takes, len(receiver.requests)) == ([], 1)

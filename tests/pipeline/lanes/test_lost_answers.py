@@ -1,6 +1,6 @@
-"""Rows are made due by a call whose answer is lost: their lanes are woken all the same.
+"""Lanes are woken although the answer to the call that made their rows due is lost.
 
-A repeat finds nothing left to do, so it cannot be what wakes them; nor is there anybody who has to repeat.
+A repeat finds nothing left to do, so it cannot wake them; and nobody has to repeat the call.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,11 +17,11 @@ from tests.world import World
 
 pytestmark = pytest.mark.anyio
 
-SOON_S = 60.0  # long before the next sweep, which finds who was forgotten
+SOON_S = 60.0  # long before the next sweep, which finds forgotten lanes
 
 
 def loses_its_answer(hooks: Hookline, verb: str) -> None:
-    """The next call of the verb is carried out, and says nothing."""
+    """The next call of the verb is carried out, and its answer is lost."""
     right: Callable[..., Awaitable[Any]] = getattr(hooks.store, verb)
 
     async def silent(*given: Any, **named: Any) -> Any:
@@ -33,7 +33,7 @@ def loses_its_answer(hooks: Hookline, verb: str) -> None:
 
 
 async def delivered_once(world: World, receiver: Receiver, hooks: Hookline) -> tuple[EndpointId, EventId]:
-    """An endpoint that was sent an event, and whose lane was let go since."""
+    """An endpoint that got an event, and whose lane has been released since."""
     endpoint = await world.pass_until(hooks.create_endpoint(url=receiver.url(), events=["*"]))
     event = await world.pass_until(hooks.publish("order.paid", {}))
     await world.until(lambda: len(receiver.requests) == 1)

@@ -1,4 +1,4 @@
-"""Large payloads are bounded by their bytes, and nobody's hang holds up another's."""
+"""Large payloads are limited by their bytes, and one endpoint's hang holds up no other."""
 
 import asyncio
 
@@ -67,7 +67,7 @@ async def test_hanging_endpoints_do_not_delay_the_large_events_of_a_healthy_one(
 async def test_lanes_that_wait_for_memory_hold_no_slot_and_go_in_order(world: World, receiver: Receiver):
     hooks = await world.start()
     hold = asyncio.Event()
-    memory_of(hooks)._budget = 64 * KIB  # half of it is one payload's
+    memory_of(hooks)._budget = 64 * KIB  # one payload takes half of it
     for n in range(5):
         receiver.answers[f"/{n}"] = [Answer(hold=hold)]
         await hooks.create_endpoint(url=receiver.url(f"/{n}"), events=[f"to.{n}"], timeout_ms=60_000)

@@ -1,4 +1,4 @@
-"""Can an older note of a lane take back what a newer one wrote?"""
+"""An older note of a lane cannot overwrite a newer one."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Strict order, rate limits, pauses."""
+"""Strict order, rate limits and pauses hold."""
 
 import asyncio
 

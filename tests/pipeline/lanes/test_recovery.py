@@ -154,7 +154,7 @@ async def test_the_lanes_of_a_worker_that_stands_still_are_taken_over_after_its_
 async def test_a_worker_that_reconnects_is_not_taken_for_dead(
     shared_world: World, receiver: Receiver, postgres_url: str
 ):
-    """Nor are all of them after a database that started again: every session ends at once."""
+    """Nor are all of them after the database restarts: every session ends at once."""
     first, second, _ = await two_of_whom_one_hangs(shared_world, receiver)
     ids = {first._heartbeat.id, second._heartbeat.id}
     outsider = await asyncpg.connect(postgres_url)
@@ -183,7 +183,7 @@ async def test_a_worker_taken_for_dead_settles_nothing_and_goes_on_under_a_new_i
     await world.until(lambda: receiver.requests)
     second = await world.start()
     buried = first._heartbeat.id
-    while True:  # it may beat between the look and the burial, and then it is not buried
+    while True:  # it may beat between the check and the burial, and then it is not buried
         (row,) = [w for w in (await second.store.pulse(seen=0)).workers if w.id == buried]
         if await second.store.bury(buried, beat=row.beat, now=world.clock.now()):
             break

@@ -1,4 +1,4 @@
-"""What a receiver asks for with Retry-After is ended by time, and by nobody else."""
+"""Only time ends the rest that a receiver asks for with Retry-After."""
 
 import pytest
 
@@ -14,7 +14,7 @@ RETRY = {"schedule": [0, 1, 1, 1, 1, 1], "jitter": "none"}
 
 
 class Resting:
-    """An endpoint that asked to be left alone, with two events for it."""
+    """An endpoint that asked for a rest, with two events for it."""
 
     def __init__(self, world: World, receiver: Receiver) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""How do lanes spread when one worker holds them all?"""
+"""Lanes spread when one worker holds them all."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.world import World
 pytestmark = pytest.mark.anyio
 
 LANES = 40
-LEAST = LANES // 2 - 8  # a few more than its share are left with whoever has them (rules/sharing.py)
+LEAST = LANES // 2 - 8  # a worker keeps a few more than its share (rules/sharing.py)
 
 
 async def holder_of_all(world: World, receiver: Receiver) -> Hookline:
@@ -26,7 +26,7 @@ async def holder_of_all(world: World, receiver: Receiver) -> Hookline:
 
 
 async def publish(world: World, hooks: Hookline, number: int) -> None:
-    """One event for all lanes; waits until none of its deliveries is pending."""
+    """Publish one event for all lanes, and wait until none of its deliveries is pending."""
     await world.pass_until(hooks.publish("a", number))
 
     async def is_delivered() -> bool:
@@ -49,7 +49,7 @@ async def test_a_worker_that_comes_later_gets_its_share_and_each_delivery_is_mad
 ):
     first = await holder_of_all(shared_world, receiver)
     second = await shared_world.start()
-    for number in range(2, 300):  # a lane on its way from one to the other is nobody's for a moment
+    for number in range(2, 300):  # a lane that moves from one to the other has no owner for a moment
         await publish(shared_world, first, number)
         await pass_time(shared_world, 0.5)
         assert held(first) + held(second) <= LANES

@@ -1,4 +1,4 @@
-"""What does a worker do with lanes that wait for its slots while others have some?"""
+"""A worker releases lanes that wait for its slots while other workers have free ones."""
 
 import asyncio
 

@@ -18,7 +18,7 @@ SOON = {"heartbeat_s": 0.4, "takeover_s": 1.5}  # a death is noticed after this
 async def test_a_delivery_under_which_five_workers_died_is_given_up(world: World, receiver: Receiver):
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=3, circuit=None)
-    poison = asyncio.Event()  # never set: whoever sends the poison dies while it is under way
+    poison = asyncio.Event()  # never set: the worker that sends the poison dies while it is under way
 
     def answers_for(body: bytes) -> Answer:
         return Answer(hold=poison) if body == b'"poison"' else Answer(200)
@@ -249,8 +249,8 @@ async def test_a_suspect_that_is_being_marked_when_its_circuit_opens_is_sent_onc
 async def test_lanes_of_the_dead_are_left_to_others_too(shared_world: World, receiver: Receiver):
     world = shared_world
     receiver.answer = lambda body: Answer(hold=asyncio.Event())
-    world.step = 0.01  # three beat, and none may pass for dead because the database is busy
-    # One that lives and has no room: whether it takes what is left to it is not a matter of timing.
+    world.step = 0.01  # three beat, and none may be taken for dead because the database is busy
+    # One that lives and has no room: whether it takes what is left to it does not depend on timing.
     peer = await world.start(max_in_flight=1)
     await peer.create_endpoint(url=receiver.url("/peer"), events=["peer"], circuit=None, timeout_ms=30_000)
     await peer.accept([Draft("peer", b"%d" % n) for n in range(20)])

@@ -94,7 +94,7 @@ async def _marks(hooks) -> dict[bytes, int]:
 
 
 async def test_the_late_answer_to_a_dead_owner_ends_nobody_elses_turn(world: World, receiver: Receiver):
-    """The dead owner and the next one may be the same process, which knows the delivery twice then."""
+    """The dead owner and the next one may be the same process, which then knows the delivery twice."""
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     hold = asyncio.Event()
@@ -109,7 +109,7 @@ async def test_the_late_answer_to_a_dead_owner_ends_nobody_elses_turn(world: Wor
         return await mark(worker, suspects, now=now)
 
     hooks.store.mark = slow
-    while True:  # it may beat between the look and the burial, and then it is not buried
+    while True:  # it may beat between the check and the burial, and then it is not buried
         (row,) = (await hooks.store.pulse(seen=0)).workers
         if await hooks.store.bury(row.id, beat=row.beat, now=world.clock.now()):
             break

@@ -1,4 +1,4 @@
-"""When is a lane woken, or taken, that has just been given something?
+"""A lane that has just been given work is woken or taken.
 
 Time stands still in these tests: whatever waits for time waits for ever.
 """
@@ -19,7 +19,7 @@ A, B, C, D = (EndpointId(letter * 16) for letter in (b"a", b"b", b"c", b"d"))
 
 
 class Rounds:
-    """What is asked to be taken, round by round; a round ends when the test lets it."""
+    """Records what each round of taking asks for; a round ends when the test lets it."""
 
     def __init__(self) -> None:
         self.began: asyncio.Queue[list[EndpointId]] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""Are bulk replays and discards carried out, whatever happens in the middle?"""
+"""Bulk replays and discards are carried out, whatever happens in the middle."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -64,7 +64,7 @@ async def is_resting(clock: ManualClock) -> bool:
 
 
 async def until(condition: Callable[[], Awaitable[bool]], *, clock: ManualClock | None = None) -> None:
-    """Wait until the condition holds; time passes only on the clock that is given."""
+    """Wait until the condition holds; time passes only on the given clock."""
     async with asyncio.timeout(60):
         while True:
             if await condition():
@@ -174,7 +174,7 @@ async def test_a_job_that_was_left_in_the_middle_is_finished_by_the_next_process
         return found is not None and 0 < found.done < 10
 
     class Interrupted:
-        """Stops for ever after the first step, as a process that is killed."""
+        """Stops for ever after the first step, like a process that is killed."""
 
         def __init__(self) -> None:
             self.steps = 0
@@ -311,7 +311,7 @@ async def test_a_job_that_cannot_go_on_has_failed_in_the_end_and_holds_up_nobody
 
 
 class Fresh:
-    """A heart that lately saw the database."""
+    """A heart that saw the database recently."""
 
     def is_fresh(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Is old data taken away while everything else goes on?"""
+"""Old data is deleted while everything else goes on."""
 
 import asyncio
 import time
@@ -21,18 +21,18 @@ pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0
 OLD = 5_000
-LONGEST_S = 3 * 1.0  # a step is to take no more than a second; threefold on a busy machine
+LONGEST_S = 3 * 1.0  # a step takes no more than a second; three times that on a busy machine
 BATCH = 500
 
 
 async def pass_long(world, seconds):
-    """A long time in a few looks; nothing in these tests is due in between."""
+    """A long time in a few steps; nothing in these tests is due in between."""
     for _ in range(20):
         await world.tick(seconds / 20)
 
 
 async def until_pruned(world, hooks, number):
-    """Within two turns."""
+    """Wait until it is pruned, within two turns."""
     async with asyncio.timeout(60.0):
         while (await hooks.store.conservation()).pruned < number:
             await world.tick(600.0)
@@ -119,7 +119,7 @@ async def test_where_there_is_room_for_small_steps_only_they_are_made_small(worl
     now, prune, asked = world.clock.now(), hooks.store.prune, []
 
     async def prune_a_little(*, limit, **named):
-        """As on a disk that is all but full."""
+        """As on a disk that is almost full."""
         asked.append(limit)
         if limit > 20:
             raise StorageFull("no room")

@@ -1,4 +1,4 @@
-"""Is somebody told who keeps the database from cleaning up?"""
+"""The log says which session keeps the database from cleaning up."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ async def store(postgres_url: str) -> Any:
 
 @pytest.fixture
 async def forgotten(postgres_url: str) -> Any:
-    """A session in a transaction that still sees what was there when it began."""
+    """A session in a transaction that still sees the rows from its beginning."""
     connection = await asyncpg.connect(postgres_url, server_settings={"application_name": "a report"})
     await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     await connection.execute("SELECT count(*) FROM hookline.lanes")

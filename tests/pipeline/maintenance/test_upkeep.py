@@ -1,4 +1,4 @@
-"""Each chore has its turn, whatever becomes of the others."""
+"""Each maintenance task has its turn, whatever happens to the others."""
 
 import pytest
 import structlog
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Calls:
-    """Counts how often a verb is called, and lets it fail."""
+    """Counts the calls of a verb, and can make it fail."""
 
     def __init__(self, store, verb: str, error: Exception | None = None) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""A wall clock that is wrong is said to be, and that is all it does."""
+"""A wrong wall clock causes a warning and nothing else."""
 
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ async def test_a_wall_clock_that_is_far_off_is_said_once_until_it_is_right_again
         def said() -> list[int]:
             return [line["ahead_s"] for line in logs if line["event"] == "clock.skewed"]
 
-        clock.ahead = -20.0  # not worth a word
+        clock.ahead = -20.0  # too small for a warning
         for _ in range(20):
             await world.tick()
         assert said() == []

@@ -1,4 +1,4 @@
-"""How much sooner than its next poll does a process look when another one says so?
+"""A process looks sooner than its next poll when another one sends a hint.
 
 The test's clock hardly moves: what happens within a fraction of the poll was not found by polling.
 """
@@ -21,7 +21,7 @@ POLL = 60.0
 QUIET = 3.0  # after which a lane is polled no more often than that; it is released after 15
 SOON = 2.0  # long before the poll
 A_MOMENT = 0.1  # less than half of the time between two takes or pulses
-# Of the test's time at a look, of which there are a thousand in a real second at most: the database works in real time.
+# The test's time per poll, of which there are at most a thousand in a real second: the database works in real time.
 SLOWLY = 0.0002
 VERY_SLOWLY = 0.00002
 
@@ -114,7 +114,7 @@ async def test_a_hint_that_is_lost_costs_a_poll_and_nothing_else(shared_world: W
     shared_world.step = 0.05
     assert await seconds_until_received(shared_world, receiver, 2) > 0.2
     assert receiver.bodies() == [b'"first"', b'"second"']
-    # Listening again, it is told as before.
+    # It listens again, and gets hints as before.
     await shared_world.until(lambda: hears(shared_world.database))
     await advance(shared_world, QUIET)
     shared_world.step = SLOWLY

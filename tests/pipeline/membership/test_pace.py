@@ -1,4 +1,4 @@
-"""How fast does a worker say that it delivers?"""
+"""A worker reports how fast it delivers."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_the_rate_is_that_since_the_look_before():
     assert pace.per_s() == pytest.approx(25.0)
     clock.advance(2.0)
     assert pace.per_s() == 0.0
-    assert pace.per_s() == 0.0  # two looks at once
+    assert pace.per_s() == 0.0  # two reads at once
 
 
 async def test_a_beat_tells_how_much_was_delivered(world, receiver):

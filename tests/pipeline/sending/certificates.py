@@ -1,4 +1,4 @@
-"""Which certificates do the TLS tests need?"""
+"""Makes the certificates that the TLS tests need."""
 
 import datetime
 import ipaddress
@@ -37,7 +37,7 @@ class Authority:
         self._root.write_bytes(root.public_bytes(serialization.Encoding.PEM))
 
     def client(self) -> ssl.SSLContext:
-        """A default context that trusts this authority alone."""
+        """A default context that trusts only this authority."""
         return ssl.create_default_context(cafile=str(self._root))
 
     def server(self, *names: str, expired: bool = False, self_signed: bool = False) -> ssl.SSLContext:

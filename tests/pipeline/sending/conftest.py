@@ -1,4 +1,4 @@
-"""What do the sender's tests run on?"""
+"""Fixtures of the sender's tests."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
 
 @pytest.fixture
 async def make_posts(anyio_backend: Any) -> AsyncIterator[Callable[..., Posts]]:
-    """Senders that are closed after the test, each request answered once and nothing left behind."""
+    """Senders that are closed after the test; each request is answered once and nothing is left behind."""
     made: list[Posts] = []
 
     def make(*arguments: Any, **options: Any) -> Posts:
@@ -90,7 +90,7 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             settings.write_text("user root;\n" + settings.read_text())
         process = subprocess.Popen(
             [program, "-p", str(folder), "-c", str(settings), "-e", str(folder / "error.log")],
-            # nginx takes over a socket that is already bound, so that no port has to be guessed.
+            # nginx inherits a socket that is already bound, so that no port has to be guessed.
             env={**os.environ, "NGINX": f"{listener.fileno()};"},
             pass_fds=[listener.fileno()],
         )

@@ -1,6 +1,6 @@
-"""What would a receiver send that no HTTP library can be made to send?
+"""A server that sends bytes that no HTTP library can be made to send.
 
-A server of plain sockets: each connection is handed to a script that reads requests and writes bytes.
+It uses plain sockets: each connection is handed to a script that reads requests and writes bytes.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ class Conversation:
 
     async def say(self, data: bytes) -> None:
         """Write and wait until the socket took it."""
-        if self._writer.is_closing():  # the peer is gone, which uvloop answers with an error of another kind
+        if self._writer.is_closing():  # the peer is gone, which uvloop reports with another kind of error
             raise ConnectionResetError
         self._writer.write(data)
         await self._writer.drain()
 
     async def drip(self, data: bytes, *, pause: float = 0.0) -> None:
-        """Write byte by byte, each a segment of its own."""
+        """Write byte by byte, each in its own segment."""
         for byte in data:
             await self.say(bytes((byte,)))
             await asyncio.sleep(pause)
@@ -72,7 +72,7 @@ class RawServer:
         self._running: set[asyncio.Task[None]] = set()
         self.connections = 0
         self.requests: list[bytes] = []
-        self.over = asyncio.Event()  # some connection has come to its end
+        self.over = asyncio.Event()  # some connection has ended
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(

@@ -1,4 +1,4 @@
-"""How do the tests send, and what do they look at?"""
+"""Sends requests for the sender's tests and records the answers."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Names(SystemNet):
-    """The machine's network with a resolver of our own: a list of addresses, an error, or (None) silence."""
+    """The machine's network with our own resolver: a list of addresses, an error, or (None) silence."""
 
     def __init__(self, **names: list[str] | Exception | None) -> None:
         self._names = {name.replace("_", "."): found for name, found in names.items()}
@@ -66,7 +66,7 @@ class Posts:
         return answered
 
     async def post(self, url: str, **options: Any) -> SendResult:
-        """Send and wait; an answer that does not come is a failure, not a hanging test."""
+        """Send and wait; a missing answer is a failure, not a hanging test."""
         async with asyncio.timeout(60):
             return await self.begin(url, **options)
 

@@ -1,4 +1,4 @@
-"""What does the sender make of answers, whole and broken?"""
+"""How the sender reads answers, whole and broken."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 LINE = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = LINE + b"Transfer-Encoding: chunked\r\n\r\n"
 
-# The answer, what must be made of it (status, body, truncated), and whether the connection is used again.
+# The answer, the expected reading of it (status, body, truncated), and whether the connection is used again.
 GOOD = {
     "with a length": (OK, (200, b"ok", False), True),
     "empty": (LINE + b"Content-Length: 0\r\n\r\n", (200, b"", False), True),
@@ -81,7 +81,7 @@ GOOD = {
     ),
 }
 
-# The answer, after which the connection is closed, and what is made of it.
+# The answer, after which the connection is closed, and the expected reading of it.
 CUT = {
     "no length": (LINE + b"\r\nbody", (200, b"body", False)),
     "not chunked last": (LINE + b"Transfer-Encoding: gzip\r\n\r\nbody", (200, b"body", False)),

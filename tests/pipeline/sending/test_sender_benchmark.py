@@ -1,4 +1,4 @@
-"""Does the benchmark of the sender run, and is the sender still cheap?"""
+"""The benchmark of the sender runs, and the sender is still cheap."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""When is a connection used again, and what if it was closed meanwhile?"""
+"""When a connection is used again, and what happens if it was closed meanwhile."""
 
 import asyncio
 from collections.abc import Callable
@@ -58,7 +58,7 @@ async def test_a_stale_connection_is_replaced_at_once_and_only_once(posts: Posts
         await peer.request()
         if peer.number in (1, 3):
             await peer.say(OK)
-            await peer.request()  # the next request reaches a server that closes without a word
+            await peer.request()  # the next request reaches a server that closes without an answer
 
     async with RawServer(script) as server:
         assert (await posts.post(server.url)).status == 200
@@ -167,7 +167,7 @@ async def test_connections_kept_are_bounded_for_a_destination_and_in_all(make_po
         await asyncio.gather(*(posts.begin(other.url) for _ in range(5)))
         assert posts.sender.idle == 3
         await posts.post(other.url)
-        assert other.connections == 5  # the oldest went, not those just used
+        assert other.connections == 5  # the oldest was closed, not those just used
 
 
 async def test_an_answer_before_the_body_was_taken_closes_the_connection(posts: Posts) -> None:

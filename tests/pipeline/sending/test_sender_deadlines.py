@@ -1,7 +1,7 @@
-"""Does everything end by its deadline?
+"""Everything ends by its deadline.
 
-Each figure is long enough for a busy machine to connect to itself, and may be exceeded on it by seconds; a request
-without a deadline would hang for good.
+Each figure is long enough for a busy machine to connect to itself, and a busy machine may exceed it by seconds; a
+request without a deadline would hang for good.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ FIGURE = 1.0
 EARLIEST = FIGURE - 0.002  # the loop's timers count whole milliseconds, the clock does not
 LATEST = 3 * (
     FIGURE + 0.2
-)  # threefold on a busy machine: what takes so long is to be let go 200 ms after its deadline
-OTHER = 30.0  # a deadline that is not the one to be kept
+)  # three times 200 ms on a busy machine: what takes so long is dropped 200 ms after its deadline
+OTHER = 30.0  # a deadline that is not the one under test
 
 
 async def _silent(peer: Conversation) -> None:

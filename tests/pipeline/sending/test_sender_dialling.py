@@ -1,4 +1,4 @@
-"""Which address is dialled, and how is failing to reach it named?"""
+"""Which address is dialled, and how a failure to reach it is named."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ MakePosts = Callable[..., Posts]
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Bound and not listening: it refuses, and nobody else gets it."""
+    """Bound and not listening: it refuses, and nobody else gets the port."""
     with socket.socket() as closed:
         closed.bind(("0.0.0.0", 0))
         yield closed.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Can a name that is not found, or not soon, hold up others?"""
+"""A name that is not found, or not soon, holds up no other."""
 
 import asyncio
 import socket
@@ -80,7 +80,7 @@ async def test_a_lookup_that_hangs_costs_its_budget_once_and_is_taken_when_it_co
     hanging = net.hang("slow.test")
     with pytest.raises(NameNotFound, match="in time"):
         await names.find("slow.test", 443)
-    names._budget = 30.0  # whoever asks now is told at once
+    names._budget = 30.0  # whoever asks now is answered at once
     with pytest.raises(NameNotFound, match="in time"):
         await names.find("slow.test", 443)
     assert net.asked == ["slow.test"]
@@ -112,7 +112,7 @@ async def test_names_that_hang_hold_up_neither_known_names_nor_others_than_their
     await until(lambda: len(net.asked) == 1 + most, ceiling=60)
     assert await names.find("known.test", 443) == ["192.0.2.1"]
     assert len(net.asked) == 2 + most, "more are looked up at once than there are places"
-    # Whose turn has not come when nobody waits any more is never looked up.
+    # A lookup whose turn comes when nobody waits any more is never made.
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Is every request answered once, whatever the caller, the gate or the end of the sender does?"""
+"""Every request is answered once, whatever the caller, the gate or the end of the sender does."""
 
 import asyncio
 from collections.abc import Callable, Iterator

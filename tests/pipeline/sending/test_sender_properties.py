@@ -1,4 +1,4 @@
-"""Is there any behaviour of a receiver that is not answered with exactly one answer?"""
+"""Every behaviour of a receiver leads to exactly one answer."""
 
 import asyncio
 import gc
@@ -48,11 +48,11 @@ ANSWERS = st.lists(st.sampled_from(PIECES) | st.binary(max_size=12), max_size=8)
 CUTS = st.lists(st.integers(0, 300), max_size=10)
 
 
-CONTEXT = default_context()  # reading the authorities takes longer than a whole example
+CONTEXT = default_context()  # loading the CA certificates takes longer than a whole example
 
 
 class Wire(asyncio.Transport):
-    """The transport of a test that is the network itself."""
+    """The transport of a test that plays the network itself."""
 
     def __init__(self, written: asyncio.Event) -> None:
         super().__init__({"peername": ("192.0.2.1", 80)})
@@ -86,7 +86,7 @@ class Memory(SystemNet):
 
 
 async def _answers(pieces: Sequence[bytes]) -> tuple[list[SendResult], bool]:
-    """What a sender makes of these pieces, after which the peer closes; was the connection kept before that?"""
+    """What a sender makes of these pieces before the peer closes, and whether the connection was kept until then."""
     net = Memory()
     sender = HttpSender(
         net,

@@ -1,4 +1,4 @@
-"""Does the sender get along with the servers people run?"""
+"""The sender works with the servers people run."""
 
 import asyncio
 import socket

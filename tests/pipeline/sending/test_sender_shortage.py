@@ -1,4 +1,4 @@
-"""What happens when this machine has no descriptor, port or memory left for a connection?"""
+"""What happens when this machine has no descriptor, port or memory left for a connection."""
 
 import asyncio
 import errno
@@ -31,7 +31,7 @@ SHORTAGES += [MemoryError()]
 
 
 class Short(Names):
-    """Fails to connect, with this error, as long as there is one."""
+    """Fails to connect with this error, as long as one is set."""
 
     def __init__(self, error: Exception | None, **names: list[str] | Exception | None) -> None:
         super().__init__(**names)

@@ -1,4 +1,4 @@
-"""Is a URL split without being changed?"""
+"""A URL is split without being changed."""
 
 import pytest
 
