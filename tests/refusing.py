@@ -1,4 +1,4 @@
-"""Makes a database refuse rows that are like this or that, as a rule of its own would."""
+"""Makes a database refuse certain rows, as a rule of its own would."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,7 @@ from hookline.store.sqlite.store import SqliteStore
 
 
 def refuse(store: Store, table: str, condition: str) -> None:
-    """From now on it takes no row of the table whose columns are like this."""
+    """Refuse every row of the table with such columns from now on."""
     if isinstance(store, SqliteStore):
         with closing(sqlite3.connect(store._path, timeout=30)) as file, file:
             for event in ("INSERT", "UPDATE"):
@@ -25,7 +25,7 @@ def refuse(store: Store, table: str, condition: str) -> None:
 
 
 def relent(store: Store, table: str) -> None:
-    """It takes them again."""
+    """Accept them again."""
     if isinstance(store, SqliteStore):
         with closing(sqlite3.connect(store._path, timeout=30)) as file, file:
             for event in ("INSERT", "UPDATE"):

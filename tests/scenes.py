@@ -1,4 +1,4 @@
-"""What has to have happened in a store before a test begins."""
+"""Brings a store into the state that a test begins with."""
 
 from typing import Any
 

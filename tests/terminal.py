@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, with a person before it."""
+"""Runs a command on a terminal of its own, as a person would."""
 
 import fcntl
 import os

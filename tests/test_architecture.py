@@ -1,4 +1,4 @@
-"""Do imports point down, and do effects stay where they belong?"""
+"""Imports point down, and effects stay where they belong."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How does the time of a file that was found ahead go with the right one?"""
+"""The time of a file that was found ahead converges with the right time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where do settings come from, and which are refused?"""
+"""Where settings come from, and which are refused."""
 
 from ipaddress import ip_network
 

@@ -1,4 +1,4 @@
-"""Does a failpoint do nothing until a test plants something, and then exactly that?"""
+"""A failpoint does nothing until a test plants something, and then exactly that."""
 
 import inspect
 import os

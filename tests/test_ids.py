@@ -1,4 +1,4 @@
-"""Do ids sort in the order they were made, and does their text read back to the same bytes?"""
+"""Ids sort in the order they were made, and their text reads back to the same bytes."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Does a log line give away what was in memory?"""
+"""A log line does not reveal what was in memory."""
 
 import contextlib
 import os

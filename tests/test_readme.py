@@ -1,4 +1,4 @@
-"""Does the README tell the truth? Its commands are run as they stand, but for ports and paths."""
+"""The README is true: its commands are run as they stand, except for ports and paths."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How is a moment written outside?"""
+"""How times are written outside."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Do the examples receive from a real hookline, each run by the command that is printed in it?"""
+"""The examples receive from a real hookline, each run by the command that is printed in it."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Does the kit believe what a real hookline sends, in each style and all through a rotation?"""
+"""The kit verifies what a real hookline sends, in each style and all through a rotation."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Does the code that is printed in the guides verify what hookline signs, and nothing else?"""
+"""The code in the guides verifies what hookline signs, and nothing else."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Is each event processed once, whatever fails and whatever arrives at the same time?"""
+"""Each event is processed once, whatever fails and whatever arrives at the same time."""
 
 import sqlite3
 import threading

@@ -1,4 +1,4 @@
-"""Which requests does a receiver believe?"""
+"""Which requests a receiver accepts as genuine."""
 
 import base64
 import math

@@ -1,4 +1,4 @@
-"""Does a receiver ever believe what it should not, or fail in another way than by saying so?"""
+"""A receiver never accepts a forged request, and fails only with `VerificationError`."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Is nothing counted more often than it has to be?"""
+"""Nothing is counted more often than needed."""
 
 import asyncio
 

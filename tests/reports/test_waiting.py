@@ -1,4 +1,4 @@
-"""What does a pending delivery wait for?"""
+"""What a pending delivery waits for."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Is every address that is not a machine of the public internet refused, however it is spelled?"""
+"""Every address that is not a machine of the public internet is refused, however it is spelled."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_network
 

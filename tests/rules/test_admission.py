@@ -1,4 +1,4 @@
-"""How much may a commit take, and for whom?"""
+"""How much a commit may take, and for whom."""
 
 import pytest
 

@@ -1,3 +1,5 @@
+"""When a circuit trips, probes and closes."""
+
 import math
 
 import pytest

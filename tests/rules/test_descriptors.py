@@ -1,3 +1,5 @@
+"""How many file descriptors are for receivers."""
+
 import pytest
 
 from hookline.rules.descriptors import most_connections, slots_within

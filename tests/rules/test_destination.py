@@ -1,4 +1,4 @@
-"""Is there one spelling for every URL that passes, and a plain refusal for all others?"""
+"""Every valid URL has one spelling, and all others are plainly refused."""
 
 import json
 from ipaddress import ip_network

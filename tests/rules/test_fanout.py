@@ -1,3 +1,5 @@
+"""Which endpoints get an event."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Has somebody come with too many keys that are not good?"""
+"""A caller that tries too many wrong keys has to wait."""
 
 import pytest
 

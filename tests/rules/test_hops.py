@@ -1,4 +1,4 @@
-"""Has an event gone round in a circle?"""
+"""An event that has gone round in a loop is recognised."""
 
 import pytest
 

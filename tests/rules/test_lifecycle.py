@@ -1,4 +1,4 @@
-"""Which moves can a delivery make?"""
+"""Which transitions a delivery can make."""
 
 import pytest
 

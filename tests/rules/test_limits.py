@@ -1,3 +1,5 @@
+"""How many requests a rate limit allows."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""When a worker counts as dead."""
+
 import pytest
 
 from hookline.model import WorkerId

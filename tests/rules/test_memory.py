@@ -1,3 +1,5 @@
+"""How many bytes of payloads each class of lanes may hold."""
+
 import pytest
 
 from hookline.rules.memory import BUDGET_BYTES, fits

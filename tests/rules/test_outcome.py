@@ -1,3 +1,5 @@
+"""What an answer means for an attempt."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Is this where we listen ourselves?"""
+"""An address where hookline itself listens is recognised."""
 
 import pytest
 

@@ -1,3 +1,5 @@
+"""Where a redirect points."""
+
 import pytest
 
 from hookline.rules.redirect import next_url

@@ -1,3 +1,5 @@
+"""When a child process that died is started again."""
+
 from hookline.rules.restarts import LONGEST, SHORTEST, STEADY, deaths_in_a_row, pause_after
 
 

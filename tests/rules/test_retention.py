@@ -1,4 +1,4 @@
-"""What is too old to be kept, and how much of it goes at once?"""
+"""What is too old to be kept, and how much of it is deleted at once."""
 
 from hookline.rules.retention import (
     DAY,

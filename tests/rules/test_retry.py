@@ -1,3 +1,5 @@
+"""When a failed delivery is tried again, and when it dies."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

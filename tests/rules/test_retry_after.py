@@ -1,3 +1,5 @@
+"""Which waits a Retry-After header can ask for."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Which secrets sign, whenever one is rotated?"""
+"""Which secrets sign during and after a rotation."""
 
 import pytest
 from hypothesis import given

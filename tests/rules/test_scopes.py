@@ -1,4 +1,4 @@
-"""What does a scope allow?"""
+"""What a scope allows."""
 
 import pytest
 

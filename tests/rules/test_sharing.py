@@ -1,3 +1,5 @@
+"""How many lanes a worker gives away to others."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

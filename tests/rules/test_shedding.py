@@ -1,3 +1,5 @@
+"""How many waiting lanes a worker releases to others with free slots."""
+
 import pytest
 
 from hookline.rules.shedding import Peer, give_up

@@ -1,4 +1,4 @@
-"""How much is done before others have their turn?"""
+"""How much is done before others have their turn."""
 
 import pytest
 

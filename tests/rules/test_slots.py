@@ -1,3 +1,5 @@
+"""How many requests a lane and a class of lanes may have under way."""
+
 import pytest
 
 from hookline.model import Outcome

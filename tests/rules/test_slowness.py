@@ -1,3 +1,5 @@
+"""When an endpoint counts as slow."""
+
 from hookline.rules.slowness import is_very_slow, p95
 
 

@@ -1,4 +1,4 @@
-"""When does somebody who keeps dead rows from being cleaned up deserve a warning?"""
+"""When a session that keeps dead rows from being cleaned up deserves a warning."""
 
 import pytest
 

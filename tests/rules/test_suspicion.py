@@ -1,3 +1,5 @@
+"""In which order suspects are sent after a worker died."""
+
 from dataclasses import dataclass
 
 import pytest

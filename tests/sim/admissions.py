@@ -1,7 +1,7 @@
-"""May this delivery be sent now?
+"""Checks whether a delivery may be sent now.
 
-Asked at the very moment at which a process gives it a slot: rate and circuit are decided then, however long it takes
-until the first byte goes out.
+The check runs at the very moment at which a process gives the delivery a slot: rate and circuit are decided then,
+however long it takes until the first byte is sent.
 """
 
 from collections import defaultdict
@@ -140,9 +140,9 @@ class Admissions:
             )
 
     def _rate(self, process: "Process", endpoint: bytes) -> None:
-        """I11: in no stretch of time more than rate · length + burst, whoever sends.
+        """I11: in no span of time more than rate · length + burst, whoever sends.
 
-        By the owners' idea of the store's time, which another check holds against the store's: a bucket is filled by it.
+        By the owners' view of the store's time, which another check compares with the store's: it fills the bucket.
         """
         at = self._world.loop.time()
         spent = self._spent[endpoint]
@@ -162,7 +162,7 @@ class Admissions:
                 return
 
     def _circuit(self, endpoint: bytes, *, is_probe: bool) -> None:
-        """I13: while the circuit is not closed, nothing but one probe in its time, which was written down before."""
+        """I13: while the circuit is not closed, nothing is sent but one probe in its time, written down before."""
         lane = self._rows["lanes"][endpoint]
         # Closed by hand, which the owner has not written down yet; one that was stopped hears of it when it goes on.
         if self._commits.resets.get(endpoint, 0) > lane["applied"]:

@@ -1,9 +1,9 @@
-"""Which promises are checked, and when?
+"""Runs the checks of promises, each at its time.
 
-After every commit what it changed (`commits`), whenever a delivery is given a slot (`admissions`), at the first byte of
-every request what was known by then (`starts`), when it is answered what its sender concludes (`circuits`), at every pulse whether a lane stands
-still (`stands`), every second and at the end what should have happened by now (`progress`). A promise that is broken ends the run under
-its name in docs/simulation.md.
+After every commit: what it changed (`commits`). Whenever a delivery gets a slot: `admissions`. At the first byte of
+every request: what was known by then (`starts`). When it is answered: what its sender concludes (`circuits`). At every
+pulse: whether a lane stands still (`stands`). Every second and at the end: what should have happened by now
+(`progress`). A broken promise ends the run under its name in docs/simulation.md.
 """
 
 import asyncio

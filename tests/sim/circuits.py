@@ -1,6 +1,6 @@
-"""Does a circuit open and close exactly as it is configured?
+"""Checks that a circuit opens and closes exactly as it is configured.
 
-An owner's answers are counted here a second time, as they come in, and what the owner makes of them is compared.
+An owner's answers are counted here a second time, as they come in, and the owner's conclusions are compared.
 """
 
 import json

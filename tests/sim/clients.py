@@ -1,8 +1,8 @@
-"""Who publishes in a simulated world, and what do they know afterwards?
+"""The publishers of a simulated world, and what they know afterwards.
 
 Clients hand drafts to some process that is up. A publish with a key that was not answered is handed in again with the
-same key, anywhere, until it is answered; one without a key is then in doubt, and left. What was answered is held
-against the store.
+same key, anywhere, until it is answered; one without a key is then in doubt, and left. Every answer is compared with
+the store.
 """
 
 import asyncio

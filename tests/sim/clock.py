@@ -1,4 +1,4 @@
-"""What time do the processes of a simulated world believe it is?"""
+"""The clocks of the processes of a simulated world."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,6 @@
-"""What may a commit change?
+"""Checks what a commit may change.
 
-Called after every verb of the store with the rows that it changed, before and after. Each check names the invariant
-it stands for.
+Called after every verb of the store with the rows that it changed, before and after. Each check names its invariant.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated world, and when?
+"""Decides what goes wrong in a simulated world, and when.
 
 Every fault is a coin of the seed, thrown at each call, request and answer, or by the nemesis between them. A seed
 switches some kinds on and leaves others off (many faults at once hide what few would show), and some seeds none.

@@ -1,4 +1,4 @@
-"""What runs next, and when, in a world without real time?
+"""An event loop without real time, on which the seed decides what runs next.
 
 An event loop whose time stands still while anything can run and then jumps to the next timer. Everything that
 runs belongs to an owner (a simulated process, or the world around them), told by its context. Callbacks of one

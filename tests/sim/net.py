@@ -1,4 +1,4 @@
-"""What is the network in a simulated world?
+"""The network of a simulated world.
 
 The seam under the real sender: names resolve, connections open, bytes travel, each as late and as faithfully as the
 world decides. Above it runs the product's own HTTP client with its pool and its deadlines.

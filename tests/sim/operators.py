@@ -1,4 +1,4 @@
-"""What do people change while a simulated world runs?
+"""The people who change things while a simulated world runs.
 
 Endpoints come, change and go; deliveries are retried, cancelled, replayed, discarded and pruned. Every request goes
 to some process that is up, as over the API; one that fails is not repeated, except when the world is set up and when

@@ -1,4 +1,4 @@
-"""Would the simulation see a bug?
+"""The bugs that show whether the simulation would see a bug.
 
 Bugs by name, each a small change to the product that is made for one test and taken back. They are the list of the
 design (M1 to M15, M16 to M25), as far as they can be said in lanes, and two of our own: one that the simulation found,

@@ -1,4 +1,4 @@
-"""What is a process in a simulated world?
+"""A process of a simulated world.
 
 A whole hookline, put together as the product does it, with the world's clock, chance, network and store beneath it.
 It can be stopped, killed and asked to leave; work is handed to it from outside as over a socket: whoever waits for

@@ -1,6 +1,6 @@
-"""What should have happened by now?
+"""Checks what should have happened by now.
 
-Looked at every second, and when the faults are over and everything has come to rest.
+The checks run every second, and when the faults are over and everything has come to rest.
 """
 
 import math

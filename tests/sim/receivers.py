@@ -1,7 +1,7 @@
-"""How do the endpoints of a simulated world behave, and what do they remember?
+"""The endpoints of a simulated world, and what they remember.
 
-Each has a personality that may change. Whatever it answers, it writes down what it received before it answers: the
-ledger that the checks compare with the store.
+Each has a personality that may change. Whatever it answers, it first writes down what it received: the ledger that the
+checks compare with the store.
 """
 
 import json

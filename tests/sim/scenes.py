@@ -1,8 +1,7 @@
-"""Which situations are too rare to wait for?
+"""Scenes: simulated worlds that make rare situations likely.
 
-A scene is a simulated world like any other, over the same product and with the same checks, in which a seed still decides
-who does what when; only the situation that it is named after is made likely. Bugs that a few hundred ordinary worlds do
-not show are looked for here.
+A scene runs the same product with the same checks, and a seed still decides who does what when; only the situation
+that it is named after is made likely. Bugs that a few hundred ordinary worlds do not show are looked for here.
 """
 
 import json

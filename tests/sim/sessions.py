@@ -1,8 +1,8 @@
-"""Which sessions does the database of a simulated world have, and which locks do they hold?
+"""The database sessions of a simulated world, and the locks they hold.
 
-As PostgreSQL's: the session of a process's pulse ends with the process, with a call on it that failed, and with the database;
-it stays while the process is stopped. A worker's lock goes with the session, and is taken again by the worker's next
-pulse on another one.
+As on PostgreSQL, the session of a process's pulse ends with the process, with a call on it that failed, and with the
+database; it stays while the process is stopped. A worker's lock goes with the session, and the worker's next pulse
+takes it again on another one.
 """
 
 from typing import TYPE_CHECKING, Any

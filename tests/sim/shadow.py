@@ -1,4 +1,4 @@
-"""Which rows did a commit change?
+"""Records which rows a commit changed.
 
 Triggers of the writer's own connection, in its temporary schema, write every changed row down; after each commit
 the list is read and carried over into a copy in memory. So the checks see each commit by itself, old row and new,

@@ -1,8 +1,8 @@
-"""Does a lane stand still that could send?
+"""Checks that no lane stands still that could send.
 
-Looked at whenever its process feels its pulse, by what the process itself knows, so that a fault is no excuse: a lane that is
-held, has something unsent, a slot and an open gate sends within a poll. Whoever was stopped, does not see the database or lets a
-suspect go alone may not send, and does not stand still.
+The check runs at every pulse of the lane's process, by what the process itself knows, so that a fault is no excuse: a
+lane that is held, has something unsent, a slot and an open gate sends within a poll. A process that was stopped, does
+not see the database or lets a suspect go alone may not send, and does not stand still.
 """
 
 import copy

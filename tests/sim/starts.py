@@ -1,6 +1,6 @@
-"""May this request begin?
+"""Checks whether a request may begin.
 
-Asked at the first byte of every request, of what the store has committed by then and of what was sent before.
+The check runs at the first byte of every request, against what the store has committed and what was sent before.
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""How does a simulated process reach the database?
+"""A simulated process's link to the database.
 
 The database is the SQLite store itself, in line, one for all processes of the world; each process has a link to
 it. A verb travels, is carried out at one moment, and its answer travels back. On the way the world may lose the

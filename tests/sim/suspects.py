@@ -1,4 +1,4 @@
-"""Is every death of a worker counted under the deliveries that it had under way?
+"""Checks that every death of a worker is counted under the deliveries that it had under way.
 
 It counts by a mark, written before the delivery is sent again. With four marks it is given up: under one delivery five
 workers die at most, the first of them unexpected.

@@ -1,4 +1,4 @@
-"""Is one seed one run?"""
+"""One seed is one run."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Does every promise hold in a simulated world, whatever goes wrong in it?
+"""Every promise holds in a simulated world, whatever goes wrong in it.
 
 `pytest tests/sim --sim-seed=N` runs one seed again, byte for byte. HOOKLINE_SIM_SEEDS is how many seeds are run, by
 default 100; HOOKLINE_SIM_FIRST is the first of them. The same seeds each time: what fails here

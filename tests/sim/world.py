@@ -1,4 +1,4 @@
-"""How does one simulated run go?
+"""Runs one simulated world.
 
 A seed makes the world: accounts, endpoints, processes, faults. Clients publish, operators change things, the nemesis
 does harm; then the faults end, everybody answers well, and everything that was accepted has to come to its end.

@@ -1,4 +1,4 @@
-"""Is a password in a database URL shown, however the URL is misspelt?"""
+"""A password in a database URL is never shown, however the URL is misspelt."""
 
 import io
 import traceback

@@ -1,4 +1,4 @@
-"""Does docs/python.md tell the truth? Its programs are run as they stand, but that nothing leaves this machine."""
+"""docs/python.md is true: its programs are run as they stand, except that nothing leaves this machine."""
 
 import re
 import subprocess

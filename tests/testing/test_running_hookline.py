@@ -1,4 +1,4 @@
-"""Is the kit's hookline a whole one, and does waiting for it end when it should?"""
+"""The kit's hookline is a whole one, and waiting for it ends when it should."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""Does the kit's receiver keep, believe and answer as a test told it to?"""
+"""The kit's receiver records, verifies and answers as a test told it to."""
 
 import asyncio
 import http.client

@@ -1,4 +1,4 @@
-"""Which dead letters does a job's filter mean?"""
+"""Which dead letters a job's filter chooses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which endpoints may exist?"""
+"""Which endpoints are valid."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which schemas are taken, and which payloads fit them?"""
+"""Which schemas are accepted, and which payloads match them."""
 
 import contextlib
 import json

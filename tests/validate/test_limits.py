@@ -1,4 +1,4 @@
-"""Which circuits and rate limits may an endpoint have, and what does each refusal say?"""
+"""Which circuits and rate limits are valid, and what each refusal says."""
 
 import math
 

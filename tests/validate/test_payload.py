@@ -1,4 +1,4 @@
-"""Which bytes pass as a payload?"""
+"""Which bytes are accepted as a payload."""
 
 import json
 from typing import Any

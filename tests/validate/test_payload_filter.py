@@ -1,4 +1,4 @@
-"""Which filters are taken, and what do they let pass?"""
+"""Which filters are accepted, and which events they let pass."""
 
 import contextlib
 import time

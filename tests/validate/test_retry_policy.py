@@ -1,4 +1,4 @@
-"""Which retry policies may an endpoint have, and what does each refusal say?"""
+"""Which retry policies are valid, and what each refusal says."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""How heavy is a schema, and which have no weight at all?"""
+"""How heavy a schema is, and which have no weight at all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which name is suggested for one that there is not?"""
+"""Which name is suggested for an unknown one."""
 
 import pytest
 
