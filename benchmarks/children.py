@@ -1,4 +1,4 @@
-"""How are the processes of a run started, heard and ended?
+"""Starts, reads and ends the processes of a run.
 
 Each is a direct child with its output in files, is ended by its own id however the run ends, and does not
 outlive it: should the run itself be killed, the kernel sends the child SIGTERM.

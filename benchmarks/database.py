@@ -1,7 +1,7 @@
-"""Which PostgreSQL is measured?
+"""Starts the PostgreSQL that is measured.
 
-One of our own on the real disk, where fsync costs what it costs, with PostgreSQL's defaults. It is the tests'
-server, which lies in memory and is tuned small; both are undone here.
+It is our own server on the real disk, where fsync has its real cost, with PostgreSQL's defaults. It is based on the
+tests' server, which keeps its data in memory and is tuned small; both are undone here.
 """
 
 import shutil

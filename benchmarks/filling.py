@@ -1,6 +1,6 @@
-"""How does a database come by old deliveries?
+"""Fills a database with old deliveries.
 
-By the store's own verbs, with a clock that is forty days behind: what is measured is laid out as it would be.
+It uses the store's own verbs, with a clock that is forty days behind: the data is laid out as it would be in use.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Do 12,000 bad endpoints change how soon a healthy one is sent to?
+"""Measures whether 12,000 bad endpoints change how soon a healthy one is sent to.
 
     python benchmarks/isolation.py [--each 2000] [--slots 200]
 

@@ -1,6 +1,6 @@
-"""Did every accepted event arrive exactly as it was sent, and how fast?
+"""Checks that every accepted event arrived exactly as it was sent, and computes how fast.
 
-Takes what the generator and the receiver wrote down, event by event; nothing is sampled or estimated.
+It takes what the generator and the receiver wrote down, event by event; nothing is sampled or estimated.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""How are events published at a given pace?
+"""Publishes events at a given pace.
 
 A process of its own, in one of three paces:
 

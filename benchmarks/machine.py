@@ -1,4 +1,4 @@
-"""On which machine, and of which commit, was this measured?"""
+"""Describes the machine and the commit of a measurement."""
 
 import os
 import platform

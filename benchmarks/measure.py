@@ -1,7 +1,7 @@
-"""What are the figures of one system under one load?
+"""Measures one system under one load.
 
-A fresh receiver, the system, and a publisher that starts and stops at times agreed beforehand; then a bounded
-wait until everything accepted has arrived.
+It starts a fresh receiver, the system, and a publisher that starts and stops at times agreed beforehand; then it waits,
+for a limited time, until everything accepted has arrived.
 """
 
 import http.client

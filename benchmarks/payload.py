@@ -1,4 +1,4 @@
-"""What are the bytes of event number n?
+"""Makes the bytes of event number n.
 
 The generator makes them and the receiver makes them again: a delivered body is right when both are the same,
 byte for byte, and it came to the endpoint the number belongs to.

@@ -1,4 +1,4 @@
-"""Does anybody notice that old data is being deleted?
+"""Measures whether deleting old data disturbs anybody.
 
     python benchmarks/pruning.py [--rows 100000] [--rate 1000] [--stores sqlite,postgres] [--enforce]
 

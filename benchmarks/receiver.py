@@ -1,4 +1,4 @@
-"""Which events arrived, when, and as they were sent?
+"""Records which events arrived, when, and whether as they were sent.
 
 A process of its own: an HTTP server that answers every request with 200 and keeps, for each event, when it was
 published and when it came. It says its port on the first line of its output, answers `GET /count`, and at

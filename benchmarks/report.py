@@ -1,4 +1,4 @@
-"""How are the figures shown, and do they reach what we promise?"""
+"""Shows the figures and compares them with what we promise."""
 
 from collections.abc import Iterable, Sequence
 

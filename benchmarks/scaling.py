@@ -1,4 +1,4 @@
-"""Do four workers on one PostgreSQL deliver at least as fast as one, and keep an endpoint's limits exactly?
+"""Measures whether four workers on one PostgreSQL are at least as fast as one, and keep an endpoint's limits exactly.
 
     python benchmarks/scaling.py [--workers 1,4] [--events 20000] [--endpoints 400] [--rounds 2]
 

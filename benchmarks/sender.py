@@ -1,4 +1,4 @@
-"""What does one request cost, with our sender and with the libraries we could have used?
+"""Measures what one request costs, with our sender and with the libraries we could have used.
 
 CPU time of the client process alone, all threads, for POSTs of 1 KB over kept connections; the receiver is a
 process of its own. All clients run in one go and take turns, so that a busy machine is busy for all of them.

@@ -1,4 +1,4 @@
-"""What do accept, load and settle cost on each store?
+"""Measures what accept, load and settle cost on each store.
 
     python benchmarks/store.py [--rows 20000] [--batch 500] [--stores sqlite postgres]
 

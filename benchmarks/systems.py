@@ -1,6 +1,6 @@
-"""What is measured, and how is it started and published to?
+"""Starts the systems that are measured.
 
-Two systems with one face: hookline as a user starts it, and the textbook worker. Both deliver to the same
+There are two with one interface: hookline as a user starts it, and the textbook worker. Both deliver to the same
 receiver.
 """
 

@@ -1,4 +1,4 @@
-"""How fast is the worker everybody writes first?
+"""The baseline: the webhook worker that everybody writes first.
 
 The baseline: a table of webhooks, workers that take fifty due rows with SKIP LOCKED, post them one after the
 other and commit, and then sleep half a second. Three commands, each a process of its own: `create` the table,

@@ -1,4 +1,4 @@
-"""How many webhooks a second does hookline deliver, how late and at what cost?
+"""Measures how many webhooks a second hookline delivers, how late and at what cost.
 
 Load generator, receiver, hookline and PostgreSQL are processes of their own on this one machine. Every run
 starts afresh; it counts only if every accepted event arrived exactly once and exactly as it was sent. The

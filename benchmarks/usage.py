@@ -1,6 +1,6 @@
-"""What have a process and its descendants used?
+"""Reads what a process and its descendants have used.
 
-Read from /proc, so that it costs the processes nothing and needs nothing installed.
+It reads /proc, so that it costs the processes nothing and needs nothing installed.
 """
 
 import os

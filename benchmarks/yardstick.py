@@ -1,7 +1,7 @@
-"""How fast does this machine run plain Python at this moment?
+"""Measures how fast this machine runs plain Python at this moment.
 
-On a machine that is shared with others the same code takes half as long again an hour later. A figure that says what the
-yardstick showed at the time can be compared with another one.
+On a shared machine the same code takes half as long again an hour later. A figure that comes with its yardstick can be
+compared with another one.
 """
 
 import time
