@@ -78,7 +78,7 @@ class Child:
         return self._out.read_bytes().splitlines()[-1]
 
     def wait(self, *, within: float) -> None:
-        """Until it has ended, and well."""
+        """Wait until it has ended successfully."""
         try:
             status = self._process.wait(within)
         except subprocess.TimeoutExpired:
@@ -87,7 +87,7 @@ class Child:
             raise ChildFailed(self.last_words())
 
     def last_words(self) -> str:
-        """What to tell the person who started the run."""
+        """Its last output, for the person who started the run."""
         status = "does not answer" if self._process.poll() is None else f"ended: {self._process.returncode}"
         return f"{self.name} {status}\n{self._err.read_text(errors='replace')[-2000:]}"
 

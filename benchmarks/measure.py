@@ -78,7 +78,7 @@ def measure(
     directory: Path,
     postmaster: int | None,
 ) -> Result:
-    """Run it and add up."""
+    """Run it and compute the result."""
     step_ns = yardstick.nanoseconds()
     accepted, arrivals = directory / "accepted.times", directory / "arrivals.times"
     receive = [sys.executable, str(HERE / "receiver.py"), SECRET, str(arrivals)]

@@ -72,7 +72,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
 
     def missed(self) -> list[str]:
-        """What is not as it should be."""
+        """The figures that miss their targets."""
         slower = (self.during.p99_ms or 0.0) / (self.before.p99_ms or 1.0)
         found = {
             f"p99 {slower:.1f} x": slower > MOST_SLOWDOWN,
@@ -163,7 +163,7 @@ def run(store: str, url: str, directory: Path, options: argparse.Namespace) -> R
 
 
 def _slowest_ms(line: str) -> float:
-    """Of the server's own words about its walk."""
+    """The slowest step, as the server's log says."""
     _, _, rest = line.partition("slowest_ms")
     return float("".join(each for each in rest.lstrip('=": ').split()[0] if each in "0123456789.") or 0)
 

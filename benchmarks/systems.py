@@ -106,7 +106,7 @@ def textbook(receiver_port: int, *, database: str, directory: Path, pause: float
 
 
 def _must_run(*children: Child) -> None:
-    """Figures of a system that fell over are none."""
+    """Raise if the system has ended: its figures would mean nothing."""
     for child in children:
         if child.has_ended():
             raise ChildFailed(child.last_words())

@@ -1,6 +1,6 @@
 """The baseline: the webhook worker that everybody writes first.
 
-The baseline: a table of webhooks, workers that take fifty due rows with SKIP LOCKED, post them one after the
+It has a table of webhooks, and workers that take fifty due rows with SKIP LOCKED, post them one after the
 other and commit, and then sleep half a second. Three commands, each a process of its own: `create` the table,
 `insert` events at a pace (the load generator's part, with the same options and the same summary), `work`.
 """
@@ -72,7 +72,7 @@ def work(database: str, *, secret: str, pause: float) -> None:
 
 
 def deliver_batch(connection: psycopg.Connection[tuple[object, ...]], secret: str) -> int:
-    """One transaction: take a batch, post each, note what came of it."""
+    """One transaction: take a batch, post each, record the result."""
     with connection.transaction():
         rows = connection.execute(TAKE, (BATCH,)).fetchall()
         for key, url, kind, payload, attempts in rows:
@@ -88,7 +88,7 @@ def deliver_batch(connection: psycopg.Connection[tuple[object, ...]], secret: st
 
 
 def post(url: str, kind: str, payload: str, secret: str) -> str | None:
-    """Send it; what went wrong, or None."""
+    """Send it; returns the error, or None."""
     signature = hmac.new(secret.encode(), payload.encode(), hashlib.sha256).hexdigest()
     headers = {
         "Content-Type": "application/json",

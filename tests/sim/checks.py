@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Checks:
-    """What the world reports, handed to those who check it."""
+    """Passes what the world reports to the checks."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
@@ -63,7 +63,7 @@ class Checks:
         self.starts.started(receipt)
 
     def died(self, process: "Process") -> None:
-        """It cannot say any more what it knew."""
+        """Do nothing: a dead process can no longer say what it knew."""
 
     def mood_changed(self, place: int) -> None:
         self.progress.mood_changed(place)

@@ -1,7 +1,7 @@
 """An event loop without real time, on which the seed decides what runs next.
 
 An event loop whose time stands still while anything can run and then jumps to the next timer. Everything that
-runs belongs to an owner (a simulated process, or the world around them), told by its context. Callbacks of one
+runs belongs to an owner (a simulated process, or the world around them), which its context names. Callbacks of one
 owner run in the order they were asked for, as asyncio promises; which owner goes next is the seed's choice, and so
 is the order of timers that are due at the same moment. An owner can be held (SIGSTOP) or dropped (SIGKILL): what
 is dropped runs no further step, not even a `finally`.
@@ -143,7 +143,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         owner.queue.clear()
 
     def close(self) -> None:
-        """End everything that is still waiting, deaf to what it does on its way out."""
+        """End everything that is still waiting, and ignore what it does while it ends."""
         self._closed = True
         asyncio.events._set_running_loop(self)
         try:

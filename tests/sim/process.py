@@ -111,7 +111,7 @@ class Process:
         return self.is_started and not self.owner.is_dropped and not self.is_leaving
 
     def start(self) -> None:
-        """Begin, and try again as whoever runs it would, while the database is away."""
+        """Start, and try again while the database is away, as a supervisor would."""
 
         async def begin() -> None:
             while True:
@@ -157,7 +157,7 @@ class Process:
         return answer
 
     def hang_up(self) -> None:
-        """Everybody who waits is told that there is nobody any more."""
+        """Tell everybody who waits that the process is gone."""
         for answer in self._calls:
             if not answer.done():
                 answer.set_exception(Died(self.name))

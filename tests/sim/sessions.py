@@ -65,7 +65,7 @@ class Sessions:
                 self._freed_at.setdefault(worker, self._world.loop.time())
 
     def end_all(self, *, up_at: float) -> None:
-        """The database starts again, and will be there then."""
+        """The database restarts, and is available after that."""
         for process in list(self._numbers):
             self.end(process)
         self._up_at = up_at

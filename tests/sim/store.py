@@ -100,7 +100,7 @@ class Database:
         world.loop.call_later(back, self._answer, call, result, error, context=self.owner.context)
 
     def perform(self, call: Call) -> tuple[Any, HooklineError | None]:
-        """Carry a verb out, in one commit, and look at what it did."""
+        """Carry out a verb in one commit, and check what it did."""
         world = self._world
         self.verbs += 1
         verb: Callable[..., Coroutine[Any, Any, Any]] = getattr(self.store, call.name)
@@ -137,13 +137,13 @@ class Database:
             call.future.set_result(result)
 
     def restart(self, *, away: float) -> None:
-        """It starts again, and is away for so long; every session ends."""
+        """Restart it: it is away for so long, and every session ends."""
         self._world.log("restart", away)
         self._away_until = self._world.loop.time() + away
         self.sessions.end_all(up_at=self._away_until)
 
     def spread(self, hint: Notification) -> None:
-        """Bring a hint to those who listen."""
+        """Send a hint to the listeners."""
         faults, loop = self._world.faults, self._world.loop
         for process, hear in self.listeners.items():
             for _ in range(faults.times_heard()):

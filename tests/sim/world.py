@@ -114,7 +114,7 @@ class World:
     # --- the log ---
 
     def log(self, what: str, *details: object) -> None:
-        """Write down what happened; equal runs write the same."""
+        """Log what happened; equal runs log the same."""
         line = (self.loop.steps, round(self.loop.time(), 6), what, *details)
         self._hash.update(repr(line).encode())
         self._lines.append(line)
@@ -321,7 +321,7 @@ class World:
         self.checks.left()
 
     async def until(self, condition: Any, *, within: float) -> None:
-        """Wait for this, so many simulated seconds at most."""
+        """Wait for this, for at most so many simulated seconds."""
         ends = self.loop.time() + within
         while not condition() and self.loop.time() < ends:
             await self.moment(0.1)
