@@ -110,11 +110,11 @@ def test_a_variable_that_nobody_filled_in_is_not_set():
 
 
 def test_a_bad_flag_and_a_bad_file_are_named_by_their_own_names(tmp_path):
-    with pytest.raises(ConfigError, match=r"^--port: 'x' will not do for port"):
+    with pytest.raises(ConfigError, match=r"^--port: 'x' is not valid for port"):
         load({"port": "x"})
     file = tmp_path / "hookline.toml"
     file.write_text("port = true\n")
-    with pytest.raises(ConfigError, match=r"hookline\.toml: port: True will not do for port"):
+    with pytest.raises(ConfigError, match=r"hookline\.toml: port: True is not valid for port"):
         load(file=file)
     file.write_text("port =\n")
     with pytest.raises(ConfigError, match=r"hookline\.toml: cannot be read as TOML"):

@@ -273,7 +273,7 @@ def load_with_sources(
             values[name] = _READERS[name](value)
         except _Unfit as unfit:
             raise ConfigError(
-                f"{source}: {_given(name, value)} will not do for {name}; allowed: {unfit}."
+                f"{source}: {_given(name, value)} is not valid for {name}; allowed: {unfit}."
             ) from None
     settings = Settings(**values)
     _check_together(settings, sources)

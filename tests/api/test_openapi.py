@@ -106,3 +106,12 @@ def test_without_a_key_nothing_is_answered_but_the_probes(service, calls):
         answer = httpx.request(call.method, service.process.url + path, trust_env=False, timeout=30)
         expected = 200 if call.path in ("/healthz", "/readyz") else 401
         assert answer.status_code == expected, (call.method, path)
+
+
+def test_every_summary_begins_with_what_it_does(document):
+    """With the verb that people search for."""
+    verbs = {"Cancel", "Check", "Count", "Create", "Delete", "Describe", "Disable", "Discard", "Enable", "Get"}
+    verbs |= {"List", "Pause", "Publish", "Replay", "Reset", "Resume", "Retry", "Revoke", "Rotate", "Show"}
+    verbs |= {"Start", "Test", "Update"}
+    summaries = [call["summary"] for path in document["paths"].values() for call in path.values()]
+    assert [each for each in summaries if each.split()[0].strip(":;") not in verbs] == []

@@ -372,11 +372,11 @@ def test_event_types_are_described(shell):
     assert "typed.paid" in shell("event-types", "list").stdout
     assert "money came" in shell("event-types", "show", "typed.paid").stdout
     dry = shell("event-types", "delete", "typed.paid", "--dry-run")
-    assert dry.stdout == "typed.paid would be forgotten.\n"
+    assert dry.stdout == "typed.paid would be deleted.\n"
     assert_ends(shell("event-types", "delete", "typed.paid"), 2, "--yes")
     unchanged = {"name": "typed.paid", "deleted": False}
     assert shell.json("event-types", "delete", "typed.paid", "--dry-run") == unchanged
-    assert shell("event-types", "delete", "typed.paid", "--yes").stdout == "typed.paid is forgotten.\n"
+    assert shell("event-types", "delete", "typed.paid", "--yes").stdout == "typed.paid is deleted.\n"
     shell.json("event-types", "set", "typed.paid")
     assert shell.json("event-types", "delete", "typed.paid", "--yes") == {
         "name": "typed.paid",

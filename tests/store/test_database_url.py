@@ -125,7 +125,7 @@ def test_a_url_is_shown_without_what_may_be_its_password(url, as_shown):
 )
 def test_a_url_that_cannot_be_read_is_refused_by_what_is_wrong_with_it(url, wrong):
     assert wrong in (fault(url) or "")
-    with pytest.raises(ConfigError, match="the value will not do for database") as caught:
+    with pytest.raises(ConfigError, match="the value is not valid for database") as caught:
         load(environ={"HOOKLINE_DATABASE": url})
     assert wrong in str(caught.value)
     assert shown(url) == "***"

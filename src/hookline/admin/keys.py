@@ -35,7 +35,7 @@ class KeyInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyReport(msgspec.Struct, kw_only=True):
-    """A key as it is shown; `key` itself only to whoever just made it."""
+    """A key as it is shown; `key` itself only in the answer that creates it."""
 
     id: str
     name: str

@@ -54,7 +54,7 @@ TITLES = {
     409: "Wrong state",
     413: "Too large",
     415: "Unsupported media type",
-    422: "The request will not do",
+    422: "The request is invalid",
     429: "Too many requests",
     500: "Internal error",
     503: "Try again later",
@@ -62,7 +62,7 @@ TITLES = {
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """Which part of the request will not do."""
+    """The part of the request that is invalid."""
 
     pointer: str
     detail: str

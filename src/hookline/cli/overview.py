@@ -20,10 +20,10 @@ SECTIONS = {
         ("version", "operating", "Print the version."),
         ("completion", "completion", "Print what makes a shell complete commands."),
     ),
-    "Publish, and see what became of it": (
+    "Publish and follow": (
         ("send", "send", "Publish an event."),
-        ("events", "events", "Events: what was published, and what became of it."),
-        ("replay", "events", "Bring an event's deliveries once more, whatever became of them."),
+        ("events", "events", "Events: what was published, and its deliveries."),
+        ("replay", "events", "Replay an event's deliveries, whatever their state."),
         ("deliveries", "deliveries", "Deliveries: an event on its way to one endpoint."),
         ("dead", "dead", "Dead letters: deliveries that were given up."),
     ),

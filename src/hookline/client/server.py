@@ -45,7 +45,7 @@ def server(url: str | None, key: str | None, *, timeout: float, retry_for: float
     """The server from the arguments, otherwise from the environment; raises ConfigError if it is invalid."""
     for name, seconds in (("timeout", timeout), ("retry_for", retry_for)):
         if not (name == "retry_for" and seconds == 0) and not 0 < seconds <= LONGEST_S:
-            raise ConfigError(f"{name}: {seconds!r} will not do; allowed: seconds up to {LONGEST_S:,g}.")
+            raise ConfigError(f"{name}: {seconds!r} is not valid; allowed: seconds up to {LONGEST_S:,g}.")
     given = {URL: url if url is not None else os.environ.get(URL)}
     given[KEY] = key if key is not None else os.environ.get(KEY)
     settings = load(environ={name: value for name, value in given.items() if value})

@@ -74,7 +74,7 @@ class EndpointProblem(msgspec.Struct):
 
 
 class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """An endpoint as it is shown; `secret` only to whoever just created it."""
+    """An endpoint as it is shown; `secret` only in the answer that creates it."""
 
     id: EndpointText
     account: str
@@ -235,7 +235,7 @@ class WorkerReport(msgspec.Struct, kw_only=True):
 
 
 class PublishedReport(msgspec.Struct, kw_only=True):
-    """What became of a publish."""
+    """The result of a publish."""
 
     id: EventText
     type: str
@@ -246,7 +246,7 @@ class PublishedReport(msgspec.Struct, kw_only=True):
 
 
 class ReplayedReport(msgspec.Struct):
-    """Which deliveries are brought once more."""
+    """The deliveries that are replayed."""
 
     replayed: int
     deliveries: list[DeliveryText]

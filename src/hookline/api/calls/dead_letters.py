@@ -34,7 +34,7 @@ class DeadLetterCalls:
             Call(
                 method="GET",
                 path="/v1/dead-letters",
-                summary="Dead letters",
+                summary="List dead letters",
                 scope=CallScope.READ,
                 handler=self.list_dead_letters,
                 query=DeadLetters,
@@ -43,7 +43,7 @@ class DeadLetterCalls:
             Call(
                 method="POST",
                 path="/v1/dead-letters/{delivery_id}/replay",
-                summary="Bring a dead letter once more, from the beginning of its schedule",
+                summary="Replay a dead letter, from the beginning of its schedule",
                 scope=CallScope.ADMIN,
                 handler=self.replay,
                 body=Nothing,
@@ -54,7 +54,7 @@ class DeadLetterCalls:
             Call(
                 method="POST",
                 path="/v1/dead-letters/{delivery_id}/discard",
-                summary="Give up a dead letter",
+                summary="Discard a dead letter",
                 scope=CallScope.ADMIN,
                 handler=self.discard,
                 body=Nothing,

@@ -50,7 +50,7 @@ class DeliveryCalls:
             Call(
                 method="GET",
                 path="/v1/endpoints/{endpoint_id}/deliveries",
-                summary="An endpoint's deliveries",
+                summary="List an endpoint's deliveries",
                 scope=CallScope.READ,
                 handler=self.list_of_endpoint,
                 query=DeliveriesOfEndpoint,
@@ -59,7 +59,7 @@ class DeliveryCalls:
             Call(
                 method="GET",
                 path="/v1/deliveries",
-                summary="Deliveries",
+                summary="List deliveries",
                 scope=CallScope.READ,
                 handler=self.list_deliveries,
                 query=Deliveries,
@@ -68,7 +68,7 @@ class DeliveryCalls:
             Call(
                 method="GET",
                 path="/v1/deliveries/{delivery_id}",
-                summary="A delivery",
+                summary="Get a delivery",
                 scope=CallScope.READ,
                 handler=self.show,
                 answer=DeliveryReport,
@@ -76,7 +76,7 @@ class DeliveryCalls:
             Call(
                 method="GET",
                 path="/v1/deliveries/{delivery_id}/attempts",
-                summary="A delivery's attempts",
+                summary="List a delivery's attempts",
                 scope=CallScope.READ,
                 handler=self.list_attempts,
                 query=Paged,
@@ -85,7 +85,7 @@ class DeliveryCalls:
             Call(
                 method="POST",
                 path="/v1/deliveries/{delivery_id}/retry",
-                summary="Make a pending delivery due now; its count goes on",
+                summary="Retry a pending delivery now; its attempt count goes on",
                 scope=CallScope.ADMIN,
                 handler=self.retry,
                 body=Nothing,
@@ -96,7 +96,7 @@ class DeliveryCalls:
             Call(
                 method="POST",
                 path="/v1/deliveries/{delivery_id}/cancel",
-                summary="Give up a pending delivery",
+                summary="Cancel a pending delivery",
                 scope=CallScope.ADMIN,
                 handler=self.cancel,
                 body=Nothing,

@@ -57,7 +57,7 @@ class DocCalls:
             Call(
                 method="GET",
                 path="/openapi.json",
-                summary="This description",
+                summary="Get this description",
                 scope=self._scope,
                 for_accounts=True,
                 handler=self.openapi,
@@ -66,7 +66,7 @@ class DocCalls:
             Call(
                 method="GET",
                 path="/docs",
-                summary="This description, for people",
+                summary="Show this description to people",
                 scope=self._scope,
                 for_accounts=True,
                 handler=self.page,
@@ -75,7 +75,7 @@ class DocCalls:
             Call(
                 method="GET",
                 path=f"/docs/{VIEWER}",
-                summary="What shows the description to people",
+                summary="Get the viewer of this description",
                 scope=self._scope,
                 for_accounts=True,
                 handler=self.viewer,

@@ -45,7 +45,7 @@ class EndpointCalls:
             Call(
                 method="GET",
                 path="/v1/endpoints",
-                summary="Endpoints",
+                summary="List endpoints",
                 scope=CallScope.READ,
                 handler=self.list_endpoints,
                 query=Endpoints,
@@ -54,7 +54,7 @@ class EndpointCalls:
             Call(
                 method="POST",
                 path="/v1/endpoints",
-                summary="Create an endpoint; the answer holds its secret",
+                summary="Create an endpoint; the answer shows its secret",
                 scope=CallScope.ADMIN,
                 handler=self.create,
                 body=NewEndpoint,
@@ -65,7 +65,7 @@ class EndpointCalls:
             Call(
                 method="GET",
                 path=one,
-                summary="An endpoint",
+                summary="Get an endpoint",
                 scope=CallScope.READ,
                 handler=self.show,
                 answer=EndpointReport,
@@ -73,7 +73,7 @@ class EndpointCalls:
             Call(
                 method="PATCH",
                 path=one,
-                summary="Change an endpoint by a merge patch",
+                summary="Update an endpoint by a merge patch",
                 scope=CallScope.ADMIN,
                 handler=self.update,
                 body=ChangedEndpoint,
@@ -88,14 +88,16 @@ class EndpointCalls:
                 handler=self.delete,
                 status=204,
             ),
-            self._setting("enable", "Send to an endpoint again", enabled=True),
-            self._setting("disable", "Send nothing to an endpoint; what is pending waits", enabled=False),
-            self._setting("pause", "Let an endpoint's deliveries wait", paused=True),
-            self._setting("resume", "Go on with a paused endpoint", paused=False),
+            self._setting("enable", "Enable an endpoint", enabled=True),
+            self._setting(
+                "disable", "Disable an endpoint: nothing is sent, pending deliveries wait", enabled=False
+            ),
+            self._setting("pause", "Pause an endpoint: its deliveries wait", paused=True),
+            self._setting("resume", "Resume a paused endpoint", paused=False),
             Call(
                 method="POST",
                 path=f"{one}/circuit/reset",
-                summary="Close an endpoint's circuit: it is sent to again, beginning with one request",
+                summary="Reset an endpoint's circuit: sending begins again, with one request",
                 scope=CallScope.ADMIN,
                 handler=self.reset_circuit,
                 body=Nothing,

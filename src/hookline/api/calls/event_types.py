@@ -42,7 +42,7 @@ class EventTypeCalls:
             Call(
                 method="GET",
                 path="/v1/event-types",
-                summary="The event types that were described, by name",
+                summary="List described event types, by name",
                 scope=CallScope.READ,
                 handler=self.list_event_types,
                 query=Paged,
@@ -52,7 +52,7 @@ class EventTypeCalls:
             Call(
                 method="GET",
                 path=one,
-                summary="A described event type",
+                summary="Get a described event type",
                 scope=CallScope.READ,
                 handler=self.show,
                 answer=EventTypeReport,
@@ -61,7 +61,7 @@ class EventTypeCalls:
             Call(
                 method="PUT",
                 path=one,
-                summary="Describe an event type; its schema is in force when this is answered",
+                summary="Describe an event type; its schema applies from the answer on",
                 scope=CallScope.ADMIN,
                 handler=self.put,
                 body=Description,
@@ -70,7 +70,7 @@ class EventTypeCalls:
             Call(
                 method="DELETE",
                 path=one,
-                summary="Forget what was said about an event type; it can be published all the same",
+                summary="Delete an event type's description; the type can still be published",
                 scope=CallScope.ADMIN,
                 handler=self.delete,
                 status=204,

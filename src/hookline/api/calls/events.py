@@ -65,7 +65,7 @@ _RESULT = {
 
 
 class PublishedBatchReport(msgspec.Struct):
-    """What became of each event of a batch, in order."""
+    """The result for each event of a batch, in order."""
 
     results: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _RESULT})]
 
@@ -87,7 +87,7 @@ class OfEvent(Paged, frozen=True, kw_only=True):
 
 
 class ReplayOfEvent(msgspec.Struct, frozen=True):
-    """Which of an event's deliveries are brought once more; all but the pending ones if it does not say."""
+    """Which of an event's deliveries are replayed; by default all but the pending ones."""
 
     endpoint_id: Annotated[Any, null_or(id_schema("endpoint"))] = None
     states: Annotated[
@@ -135,7 +135,7 @@ class EventCalls:
             Call(
                 method="GET",
                 path="/v1/events",
-                summary="Events; payloads above 16 KiB are left out",
+                summary="List events; payloads above 16 KiB are left out",
                 scope=CallScope.READ,
                 handler=self.list_events,
                 query=Events,
@@ -144,7 +144,7 @@ class EventCalls:
             Call(
                 method="GET",
                 path="/v1/events/{event_id}",
-                summary="An event with its payload",
+                summary="Get an event with its payload",
                 scope=CallScope.READ,
                 handler=self.show,
                 answer=EventReport,
@@ -152,7 +152,7 @@ class EventCalls:
             Call(
                 method="GET",
                 path="/v1/events/{event_id}/deliveries",
-                summary="An event's deliveries",
+                summary="List an event's deliveries",
                 scope=CallScope.READ,
                 handler=self.list_deliveries,
                 query=OfEvent,
@@ -161,7 +161,7 @@ class EventCalls:
             Call(
                 method="GET",
                 path="/v1/events/{event_id}/attempts",
-                summary="All attempts of an event's deliveries",
+                summary="List all attempts of an event's deliveries",
                 scope=CallScope.READ,
                 handler=self.list_attempts,
                 query=Paged,
@@ -170,7 +170,7 @@ class EventCalls:
             Call(
                 method="POST",
                 path="/v1/events/{event_id}/replay",
-                summary="Bring an event's deliveries once more",
+                summary="Replay an event's deliveries",
                 scope=CallScope.ADMIN,
                 handler=self.replay,
                 body=ReplayOfEvent,

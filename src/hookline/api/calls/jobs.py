@@ -64,7 +64,7 @@ class JobCalls:
             Call(
                 method="GET",
                 path=self._path,
-                summary=f"All {noun}s",
+                summary=f"List {noun}s",
                 scope=CallScope.READ,
                 handler=self.list_jobs,
                 query=Paged,
@@ -87,7 +87,7 @@ class JobCalls:
             Call(
                 method="GET",
                 path=f"{self._path}/{{{self._kind.value}_id}}",
-                summary=f"How far a {noun} is",
+                summary=f"Get a {noun} and its progress",
                 scope=CallScope.READ,
                 handler=self.show,
                 answer=JobReport,

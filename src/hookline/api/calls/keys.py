@@ -42,7 +42,7 @@ class KeyCalls:
             Call(
                 method="GET",
                 path="/v1/keys",
-                summary="Keys, revoked ones too; none is shown itself",
+                summary="List keys, revoked ones too; the keys themselves are not shown",
                 scope=CallScope.ADMIN,
                 handler=self.list_keys,
                 query=Paged,
@@ -51,7 +51,7 @@ class KeyCalls:
             Call(
                 method="POST",
                 path="/v1/keys",
-                summary="Create a key; only this answer holds it",
+                summary="Create a key; only this answer shows it",
                 scope=CallScope.ADMIN,
                 handler=self.create,
                 body=NewKey,
@@ -62,7 +62,7 @@ class KeyCalls:
             Call(
                 method="GET",
                 path="/v1/keys/{key_id}",
-                summary="A key",
+                summary="Get a key",
                 scope=CallScope.ADMIN,
                 handler=self.show,
                 answer=KeyReport,

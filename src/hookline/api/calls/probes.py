@@ -18,7 +18,7 @@ class ProbeCalls:
             Call(
                 method="GET",
                 path="/healthz",
-                summary="Is the process there?",
+                summary="Check whether the process runs",
                 scope=CallScope.OPEN,
                 handler=self.healthz,
                 answer=StatusReport,
@@ -26,7 +26,7 @@ class ProbeCalls:
             Call(
                 method="GET",
                 path="/readyz",
-                summary="Can the process do its work?",
+                summary="Check whether the process can do its work",
                 scope=CallScope.OPEN,
                 handler=self.readyz,
                 answer=StatusReport,

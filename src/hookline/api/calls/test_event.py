@@ -17,7 +17,7 @@ class TrialCalls:
             Call(
                 method="POST",
                 path="/v1/endpoints/{endpoint_id}/test",
-                summary="Send a test event to this endpoint alone, whatever it asked for",
+                summary="Test an endpoint: send a test event to it alone",
                 scope=CallScope.ADMIN,
                 handler=self.send,
                 body=Nothing,

@@ -115,7 +115,7 @@ def _name(check: Callable[[object], str]) -> Callable[[str, str], str]:
         try:
             return check(text)
         except Invalid as error:
-            raise invalid(name, f"will not do: {error.detail.removesuffix('.')}") from None
+            raise invalid(name, f"is invalid: {error.detail.removesuffix('.')}") from None
 
     return read_name
 

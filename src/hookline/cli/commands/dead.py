@@ -77,7 +77,7 @@ def show(delivery_id: str, url: str | None, as_json: bool) -> None:
 @url_option
 @json_option
 def replay(**options: Any) -> None:
-    """Bring dead letters once more: those named, or those that the options choose."""
+    """Replay dead letters: those named, or those that the options choose."""
     with Errors():
         _carry_out("replay", "replayed", **options)
 

@@ -100,11 +100,11 @@ def delete(name: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) 
             found = client.get(_path(name))
             if dry_run:
                 said = {"name": found["name"], "deleted": False}
-                say(f"{found['name']} would be forgotten.", said, as_json=as_json)
+                say(f"{found['name']} would be deleted.", said, as_json=as_json)
                 return
             must_agree(f"Forget what was said about {found['name']}?", to="delete")
         client.delete(_path(name))
-        say(f"{name} is forgotten.", {"name": name, "deleted": True}, as_json=as_json)
+        say(f"{name} is deleted.", {"name": name, "deleted": True}, as_json=as_json)
 
 
 def _known(client: "Client", name: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ COLUMNS = ("id", "type", "account", "created_at", *(f"{each}=deliveries.{each}" 
 
 @click.group()
 def events() -> None:
-    """Events: what was published, and what became of it."""
+    """Events: what was published, and its deliveries."""
 
 
 @events.command("list")
@@ -104,7 +104,7 @@ def replay(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Bring an event's deliveries once more, whatever became of them."""
+    """Replay an event's deliveries, whatever their state."""
     with Errors():
         client = connect(url)
         path = f"/v1/events/{path_step('event', event_id)}"

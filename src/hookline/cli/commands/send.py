@@ -59,7 +59,7 @@ def _one_value(text: bytes) -> bytes:
         payload.check(value, sys.maxsize)  # the size limit is a setting of the server
     except Unreadable as error:
         if error.code == "too_deep":
-            raise CommandError(f"the payload will not do: {error.detail}", USAGE) from None
+            raise CommandError(f"the payload is invalid: {error.detail}", USAGE) from None
         raise CommandError(
             "the payload is not one JSON value (a text needs quotation marks).", USAGE
         ) from None

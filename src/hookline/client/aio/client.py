@@ -114,7 +114,7 @@ class HooklineClient(
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 return HttpAnswer(answer.status, headers, await answer.read())
         except aiohttp.ClientConnectorCertificateError as error:
-            why = f"its certificate will not do ({error.certificate_error})"
+            why = f"its certificate is not accepted ({error.certificate_error})"
             raise Unreachable(self._server.url, why, may_be_done=False, may_pass=False) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(self._server.url, _why(error), may_be_done=False) from None

@@ -140,7 +140,7 @@ class SyncHooklineClient(
         try:
             connection.connect()
         except ssl.SSLCertVerificationError as error:
-            why = f"its certificate will not do ({error.verify_message})"
+            why = f"its certificate is not accepted ({error.verify_message})"
             raise Unreachable(self._server.url, why, may_be_done=False, may_pass=False) from None
         except (OSError, UnicodeError) as error:
             raise Unreachable(self._server.url, _why(error), may_be_done=False) from None
