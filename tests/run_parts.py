@@ -65,10 +65,10 @@ FAULTS = Slice("faults", [])  # real processes killed, starved and cut off: no t
 # In the order in which they are begun: the longest first.
 PARTS = (
     Part("simulation", ("sim",)),
-    Part("cli", ("cli",), 4),
+    Part("cli", ("cli",), 5),
     Part("api", ("api",), 4),
     Part("pipeline", ("pipeline",), 4, is_fast=True),
-    Part("contract", ("contract",), 3, is_fast=True),
+    Part("contract", ("contract",), 4, is_fast=True),
     Part("model", ("model",)),
     Part("clients, testing kit", ("client", "testing")),
     Part("receivers", ("receiver_kit",)),
