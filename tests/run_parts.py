@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 from shares import SHARES, share_of_the_commit
 
 TESTS = Path(__file__).parent
-AT_ONCE = (os.cpu_count() or 1) + 2  # more than can run: half of a part's time is waiting for processes and answers
+AT_ONCE = (os.cpu_count() or 1) + 2  # half of a part's time it waits for processes and answers
 NOTHING_COLLECTED = 5
 LONGEST_S = 3_600  # for one part: ten times what the longest takes, on a machine that has other work
 SLOWEST = 20
