@@ -124,7 +124,11 @@ def main() -> int:
     began = time.monotonic()
     everyday = Everyday(seed)
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        list(threads.map(everyday.run, every))
+        try:
+            list(threads.map(everyday.run, every))
+        except KeyboardInterrupt:
+            threads.shutdown(wait=False, cancel_futures=True)  # those that run come to their end
+            raise
     print(f"{len(every)} runs in {time.monotonic() - began:.0f} s, {everyday.failed} failed", flush=True)
     if given.report is not None:
         everyday.write(given.report)
