@@ -17,7 +17,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from hookline.store.postgres import sql as postgres
 from hookline.store.sqlite import sql as sqlite
 from tests.model.driver import Disagreement
-from tests.model.machine import N, pick, when
+from tests.model.machine import FOREVER, N, has_owner, pick, when
 from tests.model.machine_operators import OperatedMachine
 from tests.shares import SHARES, dealt, share_of_the_commit
 
@@ -86,7 +86,23 @@ class MovedHeads(OperatedMachine):
         self.move_one(verb, pick(free_heads(self.reference), n), wakes=False)
 
 
-MACHINE_OF = {"a lane sleeps on when its head is moved": MovedHeads}
+class ResetsOfOwned(OperatedMachine):
+    """Operators who reset the circuit of a lane just before its owner lets it go."""
+
+    @when(has_owner)
+    @rule(n=N)
+    def reset_and_release(self, n):
+        lane = self.owned_lane(n).endpoint_id
+        done = self.reference.reset_circuit(lane, now=self.now)
+        self.driver.do("reset_circuit", lane, now=self.now, expected=done)
+        self.release(n=n, lost=0, until=FOREVER, wakes=True)
+
+
+# Those that the usual machine hardly ever shows, and one that is about their situation.
+MACHINE_OF = {
+    "a lane sleeps on when its head is moved": MovedHeads,
+    "a wake does not know of resets": ResetsOfOwned,
+}
 # The seed by which each was last noticed, if not by 0, with the stores and the model as they then were: a place to begin.
 SEEN_AT = {"a lane sleeps on when its head is moved": 1}
 
