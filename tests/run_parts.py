@@ -123,7 +123,10 @@ def dealt(part: Part) -> list[Slice]:
     files = [file for folder in part.folders for file in tests_in(folder)]
     if part.slices == 1:
         return [Slice(part.name, files)] if files else []
-    return [Slice(f"{part.name} {n + 1}", files[n :: part.slices]) for n in range(part.slices)]
+    # Not more slices than files: pytest without a file would run all there are.
+    return [
+        Slice(f"{part.name} {n + 1}", files[n :: part.slices]) for n in range(min(part.slices, len(files)))
+    ]
 
 
 def tests_in(folder: str) -> list[Path]:

@@ -41,6 +41,11 @@ def test_the_files_of_a_part_are_dealt_out_evenly():
     assert max(sizes) - min(sizes) <= 1
 
 
+def test_no_slice_is_without_files():
+    assert all(each.files for each in slices(fast=False) if each != FAULTS)
+    assert len(run_parts.dealt(Part("few", ("store",), 50))) == len(run_parts.tests_in("store"))
+
+
 TEXT = """
 import pytest
 
