@@ -8,13 +8,14 @@ READY = $(VENV)/.ready
 PORT = 8080
 SEEDS = 1000
 
-.PHONY: help setup run test check bench sim chaos clean nginx languages nftables faketime
+.PHONY: help setup run test check bench sim chaos clean nginx postgres15 languages nftables faketime
 .DEFAULT_GOAL = help
 
 help:
 	@echo "make run      set up and start hookline on http://127.0.0.1:8080 (embedded SQLite, development mode);"
 	@echo "              another port: make run PORT=8081"
-	@echo "make test     set up everything and run the whole suite: the same for the same commit, and no times are judged"
+	@echo "make test     set up everything and run the suite, a few parts at once: the same for the same commit, and no times are judged;"
+	@echo "              of planted bugs and faults a quarter, by the commit's number: HOOKLINE_TEST_SHARE=0 (to 3) chooses one"
 	@echo "make check    format, lint, types, fast tests"
 	@echo "make bench    the benchmarks, throughput first"
 	@echo "make sim      simulated worlds with seeds that nobody has tried, and Hypothesis with fresh examples: SEEDS=1000,"
@@ -67,6 +68,19 @@ nginx:
 	    >/dev/null || echo "nginx could not be installed; what needs it is skipped" >&2; \
 	else echo "nginx is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
 
+# The oldest PostgreSQL that is supported, for the contract of the stores; likewise. The programs alone are wanted: no cluster is made or started.
+CLUSTERS = /etc/postgresql-common/createcluster.conf
+postgres15:
+	@if [ -x /usr/lib/postgresql/15/bin/postgres ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  echo "installing postgresql-15"; export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql-common \
+	    && sed -i.before 's/^#*create_main_cluster.*/create_main_cluster = false/' $(CLUSTERS) \
+	    && apt-get -qq install -y --no-install-recommends postgresql-15; } \
+	    >/dev/null || echo "postgresql-15 could not be installed; the contract runs without it" >&2; \
+	  if [ -e $(CLUSTERS).before ]; then mv $(CLUSTERS).before $(CLUSTERS); fi; \
+	else echo "postgresql-15 is not installed (that takes root and apt-get); the contract runs without it" >&2; fi
+
 # Packets are lost in one row of the chaos set; likewise.
 nftables:
 	@if command -v nft >/dev/null 2>&1 || [ -x /usr/sbin/nft ]; then :; \
@@ -97,7 +111,7 @@ faketime:
 	    >/dev/null || echo "libfaketime could not be installed; what needs it is skipped" >&2; \
 	else echo "libfaketime is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
 
-test: setup nginx languages faketime
+test: setup nginx postgres15 languages faketime
 	@$(PYTHON) tests/run_parts.py
 
 check: setup

@@ -68,8 +68,8 @@ def receiving() -> Iterator[Receiver]:
             thread.join()
 
 
-def eventually(look: Callable[[], T | None], *, seconds: float = 60.0) -> T:
-    """The first thing that `look` finds."""
+def eventually(look: Callable[[], T | None], *, seconds: float = 180.0) -> T:
+    """The first thing that a look finds."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         assert time.monotonic() < deadline, "it did not happen"

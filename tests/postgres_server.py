@@ -29,7 +29,7 @@ import psutil
 import psycopg
 import pytest
 
-START_TIMEOUT = 30.0
+START_TIMEOUT = 120.0
 ROOM_BYTES = 1 << 30  # a /dev/shm smaller than this (containers have 64 MiB) would fill up
 PREFIX = "hookline-postgres-"
 TEMPLATE = "hookline_template"

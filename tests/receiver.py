@@ -55,12 +55,12 @@ class Receiver:
     def bodies(self, path: str | None = None) -> list[bytes]:
         return [r.body for r in self.requests if path in (None, r.path)]
 
-    async def wait_for(self, condition: Callable[[], object], *, seconds: float = 60.0) -> None:
+    async def wait_for(self, condition: Callable[[], object], *, seconds: float = 180.0) -> None:
         """Wait until the condition holds; looked at with every request that comes in."""
         async with asyncio.timeout(seconds), self._changed:
             await self._changed.wait_for(lambda: bool(condition()))
 
-    async def wait_for_requests(self, number: int, *, seconds: float = 60.0) -> list[Received]:
+    async def wait_for_requests(self, number: int, *, seconds: float = 180.0) -> list[Received]:
         await self.wait_for(lambda: len(self.requests) >= number, seconds=seconds)
         return self.requests
 

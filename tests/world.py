@@ -13,7 +13,7 @@ from hookline.model import Delivery, EventId, State
 from hookline.store.contract import Store
 from hookline.testing.clock import ManualClock
 
-REAL_SECONDS = 60.0  # after which a test gives up
+REAL_SECONDS = 180.0  # after which a test gives up
 STEP = 0.05  # seconds of the test's time between two looks
 # Real seconds for which the test's time waits for a call of a store at most: one that waits for time has to get it.
 LONGEST_CALL = 1.0

@@ -76,7 +76,7 @@ class Ring:
 
     async def ends(self, work):
         task = asyncio.ensure_future(work)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not task.done():
                 await self.passes(0.05)
         return await task
@@ -209,6 +209,6 @@ async def test_who_waits_when_it_stops_is_told(sqlite_path):
     await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(StoreUnavailable, match="stopping"):
-        await asyncio.wait_for(waiting, 30)
+        await asyncio.wait_for(waiting, 120)
     with contextlib.suppress(asyncio.CancelledError):
         await running

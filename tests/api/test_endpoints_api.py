@@ -275,7 +275,7 @@ def test_changes_made_at_the_same_moment_are_all_kept(service):
     barrier = threading.Barrier(6)
 
     def change(number: int) -> None:
-        barrier.wait(30)
+        barrier.wait(120)
         answer = service.call("PATCH", path, {"metadata": {f"k{number}": number}})
         assert answer.status_code == 200, answer.text
 

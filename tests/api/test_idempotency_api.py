@@ -58,7 +58,7 @@ def at_once(*calls: Any) -> list[httpx.Response]:
     answers: list[httpx.Response] = []
 
     def make(call: Any) -> None:
-        barrier.wait(30)
+        barrier.wait(120)
         answers.append(call())
 
     threads = [threading.Thread(target=make, args=(call,)) for call in calls]

@@ -65,7 +65,7 @@ async def serving(hookline: Hookline) -> AsyncIterator[tuple[ApiServer, Client]]
         task = asyncio.create_task(server.serve(sockets=[listener]))
         await server.is_listening.wait()
         client = Client(*await asyncio.open_connection(*listener.getsockname()))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             yield server, client
         client.writer.close()
         server.leave()
@@ -86,7 +86,7 @@ def post(path: bytes, body: bytes, *headers: bytes) -> bytes:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110 - the server has no event for these
             await asyncio.sleep(0.001)
 

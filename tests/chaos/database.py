@@ -30,7 +30,7 @@ LEFT JOIN {schema}workers w ON w.id = l.owner WHERE d.state = 'pending' LIMIT 20
 """
 OWNED = """
 SELECT e.url FROM hookline.lanes l JOIN hookline.workers w ON w.id = l.owner
-JOIN hookline.validate.endpoint_fields e ON e.id = l.endpoint_id WHERE w.pid = %s
+JOIN hookline.endpoints e ON e.id = l.endpoint_id WHERE w.pid = %s
 """
 
 

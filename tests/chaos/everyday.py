@@ -1,9 +1,10 @@
-"""Which faults does every run of the suite meet with?
+"""Runs a sample of the fault matrix for `make test`: real processes, killed, starved and cut off.
 
-Every row marked `everyday`, on each of its stores, in three trials; and the controls of a third of the rows, each on one of
-its stores: which, the seed says, and the seed is the commit's, so that one commit is tried in one way. A few run at once,
-because most of a trial is waiting. Prints a line for each run when it ends, and all that is known of one that failed. Counts
-are exact, times are not judged: that is for `make chaos`. Exits with 0 if all promises held and all planted bugs were found.
+The rows marked `everyday` are dealt into shares (tests/shares.py), each on each of its stores, and so are their controls, each
+on one of its stores: four commits in a row meet with all of them. The hash of the commit's files is the seed of victims and
+moments, so that one commit is tried in one way. A few run at once, because most of a trial is waiting. Prints a line for
+each run when it ends, and all that is known of one that failed. Counts are exact, times are not judged: that is for
+`make chaos`. Exits with 0 if all promises held and all planted bugs were found.
 """
 
 import argparse
@@ -16,16 +17,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 from tests.chaos.process import ROOT
 from tests.chaos.registry import rows
 from tests.chaos.run import WITHOUT_MEANS
+from tests.shares import SHARES, dealt, number_of_the_commit, seed_of_the_commit
 
 AT_ONCE = 3
 TRIALS = 3
 NO_TIMES = "inf"  # times its figure that a timing may be
 A_BUGS_LEEWAY = "3"  # where a bug must show in a time, it is one that a busy machine does not come to
-CONTROLS = 3  # every so manieth row's control, in rotation
 CEILING_S = 1_200.0  # for one run; it has ceilings of its own
 BUG_FOUND = 1
 
@@ -46,7 +48,7 @@ def in_short(said: str) -> str:
     line = json.loads(said.splitlines()[-1])
     named = [
         f"{name} {line[name]}"
-        for name in ("trials", "acked", "lost", "duplicated", "seconds")
+        for name in ("trials", "acked", "lost", "duplicated", "seconds", "cpu_s")
         if name in line
     ]
     return ", ".join([*named, *line["violations"]])
@@ -58,22 +60,13 @@ def why(said: str) -> str:
     return ", ".join(json.loads(lines[-1])["violations"]) if lines else ""
 
 
-def jobs(seed: int) -> Iterator[Job]:
-    """All of this seed, those that take longest first."""
-    chosen = {name: row for name, row in rows().items() if row.everyday}
-    for n, (name, row) in enumerate(reversed(chosen.items())):
-        for store in row.stores:
-            yield Job(name, store)
-        if n % CONTROLS == seed % CONTROLS:
-            yield Job(name, row.stores[seed // CONTROLS % len(row.stores)], control=True)
-
-
-def seed_of_the_commit() -> int:
-    """The same for the same tree of files as it was committed; without a repository, always the same."""
-    asked = subprocess.run(
-        ["git", "rev-parse", "HEAD^{tree}"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return int(asked.stdout[:7], 16) if asked.returncode == 0 else 0
+def jobs(number: int) -> Iterator[Job]:
+    """Those of the commit of this number, those that take longest first."""
+    chosen = {name: row for name, row in reversed(rows().items()) if row.everyday}
+    yield from dealt([Job(name, store) for name, row in chosen.items() for store in row.stores], number)
+    for name in dealt(list(chosen), number):
+        stores = chosen[name].stores
+        yield Job(name, stores[number // SHARES % len(stores)], control=True)
 
 
 class Everyday:
@@ -82,8 +75,8 @@ class Everyday:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._lock = threading.Lock()
-        self.failed: list[str] = []
-        self.skipped: list[str] = []
+        self._report = ElementTree.Element("testsuite")
+        self.failed = 0
 
     def run(self, job: Job) -> None:
         command = [sys.executable, "-m", "tests.chaos.run", "--rows", job.row, "--store", job.store]
@@ -92,6 +85,7 @@ class Everyday:
             command += ["--control", "--leeway", A_BUGS_LEEWAY]
         else:
             command += ["--trials", str(TRIALS), "--leeway", NO_TIMES]
+        began = time.monotonic()
         try:
             ended = subprocess.run(
                 command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=CEILING_S
@@ -99,35 +93,45 @@ class Everyday:
             status, said, complaint = ended.returncode, ended.stdout, ended.stderr
         except subprocess.TimeoutExpired:
             status, said, complaint = -1, "", f"ended after {CEILING_S:g} s"
+        case = {"classname": "faults", "name": str(job), "time": f"{time.monotonic() - began:.1f}"}
         with self._lock:
+            noted = ElementTree.SubElement(self._report, "testcase", case)
             if status == WITHOUT_MEANS:
-                self.skipped.append(complaint.strip())
+                ElementTree.SubElement(noted, "skipped", message=complaint.strip())
                 print(f"left out  {job}", flush=True)
             elif status != (BUG_FOUND if job.control else 0) or not said:  # a run that fell over says nothing
-                self.failed.append(f"{job} ended with {status}: {why(said) or complaint.strip()[-300:]}")
+                self.failed += 1
+                message = f"ended with {status}: {why(said) or complaint.strip()[-300:]}"
+                ElementTree.SubElement(noted, "failure", message=message)
                 print(f"FAILED    {job} ended with {status}\n{said}{complaint}", end="", flush=True)
             else:
                 print(f"{'found' if job.control else 'held':9} {job}: {in_short(said)}", flush=True)
+
+    def write(self, file: Path) -> None:
+        """What became of each run, in JUnit's form."""
+        ElementTree.ElementTree(self._report).write(file)
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seed", type=int, help="default: the commit's; it is printed")
-    options.add_argument("--skips", type=Path, help="write what was left out to this file")
-    options.add_argument("--failures", type=Path, help="write what failed to this file")
+    options.add_argument("--report", type=Path, help="write what became of each run to this file")
     given = options.parse_args()
     seed: int = seed_of_the_commit() if given.seed is None else given.seed
-    every = list(jobs(seed))
-    print(f"seed {seed}: {len(every)} runs, {AT_ONCE} at once", flush=True)
+    number = number_of_the_commit()
+    every = list(jobs(number))
+    print(f"share {number % SHARES}, seed {seed}: {len(every)} runs, {AT_ONCE} at once", flush=True)
     began = time.monotonic()
     everyday = Everyday(seed)
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        list(threads.map(everyday.run, every))
-    print(f"{len(every)} runs in {time.monotonic() - began:.0f} s, {len(everyday.failed)} failed", flush=True)
-    if given.skips is not None:
-        given.skips.write_text("".join(f"{each}\n" for each in everyday.skipped))
-    if given.failures is not None:
-        given.failures.write_text("".join(f"{each}\n" for each in everyday.failed))
+        try:
+            list(threads.map(everyday.run, every))
+        except KeyboardInterrupt:
+            threads.shutdown(wait=False, cancel_futures=True)  # those that run come to their end
+            raise
+    print(f"{len(every)} runs in {time.monotonic() - began:.0f} s, {everyday.failed} failed", flush=True)
+    if given.report is not None:
+        everyday.write(given.report)
     return 1 if everyday.failed else 0
 
 

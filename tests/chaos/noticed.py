@@ -1,7 +1,6 @@
-"""Checks that the simulation and the model of the stores notice every planted bug.
+"""Plants every bug of the simulation and of the model of the stores, and says of each whether it was noticed.
 
-`make test` plants those that are noticed soon. The others take minutes and are planted here, one after the other, each
-with its own verdict.
+`make test` plants a quarter of them (tests/shares.py).
 """
 
 import os

@@ -17,9 +17,9 @@ import time
 import traceback
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tests.chaos.checker import check
+from tests.chaos.checker import Fault, check
 from tests.chaos.registry import rows
 from tests.chaos.row import Row
 from tests.chaos.system import System
@@ -107,14 +107,8 @@ def run(name: str, store: str, plan: Plan) -> bool:
             folder, store=store, seed=plan.seed, bug=bug, scene=row.scene, leeway=plan.leeway
         ) as system:
             done, wrong = _trials(system, row, planned, plan)
-            faults = sorted((*system.faults, *system.burials()))
-            report = check(
-                system.promises(),
-                system.receipts(),
-                system.database.rows(),
-                faults,
-                row.limits.with_leeway(system.leeway),
-            )
+            faults = _faults(system)
+            report = _checked(system, row)
             report |= {name: round(value, 2) for name, value in system.figures.items()}
             report["drag"] = round(system.drag.worst, 1)
     finally:
@@ -140,7 +134,7 @@ def run(name: str, store: str, plan: Plan) -> bool:
         shutil.rmtree(folder, ignore_errors=True)
     if not plan.control:
         return not violations
-    found = any(each.startswith(row.shows) for each in violations)
+    found = _shows(row, violations)
     verdict = "was found, as it must be" if found else f"WENT UNSEEN: no {row.shows!r} among the violations"
     print(f"{name} on {store}: the planted bug {bug} {verdict}", file=sys.stderr)
     return not found
@@ -150,15 +144,37 @@ def _trials(system: System, row: Row, planned: int, plan: Plan) -> tuple[int, li
     wrong: list[str] = []
     for n in range(1, planned + 1):
         wrong += [f"trial {n}: {each}" if not plan.control else each for each in row.trial(system)]
+        if plan.control and _shows(row, wrong):
+            return n, wrong  # a bug may have left nobody who could take what is still to be published
         system.published()
         if not system.is_drained():
             (system.folder / "left.txt").write_text("\n".join(system.database.left()))
             return n, [*wrong, f"trial {n}: not drained"]
-        if plan.control and wrong:
+        if plan.control and (wrong or _shows(row, _checked(system, row)["violations"])):
             return n, wrong
         if sys.stderr.isatty():
             print(f"\r{n}/{planned} ", end="", file=sys.stderr, flush=True)
     return planned, wrong
+
+
+def _faults(system: System) -> list[Fault]:
+    return sorted((*system.faults, *system.burials()))
+
+
+def _checked(system: System, row: Row) -> dict[str, Any]:
+    """What the ledgers and the database say of all trials until now."""
+    return check(
+        system.promises(),
+        system.receipts(),
+        system.database.rows(),
+        _faults(system),
+        row.limits.with_leeway(system.leeway),
+    )
+
+
+def _shows(row: Row, violations: list[str]) -> bool:
+    """Whether its bug is among them."""
+    return any(each.startswith(row.shows) for each in violations)
 
 
 def _missing(row: Row) -> str | None:

@@ -1,9 +1,10 @@
-"""Every run includes every row, and any three runs include every control."""
+"""The sample of the fault matrix in `make test`: four commits in a row run every row and every control."""
 
 from tests.chaos import whole
 from tests.chaos.checker import Limits
-from tests.chaos.everyday import CONTROLS, NO_TIMES, Job, jobs, seed_of_the_commit
+from tests.chaos.everyday import NO_TIMES, Job, jobs
 from tests.chaos.registry import bugs, rows
+from tests.shares import SHARES, number_of_the_commit
 
 EVERYDAY = {name: row for name, row in rows().items() if row.everyday}
 
@@ -13,21 +14,22 @@ def test_the_rows_of_the_suite_are_those_of_the_matrix():
     assert list(EVERYDAY) == [f"F{n:02}" for n in expected]
 
 
-def test_every_row_runs_on_each_of_its_stores_whatever_the_seed():
-    for seed in range(6):
-        plain = [job for job in jobs(seed) if not job.control]
+def test_any_four_commits_in_a_row_run_every_row_on_each_of_its_stores_once():
+    for first in range(2 * SHARES):
+        plain = [job for n in range(first, first + SHARES) for job in jobs(n) if not job.control]
         assert sorted(plain) == sorted(
             Job(name, store) for name, row in EVERYDAY.items() for store in row.stores
         )
 
 
-def test_seeds_one_after_the_other_try_every_control():
-    tried = [{job.row for job in jobs(seed) if job.control} for seed in range(CONTROLS)]
-    assert sorted(name for rows in tried for name in rows) == list(EVERYDAY)
-    stores = {
-        job.store for seed in range(2 * CONTROLS) for job in jobs(seed) if job.control and job.row == "F05"
+def test_any_four_commits_in_a_row_run_every_control_and_eight_on_each_of_its_stores():
+    for first in range(2 * SHARES):
+        tried = [job.row for n in range(first, first + SHARES) for job in jobs(n) if job.control]
+        assert sorted(tried) == list(EVERYDAY)
+    tried = [job for n in range(2 * SHARES) for job in jobs(n) if job.control]
+    assert {(job.row, job.store) for job in tried} == {
+        (name, store) for name, row in EVERYDAY.items() for store in row.stores
     }
-    assert stores == {"sqlite", "postgres"}
 
 
 def test_every_row_has_a_bug_that_can_be_planted():
@@ -35,7 +37,7 @@ def test_every_row_has_a_bug_that_can_be_planted():
 
 
 def test_one_commit_is_tried_in_one_way():
-    assert list(jobs(seed_of_the_commit())) == list(jobs(seed_of_the_commit()))
+    assert list(jobs(number_of_the_commit())) == list(jobs(number_of_the_commit()))
 
 
 def test_no_time_is_judged_in_the_suite_and_none_without_bound_elsewhere():

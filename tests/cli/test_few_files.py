@@ -95,7 +95,7 @@ async def publish(url: str, n: int) -> list[int]:
 
 def test_the_limit_is_raised_as_far_as_it_goes(tmp_path):
     """Soft 64, hard 512: with 64 a server could not even start its work."""
-    code = "from hookline import open_files; open_files.raise_limit(); print(open_files.allowed())"
+    code = "from hookline.pipeline.sending import open_files; open_files.raise_limit(); print(open_files.allowed())"
     shell = ["/bin/sh", "-c", 'ulimit -Sn 64; ulimit -Hn 512; exec "$@"', "sh", sys.executable, "-c", code]
 
     assert subprocess.run(shell, capture_output=True, text=True, check=True).stdout == "512\n"

@@ -73,7 +73,7 @@ def test_of_servers_that_start_together_one_makes_the_first_key(postgres_server,
             thread.join()
         assert sorted(len(re.findall(SHOWN, each)) for each in said) == [0, 0, 1]
         with psycopg.connect(url) as session:
-            assert session.execute("SELECT count(*) FROM hookline.admin.keys").fetchone() == (1,)
+            assert session.execute("SELECT count(*) FROM hookline.keys").fetchone() == (1,)
 
 
 def test_a_start_where_all_keys_are_revoked_says_so_and_makes_none(tmp_path):

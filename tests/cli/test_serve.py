@@ -37,7 +37,7 @@ class Receiver:
                 while connection.recv(65_536):
                     self.requests += 1
                     self.arrived.set()
-                    self.release.wait(30)
+                    self.release.wait(120)
                     connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
 
     def close(self) -> None:
@@ -90,9 +90,9 @@ def test_a_stopping_server_finishes_what_is_under_way_and_accepts_no_more(tmp_pa
     receiver = Receiver()
     with ServerProcess("--dev", "--database", "sqlite:///x.db", cwd=tmp_path) as process:
         publish(process, receiver)
-        assert receiver.arrived.wait(30)
+        assert receiver.arrived.wait(120)
         process.send(signal.SIGTERM)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while accepts(process.port):
             assert time.monotonic() < deadline
         assert process.process.poll() is None
@@ -114,9 +114,9 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
     receiver = Receiver()
     with ServerProcess("--dev", cwd=tmp_path) as process:
         publish(process, receiver)
-        assert receiver.arrived.wait(30)
+        assert receiver.arrived.wait(120)
         process.send(signal.SIGTERM)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while accepts(process.port):
             assert time.monotonic() < deadline
         process.send(signal.SIGTERM)
@@ -128,14 +128,14 @@ def test_what_was_accepted_is_delivered_after_a_kill(tmp_path):
     receiver = Receiver()
     with ServerProcess("--dev", "--database", "sqlite:///x.db", cwd=tmp_path) as process:
         event = publish(process, receiver)
-        assert receiver.arrived.wait(30)
+        assert receiver.arrived.wait(120)
         process.kill()
     receiver.release.set()
     with (
         ServerProcess("--dev", "--database", "sqlite:///x.db", cwd=tmp_path) as process,
         httpx.Client(base_url=process.url, trust_env=False, timeout=30) as client,
     ):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while client.get(f"/v1/events/{event}").json()["deliveries"]["delivered"] != 1:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -148,8 +148,8 @@ def test_log_lines_are_json_without_a_terminal(tmp_path):
     env = {"HOOKLINE_DRAIN_S": "0.1"}
     with ServerProcess("--dev", cwd=tmp_path, env=env) as process:
         publish(process, receiver)
-        assert receiver.arrived.wait(30)
-        assert process.stop() == 1  # something was left unfinished
+        assert receiver.arrived.wait(120)
+        assert process.stop() == 1  # something was left
         _, stopping, *lines, stopped = process.stderr.splitlines()
     receiver.close()
     assert "1 request under way, 0.1 s at most" in stopping

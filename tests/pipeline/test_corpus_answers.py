@@ -199,7 +199,7 @@ def blocking_server(context: ssl.SSLContext) -> Iterator[str]:
         thread.start()
         yield f"https://127.0.0.1:{listener.getsockname()[1]}/"
         listener.shutdown(socket.SHUT_RDWR)  # wakes the thread, which closing alone does not
-        thread.join(10)
+        thread.join(120)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ async def written_for(endpoint: Endpoint, delivery: Loaded, body: bytes) -> byte
     )
     answers: list[SendResult] = []
     sender.send(request, answers.append)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not answers and not any(wire.written for wire in net.wires):  # noqa: ASYNC110 - a wire tells nobody
             await asyncio.sleep(0)
     await sender.close()

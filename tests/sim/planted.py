@@ -511,8 +511,3 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M27 a late answer to a dead owner ends the turn of the next one": 45,
     "M30 a lane that is kept is offered by nobody": 2,
 }
-# Not planted each time: those that a dozen seeds did not notice each time it was measured. A small change of the
-# product moves the seeds, and what is rare may not be found again in the time that a run of the suite has.
-RARE = frozenset(
-    name for name in BUGS if name.split()[0] in ("M1", "M11", "M15", "M17", "M19", "M24", "M25", "M27")
-)

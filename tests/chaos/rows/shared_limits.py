@@ -106,12 +106,22 @@ def kill_the_prober(system: System) -> list[str]:
     [probe] = wait_for(lambda: system.order(ask="open"), "the second probe")
     [prober] = [each for each in system.workers if each.name == probe["by"]]
     prober.kill()
+    killed = time.time()
     system.note("kill", prober)
     system.order(path=PATH, wait=0.0)
     replace(system, prober)
     system.published()
     system.is_drained()
-    receipts = [each for each in system.receipts() if each.began > began]
+    known = system.database.starts()
+    # A busy receiver gets round to a request late, and answers one whose sender is dead: neither is the sender's doing.
+    receipts = [
+        each._replace(
+            began=min(each.began, known.get((each.id, each.attempt), each.began)),
+            ended=min(each.ended, killed) if each.by == prober.name else each.ended,
+        )
+        for each in system.receipts()
+        if each.began > began
+    ]
     receipts.sort(key=lambda each: each.began)
     return _probes_in_order(system, receipts, prober.name)
 
@@ -139,7 +149,7 @@ def _probes_in_order(system: System, receipts: list[Receipt], dead: str) -> list
     cooldown, since = COOLDOWN_S, tripped
     for probe in probes:
         waited = probe.began - since
-        if waited < cooldown - CLOCKS_S:
+        if waited < cooldown - CLOCKS_S * system.patience:
             wrong.append(f"probes: one after {waited:.2f} s, allowed after {cooldown:g}")
         since = probe.ended
         cooldown *= 2

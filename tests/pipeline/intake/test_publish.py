@@ -122,7 +122,7 @@ async def test_a_key_of_before_is_compared_with_each_draft_of_a_batch_that_names
 async def test_a_hookline_that_was_never_started_says_so_and_stores_nothing(world: World, database: str):
     running = await world.start()
     idle = Hookline(database)
-    async with asyncio.timeout(30):  # on PostgreSQL it stored the event, and waited for itself
+    async with asyncio.timeout(120):  # on PostgreSQL it stored the event, and waited for itself
         with pytest.raises(StoreUnavailable, match="inside `async with`"):
             await idle.publish("order.paid", {})
         with pytest.raises(StoreUnavailable, match="inside `async with`"):

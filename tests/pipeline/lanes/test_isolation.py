@@ -1,7 +1,7 @@
-"""What other endpoints do does not change how soon a healthy one is sent to.
+"""What other endpoints do does not change when a healthy one is sent to.
 
-This is the small form of a fault with 10,000 dead endpoints. It runs in real time, so the figures are ratios within
-one run and a generous ceiling.
+The small form of a fault with 10,000 dead endpoints, in real time. Attempts are counted, not seconds: how many of bad
+endpoints begin while an event of the healthy one waits for its own. The seconds are judged by `make chaos`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 EVENTS = 10  # for each bad endpoint
 QUICK = {"schedule": [0, *[0.5] * 20], "jitter": "none"}
-FIGURE = 3  # a test allows this many times the specified figure
+SLOTS = 40
 
 
 @pytest.fixture
@@ -68,15 +68,14 @@ def silent_port() -> Iterator[int]:
 
 
 class Measured(msgspec.Struct):
-    """How long a healthy endpoint's events waited for their first attempt, and what the others got."""
+    """What began before a healthy endpoint's events, and what the others got."""
 
-    before: list[float]  # seconds, sorted
-    during: list[float]
+    overtaken: list[int]  # for each event, the attempts of others that began while it waited for its first
     attempts: dict[str, list[int]]  # of each bad endpoint, by kind
 
 
-async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, healthy: int) -> Measured:
-    """Send to a healthy endpoint, first alone, then beside so many bad ones of each kind."""
+async def measure(folder: Path, receiver: Receiver, *, each: int, healthy: int) -> Measured:
+    """Send to a healthy endpoint beside so many bad ones of each kind."""
     async with contextlib.AsyncExitStack() as stack:
         ports = {
             kind: await stack.enter_async_context(bad_receiver(kind)) for kind in ("hang", "drip", "slow")
@@ -85,11 +84,10 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
         closed = stack.enter_context(socket.socket())
         closed.bind(("127.0.0.1", 0))  # bound but not listening: it refuses, and nobody else gets the port
         ports["refused"] = closed.getsockname()[1]
-        settings = Settings(dev=True, max_in_flight=slots, drain_s=5.0)
+        settings = Settings(dev=True, max_in_flight=SLOTS, drain_s=5.0)
         hooks = await stack.enter_async_context(Hookline(f"sqlite:///{folder}/x.db", settings=settings))
         await hooks.create_endpoint(url=receiver.url("/healthy"), events=["healthy"])
         await waits(hooks, 20)
-        before = await waits(hooks, healthy)
         urls = [(kind, f"http://127.0.0.1:{port}/{n}") for kind, port in ports.items() for n in range(each)]
         urls += [("dns", f"http://h{n}.does-not-resolve.invalid/") for n in range(each)]
         bad = [
@@ -102,8 +100,9 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
         for _ in range(EVENTS):
             for kind in (*ports, "dns"):
                 await hooks.publish_draft(Draft(f"bad.{kind}", b"{}"))
-        during = await waits(hooks, healthy)
+        waited = await waits(hooks, healthy)
         attempts: dict[str, list[int]] = {}
+        begun: list[float] = []
         for kind, endpoint in bad:
             found = await hooks.store.list_deliveries(
                 DeliveryFilter(endpoint_id=EndpointId(read("endpoint", endpoint.id))),
@@ -111,17 +110,21 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, he
                 limit=EVENTS,
             )
             attempts.setdefault(kind, []).append(sum([delivery.attempts for delivery in found]))
-        return Measured(before, during, attempts)
+            for delivery in found:
+                if delivery.attempts:
+                    begun += [attempt.at for attempt in await hooks.store.attempts(delivery.id)]
+        overtaken = [sum(published < at < sent for at in begun) for published, sent in waited]
+        return Measured(overtaken, attempts)
 
 
-async def waits(hooks: Hookline, number: int) -> list[float]:
-    """Publish to the healthy endpoint at a steady pace; returns how long each event waited for its first attempt."""
+async def waits(hooks: Hookline, number: int) -> list[tuple[float, float]]:
+    """Publish to the healthy endpoint at a steady pace; when each event was published, and first sent."""
     events = []
     for n in range(number):
         events.append(await hooks.publish_draft(Draft("healthy", msgspec.json.encode(n))))
         await asyncio.sleep(0.03)
-    found: list[float] = []
-    async with asyncio.timeout(120):
+    found: list[tuple[float, float]] = []
+    async with asyncio.timeout(300):
         for event in events:
             while True:
                 (delivery,) = await hooks.store.list_deliveries(
@@ -131,22 +134,16 @@ async def waits(hooks: Hookline, number: int) -> list[float]:
                     break
                 await asyncio.sleep(0.05)
             (attempt, *_) = await hooks.store.attempts(delivery.id)
-            found.append(attempt.at - delivery.created_at)
-    return sorted(found)
-
-
-def p99(waited: list[float]) -> float:
-    return waited[-(len(waited) // 100) - 1]
+            found.append((delivery.created_at, attempt.at))
+    return found
 
 
 async def test_dead_slow_and_dripping_endpoints_do_not_delay_a_healthy_one(
     tmp_path: Path, receiver: Receiver
 ):
-    measured = await measure(tmp_path, receiver, each=30, slots=40, healthy=150)
-    before, during = p99(measured.before), p99(measured.during)
-    print(f"healthy p99 before {before * 1e3:.1f} ms, during {during * 1e3:.1f} ms")
-    assert during <= FIGURE * min(1.0, max(2 * before, before + 0.25))
-    assert measured.during[-1] <= FIGURE * 2.0
+    measured = await measure(tmp_path, receiver, each=30, healthy=150)
+    # Who waits in one queue with them is overtaken by hundreds; a slot may change hands once meanwhile.
+    assert max(measured.overtaken) <= 2 * SLOTS
     for kind in ("hang", "drip", "silent", "refused", "dns"):
         assert max(measured.attempts[kind]) <= 5 + 5, f"{kind}: threshold and cap of attempts at most"
     for kind in ("hang", "drip", "slow", "silent", "refused"):

@@ -31,7 +31,7 @@ class Rounds:
         return []
 
     async def next(self) -> list[EndpointId]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             return await self.began.get()
 
 

@@ -1,7 +1,6 @@
 """Old data is deleted while everything else goes on."""
 
 import asyncio
-import time
 from random import Random
 
 import pytest
@@ -21,7 +20,6 @@ pytestmark = pytest.mark.anyio
 
 DAY = 86_400.0
 OLD = 5_000
-LONGEST_S = 3 * 1.0  # a step takes no more than a second; three times that on a busy machine
 BATCH = 500
 
 
@@ -82,7 +80,7 @@ async def test_whoever_keeps_for_ever_prunes_nothing(world, receiver):
     assert await hooks.store.conservation() == Conservation(delivered=1)
 
 
-async def test_beside_a_walk_everything_is_delivered_once_and_at_once(database, receiver):
+async def test_beside_a_walk_everything_is_delivered_once_and_nothing_waits_for_its_end(database, receiver):
     async with Hookline(database, settings=Settings(dev=True)) as hooks:
         await delivered_long_ago(hooks, OLD)
         await hooks.create_endpoint(url=receiver.url(), events=["a.b"])
@@ -92,25 +90,24 @@ async def test_beside_a_walk_everything_is_delivered_once_and_at_once(database, 
 
         async def prune():
             before = CutOffs(now - 30 * DAY, now - 90 * DAY)
-            async for pruned, took in walk(hooks.store, hooks.clock, before, most=STEP):
-                steps.append((pruned.deliveries, took))
+            async for pruned, _ in walk(hooks.store, hooks.clock, before, most=STEP):
+                steps.append(pruned.deliveries)
             is_over.set()
 
-        waits = []
+        waits = []  # of each event: the steps that were made meanwhile
         async with asyncio.timeout(180.0), asyncio.TaskGroup() as group:
             group.create_task(prune())
             while not is_over.is_set() or len(waits) < 50:
-                started = time.monotonic()
+                made = len(steps)
                 await hooks.publish("a.b", len(waits))
                 await receiver.wait_for_requests(len(waits) + 1)
-                waits.append(time.monotonic() - started)
+                waits.append(len(steps) - made)
 
         assert sorted(map(int, receiver.bodies())) == list(range(len(waits)))
         found = await hooks.store.conservation()
         assert (found.pruned, found.accepted) == (2 * OLD, 2 * OLD + len(waits))
-        assert max(deliveries for deliveries, _ in steps) <= STEP
-        assert max(seconds for _, seconds in steps) < LONGEST_S, steps
-        assert max(waits) < LONGEST_S, waits
+        assert max(steps) <= STEP
+        assert max(waits) < len(steps) / 2, waits
 
 
 async def test_where_there_is_room_for_small_steps_only_they_are_made_small(world):

@@ -29,6 +29,7 @@ class Calls:
         setattr(store, verb, call)
 
 
+MINUTES = 0.25  # seconds of a step where minutes are to pass; still well below a heartbeat
 ERRORS = [ValueError("unforeseen"), StoreRefused("no rights"), StoreUnavailable("away")]
 
 
@@ -40,6 +41,7 @@ async def test_a_chore_that_always_fails_keeps_no_other_from_its_turn(
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     await hooks.publish("order.paid", {})
     await world.until(lambda: receiver.requests)
+    world.step = MINUTES
     failing = Calls(hooks.store, "cancel_deleted", error)
     owned, sweep = Calls(hooks.store, "owned"), Calls(hooks.store, "sweep")
     with structlog.testing.capture_logs() as logged:
@@ -54,6 +56,7 @@ async def test_a_chore_whose_own_turn_failed_is_tried_soon_again(
     world: World, receiver: Receiver, error: Exception
 ):
     hooks = await world.start()
+    world.step = MINUTES
     sweep = Calls(hooks.store, "sweep", error)
     await world.until(lambda: sweep.count >= 3)
     assert world.clock.monotonic() < 2 * 300, "not after another five minutes"
@@ -80,6 +83,7 @@ async def test_a_deleted_endpoints_backlog_is_cancelled_in_bounded_steps_beside_
         return limit
 
     hooks.store.cancel_deleted = endless
+    world.step = MINUTES
     await world.pass_until(hooks.delete_endpoint(endpoint.id))
     owned = Calls(hooks.store, "owned")
     await world.until(lambda: sweep.count >= 1)

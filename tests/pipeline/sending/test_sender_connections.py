@@ -197,7 +197,7 @@ async def test_the_next_request_may_be_sent_from_inside_the_answer(posts: Posts)
                 finished.set()
 
         posts.sender.send(Request(parse(server.url), b"", b"{}", 5.0), done)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await finished.wait()
         assert server.connections == 1
         assert {answer.status for answer in answers} == {200}

@@ -41,7 +41,7 @@ def uvicorn_url(request: pytest.FixtureRequest) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
-        thread.join(10)
+        thread.join(120)
 
 
 @pytest.mark.parametrize("path", ["/plain", "/chunked"])
