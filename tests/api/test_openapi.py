@@ -110,7 +110,18 @@ def test_without_a_key_nothing_is_answered_but_the_probes(service, calls):
 
 def test_every_summary_begins_with_what_it_does(document):
     """With the verb that people search for."""
-    verbs = {"Cancel", "Check", "Count", "Create", "Delete", "Describe", "Disable", "Discard", "Enable", "Get"}
+    verbs = {
+        "Cancel",
+        "Check",
+        "Count",
+        "Create",
+        "Delete",
+        "Describe",
+        "Disable",
+        "Discard",
+        "Enable",
+        "Get",
+    }
     verbs |= {"List", "Pause", "Publish", "Replay", "Reset", "Resume", "Retry", "Revoke", "Rotate", "Show"}
     verbs |= {"Start", "Test", "Update"}
     summaries = [call["summary"] for path in document["paths"].values() for call in path.values()]
