@@ -1,7 +1,7 @@
 """What other endpoints do does not change when a healthy one is sent to.
 
 The small form of a fault with 10,000 dead endpoints, in real time. Attempts are counted, not seconds: how many of bad
-endpoints begin while an event of the healthy one waits for its own. The seconds are judged by `make chaos`.
+endpoints begin while an event of the healthy one waits for its own. `benchmarks/isolation.py` measures seconds.
 """
 
 import asyncio
