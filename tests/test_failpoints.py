@@ -14,7 +14,10 @@ import pytest
 from hookline.failpoints import NAMES, NETWORK, STEPS, VERBS, Planted, failpoint, plant
 from hookline.pipeline.sending.net import Net
 from hookline.store.contract import Store
-from hookline.store.failing import READS, writing_verbs
+from hookline.store.failpoints import (
+    READS,
+    writing_verbs,
+)
 from hookline.store.postgres.store import PostgresStore
 from hookline.store.sqlite.store import SqliteStore
 

@@ -36,7 +36,7 @@ from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.intake.drafts import Done, Draft, Published, Result
-from hookline.pipeline.maintenance.jobs import Jobs
+from hookline.pipeline.maintenance.bulk_jobs import Jobs
 from hookline.pipeline.maintenance.pruning import Pruning
 from hookline.pipeline.maintenance.snapshot_watch import SnapshotWatch
 from hookline.pipeline.membership.heartbeat import Heartbeat
@@ -46,8 +46,11 @@ from hookline.pipeline.sending.net import Net, SystemNet, is_here
 from hookline.pipeline.worker import Worker
 from hookline.reports.counts import Figures
 from hookline.reports.queries import EndpointReport, Reports
-from hookline.rules.descriptors import most_connections, slots_within
 from hookline.rules.hops import checked
+from hookline.rules.open_files import (
+    most_connections,
+    slots_within,
+)
 from hookline.rules.retention import keep_from_days
 from hookline.rules.retry import PRESETS
 from hookline.store import database_url

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from hookline.api.auth_throttle import REMEMBERED, Guesses
-from hookline.rules.guesses import BY_ADDRESS
+from hookline.rules.auth_throttle import BY_ADDRESS
 from tests.api.conftest import KEY
 
 pytestmark = pytest.mark.anyio

@@ -19,7 +19,7 @@ from hookline.api.routes import table
 from hookline.api.tenancy import Reach
 from hookline.errors import Invalid
 from hookline.model import Scope as KeyScope
-from hookline.store.visits import visitor
+from hookline.store.interactive import visitor
 from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch
 
 

@@ -25,7 +25,7 @@ from hookline import failpoints
 from hookline.failpoints import Planted
 from hookline.model import Account, State
 from hookline.store.contract import Load, Release, Store, Suspect
-from hookline.store.failing import writing_verbs
+from hookline.store.failpoints import writing_verbs
 from hookline.store.sqlite.store import SqliteStore
 from scenes import (
     a_lane_held_until,

@@ -13,10 +13,10 @@ from factories import NOW, a_publication, a_settlement, a_worker
 from hookline.errors import StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.contract import Release, Verdict
+from hookline.store.interactive import visiting
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.links import Links
 from hookline.store.postgres.store import DESK_SESSIONS, PostgresStore
-from hookline.store.visits import visiting
 from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer, require_installations
 from scenes import a_lane_in, a_worker_in, accepted, an_owned_lane, loaded_ids, owned_by, published, wakes_at
 

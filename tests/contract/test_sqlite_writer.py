@@ -11,7 +11,7 @@ from hookline.errors import RowRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.sqlite.accept import accept
 from hookline.store.sqlite.driver.connection import connect
-from hookline.store.sqlite.driver.paired import Paired
+from hookline.store.sqlite.driver.shared_commit import Paired
 from hookline.store.sqlite.driver.writer import Inline, Threaded, commit_together, run_each
 from hookline.store.sqlite.store import SqliteStore
 from scenes import a_lane_in, accepted, in_state

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hookline.ids import event_of, show
 from hookline.model import State
 from hookline.pipeline.intake.drafts import Draft, Published
+from hookline.rules.crash_suspects import CRASH_LIMIT
 from hookline.rules.fanout import matches
 from hookline.rules.lifecycle import MOVES
 from hookline.rules.liveness import patience
 from hookline.rules.retry import Policy, policy_of
 from hookline.rules.retry_after import LONGEST_ASKED
-from hookline.rules.suspicion import CRASH_LIMIT
 from hookline.store.contract import Settlement, Verdict
 from tests.sim.clock import EPOCH, TICK
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 import hookline.pipeline.lanes.ownership
-import hookline.pipeline.membership.burial
+import hookline.pipeline.membership.dead_workers
 import hookline.pipeline.membership.heartbeat
 import hookline.pipeline.settle
 import hookline.pipeline.worker
@@ -345,7 +345,7 @@ def _m22(garden: Garden) -> None:
     async def nothing(store: Any, clock: Any) -> None:
         """Whoever died between a commit and its wake is not thought of."""
 
-    garden.put(hookline.pipeline.membership.burial, "sweep", nothing)
+    garden.put(hookline.pipeline.membership.dead_workers, "sweep", nothing)
 
 
 @bug("M23 buried by a timestamp")

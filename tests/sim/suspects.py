@@ -6,7 +6,7 @@ workers die at most, the first of them unexpected.
 
 from typing import TYPE_CHECKING
 
-from hookline.rules.suspicion import CRASH_LIMIT
+from hookline.rules.crash_suspects import CRASH_LIMIT
 
 if TYPE_CHECKING:
     from tests.sim.commits import Commits

@@ -6,7 +6,13 @@ Asked only for keys that are not good: a caller with a good key never gets here.
 from collections.abc import Callable
 
 from hookline.model import RateLimit
-from hookline.rules.guesses import BY_ADDRESS, BY_PREFIX, PREFIX_BYTES, after_guess, origin_of
+from hookline.rules.auth_throttle import (
+    BY_ADDRESS,
+    BY_PREFIX,
+    PREFIX_BYTES,
+    after_guess,
+    origin_of,
+)
 from hookline.rules.limits import Bucket
 
 REMEMBERED = 10_000  # addresses, and key prefixes

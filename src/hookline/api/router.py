@@ -18,7 +18,7 @@ from hookline.api.cursor import Cursors
 from hookline.api.problem import Refused
 from hookline.api.request import body_fields, parameters
 from hookline.api.tenancy import Reach, filled, narrowed
-from hookline.store.visits import visiting
+from hookline.store.interactive import visiting
 
 _Row = TypeVar("_Row")
 _Shown = TypeVar("_Shown")

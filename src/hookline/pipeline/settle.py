@@ -18,7 +18,7 @@ from hookline.clock import Clock
 from hookline.errors import HooklineError, RowRefused
 from hookline.model import NO_TIMINGS, State, WorkerId
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.lanes.note_turns import NoteTurns
+from hookline.pipeline.lanes.note_lock import NoteTurns
 from hookline.pipeline.refused_rows import is_row_at_fault, write_apart
 from hookline.store.contract import Settlement, Store, Verdict
 

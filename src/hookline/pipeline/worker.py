@@ -29,10 +29,13 @@ from hookline.pipeline.lanes.rebalance import Sharing, Shedding
 from hookline.pipeline.lanes.status import LaneStatus
 from hookline.pipeline.maintenance.supervisor import Loop, Supervisor
 from hookline.pipeline.maintenance.upkeep import Upkeep
-from hookline.pipeline.membership.burial import bury, sweep
+from hookline.pipeline.membership.dead_workers import (
+    bury,
+    sweep,
+)
+from hookline.pipeline.membership.delivery_rate import RateMeter
 from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.membership.notify import Notifier
-from hookline.pipeline.membership.pace import RateMeter
 from hookline.pipeline.sending.contract import Sender
 from hookline.pipeline.settle import Settler
 from hookline.rules.liveness import DeadWorker

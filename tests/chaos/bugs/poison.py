@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from hookline.rules import suspicion
+from hookline.rules import crash_suspects
 
 NEVER = 1_000
 
 
 def crash_limit_off() -> None:
     """No delivery is ever given up for the workers that died sending it."""
-    suspicion.CRASH_LIMIT = NEVER
+    crash_suspects.CRASH_LIMIT = NEVER
 
 
 BUGS: dict[str, Callable[[], None]] = {

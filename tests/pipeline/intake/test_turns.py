@@ -11,7 +11,10 @@ from hookline.errors import Invalid, StoreUnavailable
 from hookline.model import EndpointId, EventId
 from hookline.pipeline.intake.drafts import Draft, Published
 from hookline.rules.admission import MOST_DELIVERIES, REQUEST_DELIVERIES
-from hookline.rules.slices import DELIVERIES, SLICE
+from hookline.rules.loop_budget import (
+    DELIVERIES,
+    SLICE,
+)
 from hookline.store.contract import EventFanout
 from tests.world import World
 

@@ -11,7 +11,7 @@ from tests.world import World
 pytestmark = pytest.mark.anyio
 
 LANES = 40
-LEAST = LANES // 2 - 8  # a worker keeps a few more than its share (rules/sharing.py)
+LEAST = LANES // 2 - 8  # a worker keeps a few more than its share (rules/fair_share.py)
 
 
 async def holder_of_all(world: World, receiver: Receiver) -> Hookline:

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 
 from hookline.cli.checks.findings import Finding, bad, ok, warn
 from hookline.pipeline.sending import open_files
-from hookline.rules.descriptors import RESERVED, slots_within
+from hookline.rules.open_files import (
+    RESERVED,
+    slots_within,
+)
 
 
 def check_port(host: str, port: int) -> Iterator[Finding]:

@@ -15,7 +15,12 @@ import structlog
 from hookline import ids
 from hookline.errors import SchemaMismatch
 from hookline.model import Endpoint, EndpointId, EventType
-from hookline.rules.slices import LoopBudget, of_endpoints, of_payload, of_schema
+from hookline.rules.loop_budget import (
+    LoopBudget,
+    of_endpoints,
+    of_payload,
+    of_schema,
+)
 
 if TYPE_CHECKING:
     from hookline.validate.json_schema import Schema

@@ -18,9 +18,9 @@ from hookline.ids import Ids
 from hookline.model import EventId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.admission import Admission
+from hookline.pipeline.intake.distribute import Distributor
 from hookline.pipeline.intake.drafts import Done, Draft, Entry, Published, Result, Submission
 from hookline.pipeline.intake.gathering import Commit, Gathering
-from hookline.pipeline.intake.handing import Distributor
 from hookline.pipeline.intake.idempotency import answer_by, answer_repeat, digest
 from hookline.pipeline.lanes.handover import Handover
 from hookline.rules.admission import REQUEST_DELIVERIES

@@ -14,10 +14,10 @@ from hookline.errors import HooklineError, Invalid
 from hookline.ids import Ids
 from hookline.model import EndpointId, Event
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.intake.account_turns import AccountTurns
 from hookline.pipeline.intake.admission import Admission
 from hookline.pipeline.intake.drafts import Draft, Entry, Submission
 from hookline.pipeline.intake.judging import PayloadJudge
-from hookline.pipeline.intake.turns import AccountTurns
 from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.admission import MOST, MOST_BYTES, MOST_DELIVERIES, PATIENCE, share

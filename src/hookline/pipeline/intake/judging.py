@@ -13,9 +13,9 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.intake.account_turns import AccountTurns
 from hookline.pipeline.intake.drafts import Submission
-from hookline.pipeline.intake.turns import AccountTurns
-from hookline.rules.slices import LoopBudget
+from hookline.rules.loop_budget import LoopBudget
 
 log = structlog.get_logger()
 

@@ -17,7 +17,12 @@ from hookline import ids
 from hookline.clock import Clock
 from hookline.model import DeliveryId, WorkerId
 from hookline.pipeline.lanes.lane import Lane
-from hookline.rules.suspicion import TURN, goes_alone, plan, room_for
+from hookline.rules.crash_suspects import (
+    TURN,
+    goes_alone,
+    plan,
+    room_for,
+)
 from hookline.store.contract import Loaded, Store
 
 _LOOK_EVERY = 0.1  # seconds, while some wait: a turn may be over, or a lane may send again

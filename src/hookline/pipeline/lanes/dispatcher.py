@@ -15,8 +15,8 @@ from hookline.model import FOREVER
 from hookline.pipeline.catalogue.host_limits import Host
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.payload_memory import PayloadMemory
+from hookline.rules.crash_suspects import TURN
 from hookline.rules.slots import LaneHealth, share_of_unproven, shares
-from hookline.rules.suspicion import TURN
 from hookline.store.contract import Loaded
 
 _CLASSES = tuple(LaneHealth)

@@ -13,7 +13,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.model import EndpointId
-from hookline.pipeline.membership.burial import sweep
+from hookline.pipeline.membership.dead_workers import sweep
 from hookline.store.contract import Loaded, Store
 
 _BACKOFF = 0.5  # seconds after a failed round

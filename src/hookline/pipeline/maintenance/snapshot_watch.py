@@ -7,7 +7,11 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
-from hookline.rules.snapshots import OLD_S, is_long, is_old
+from hookline.rules.old_snapshots import (
+    OLD_S,
+    is_long,
+    is_old,
+)
 from hookline.store.contract import Bloat, Snapshot, Store
 
 LOOK_EVERY = 10.0  # seconds

@@ -44,9 +44,16 @@ from hookline.store.contract import (
     Want,
     WorkerRow,
 )
-from hookline.store.failing import failing
+from hookline.store.failpoints import failing
 from hookline.store.migrations import level
-from hookline.store.postgres import jobs, lists, operators, rows, settling, sql
+from hookline.store.postgres import (
+    gone_endpoints,
+    jobs,
+    lists,
+    operators,
+    rows,
+    sql,
+)
 from hookline.store.postgres.descriptions import PostgresDescribed
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.faults import refuse_read_only, translated
@@ -266,7 +273,7 @@ class PostgresStore(
             missed = await self._settle.fetch(sql.SETTLE, *values)
         else:
             missed = await self._settle.transaction(
-                partial(settling.settle_and_disable, ordered, values, now=now)
+                partial(gone_endpoints.settle_and_disable, ordered, values, now=now)
             )
         verdicts = [Verdict.APPLIED] * len(batch)
         repeated: list[int] = []

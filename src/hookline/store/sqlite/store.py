@@ -46,14 +46,14 @@ from hookline.store.contract import (
     Want,
     WorkerRow,
 )
-from hookline.store.failing import failing
+from hookline.store.failpoints import failing
 from hookline.store.sqlite import accept, jobs, operators, owning, reading, schema, workers
 from hookline.store.sqlite.descriptions import SqliteDescribed
 from hookline.store.sqlite.driver.connection import connect, refuse_unwritable
 from hookline.store.sqlite.driver.faults import translated
 from hookline.store.sqlite.driver.lock import ServingLock
-from hookline.store.sqlite.driver.paired import Paired
 from hookline.store.sqlite.driver.presence import FilePresence
+from hookline.store.sqlite.driver.shared_commit import Paired
 from hookline.store.sqlite.driver.timekeeping import FileTime
 from hookline.store.sqlite.driver.writer import Executor, Threaded, Work, commit_together, run_each
 from hookline.store.sqlite.events import SqliteEvents

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hookline.errors import HooklineError, StoreUnavailable
+from hookline.store.interactive import visitor
 from hookline.store.postgres.driver.faults import REPEATABLE, keeps_session, translated
-from hookline.store.visits import visitor
 
 T = TypeVar("T")
 Connection = Any  # asyncpg ships no types

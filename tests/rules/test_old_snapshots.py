@@ -2,7 +2,13 @@
 
 import pytest
 
-from hookline.rules.snapshots import LONG_LOG_BYTES, OLD_S, OLD_TRANSACTIONS, is_long, is_old
+from hookline.rules.old_snapshots import (
+    LONG_LOG_BYTES,
+    OLD_S,
+    OLD_TRANSACTIONS,
+    is_long,
+    is_old,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.rules.suspicion import CRASH_LIMIT, Plan, few_of_the_dead, goes_alone, plan, room_for
+from hookline.rules.crash_suspects import (
+    CRASH_LIMIT,
+    Plan,
+    few_of_the_dead,
+    goes_alone,
+    plan,
+    room_for,
+)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.rules.sharing import surplus
+from hookline.rules.fair_share import surplus
 
 
 @pytest.mark.parametrize(

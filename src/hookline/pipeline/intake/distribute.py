@@ -18,7 +18,7 @@ from hookline.failpoints import failpoint
 from hookline.model import Queue
 from hookline.pipeline.intake.drafts import Entry
 from hookline.pipeline.lanes.handover import Handover
-from hookline.rules.slices import DELIVERIES
+from hookline.rules.loop_budget import DELIVERIES
 from hookline.store.contract import INLINE_PAYLOAD_BYTES, Loaded
 
 log = structlog.get_logger()

@@ -11,7 +11,10 @@ from hookline.app import store_for
 from hookline.errors import RowRefused, StorageFull, StoreReadOnly, StoreRefused, StoreUnavailable
 from hookline.ids import delivery_of, read
 from hookline.model import DeliveryId, EndpointId, JobId, Outcome, Reason, State
-from hookline.pipeline.maintenance.jobs import TRIES, Jobs
+from hookline.pipeline.maintenance.bulk_jobs import (
+    TRIES,
+    Jobs,
+)
 from hookline.pipeline.maintenance.supervisor import Supervisor
 from hookline.store.contract import DeliveryFilter, Job, JobKind, JobState, JobStep, Store, Verdict
 from hookline.testing.clock import ManualClock

@@ -2,7 +2,12 @@
 
 import pytest
 
-from hookline.rules.slices import SLICE, LoopBudget, of_payload, of_schema
+from hookline.rules.loop_budget import (
+    SLICE,
+    LoopBudget,
+    of_payload,
+    of_schema,
+)
 
 
 def test_a_slice_is_spent_when_its_units_are_taken_and_knows_the_longest_turn():

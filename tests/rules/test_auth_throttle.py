@@ -3,7 +3,10 @@
 import pytest
 
 from hookline.model import RateLimit
-from hookline.rules.guesses import after_guess, origin_of
+from hookline.rules.auth_throttle import (
+    after_guess,
+    origin_of,
+)
 
 LIMIT = RateLimit(per_second=2.0, burst=3)
 

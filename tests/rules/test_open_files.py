@@ -2,7 +2,10 @@
 
 import pytest
 
-from hookline.rules.descriptors import most_connections, slots_within
+from hookline.rules.open_files import (
+    most_connections,
+    slots_within,
+)
 
 
 @pytest.mark.parametrize(

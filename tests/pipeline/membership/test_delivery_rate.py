@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.pipeline.membership.pace import RateMeter
+from hookline.pipeline.membership.delivery_rate import RateMeter
 from hookline.testing.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
