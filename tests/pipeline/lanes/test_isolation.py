@@ -23,8 +23,8 @@ from tests.receiver import Receiver
 pytestmark = pytest.mark.anyio
 
 EVENTS = 10  # for each bad endpoint
-QUICK = {"schedule": [0, *[0.5] * 20], "jitter": "none"}
 SLOTS = 40
+QUICK = {"schedule": [0, *[0.5] * 20], "jitter": "none"}
 
 
 @pytest.fixture
@@ -68,14 +68,16 @@ def silent_port() -> Iterator[int]:
 
 
 class Measured(msgspec.Struct):
-    """What began before a healthy endpoint's events, and what the others got."""
+    """How a healthy endpoint's events waited for their first attempt, and what the others got."""
 
+    before: list[float]  # seconds, sorted
+    during: list[float]
     overtaken: list[int]  # for each event, the attempts of others that began while it waited for its first
     attempts: dict[str, list[int]]  # of each bad endpoint, by kind
 
 
-async def measure(folder: Path, receiver: Receiver, *, each: int, healthy: int) -> Measured:
-    """Send to a healthy endpoint beside so many bad ones of each kind."""
+async def measure(folder: Path, receiver: Receiver, *, each: int, slots: int, healthy: int) -> Measured:
+    """Send to a healthy endpoint, first alone, then beside so many bad ones of each kind."""
     async with contextlib.AsyncExitStack() as stack:
         ports = {
             kind: await stack.enter_async_context(bad_receiver(kind)) for kind in ("hang", "drip", "slow")
@@ -84,10 +86,11 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, healthy: int) 
         closed = stack.enter_context(socket.socket())
         closed.bind(("127.0.0.1", 0))  # bound but not listening: it refuses, and nobody else gets the port
         ports["refused"] = closed.getsockname()[1]
-        settings = Settings(dev=True, max_in_flight=SLOTS, drain_s=5.0)
+        settings = Settings(dev=True, max_in_flight=slots, drain_s=5.0)
         hooks = await stack.enter_async_context(Hookline(f"sqlite:///{folder}/x.db", settings=settings))
         await hooks.create_endpoint(url=receiver.url("/healthy"), events=["healthy"])
         await waits(hooks, 20)
+        before = await waits(hooks, healthy)
         urls = [(kind, f"http://127.0.0.1:{port}/{n}") for kind, port in ports.items() for n in range(each)]
         urls += [("dns", f"http://h{n}.does-not-resolve.invalid/") for n in range(each)]
         bad = [
@@ -100,7 +103,7 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, healthy: int) 
         for _ in range(EVENTS):
             for kind in (*ports, "dns"):
                 await hooks.publish_draft(Draft(f"bad.{kind}", b"{}"))
-        waited = await waits(hooks, healthy)
+        during = await waits(hooks, healthy)
         attempts: dict[str, list[int]] = {}
         begun: list[float] = []
         for kind, endpoint in bad:
@@ -113,8 +116,8 @@ async def measure(folder: Path, receiver: Receiver, *, each: int, healthy: int) 
             for delivery in found:
                 if delivery.attempts:
                     begun += [attempt.at for attempt in await hooks.store.attempts(delivery.id)]
-        overtaken = [sum(published < at < sent for at in begun) for published, sent in waited]
-        return Measured(overtaken, attempts)
+        overtaken = [sum(published < at < sent for at in begun) for published, sent in during]
+        return Measured(seconds(before), seconds(during), overtaken, attempts)
 
 
 async def waits(hooks: Hookline, number: int) -> list[tuple[float, float]]:
@@ -138,10 +141,19 @@ async def waits(hooks: Hookline, number: int) -> list[tuple[float, float]]:
     return found
 
 
+def seconds(waited: list[tuple[float, float]]) -> list[float]:
+    """How long each waited, sorted."""
+    return sorted(sent - published for published, sent in waited)
+
+
+def p99(waited: list[float]) -> float:
+    return waited[-(len(waited) // 100) - 1]
+
+
 async def test_dead_slow_and_dripping_endpoints_do_not_delay_a_healthy_one(
     tmp_path: Path, receiver: Receiver
 ):
-    measured = await measure(tmp_path, receiver, each=30, healthy=150)
+    measured = await measure(tmp_path, receiver, each=30, slots=SLOTS, healthy=150)
     # Who waits in one queue with them is overtaken by hundreds; a slot may change hands once meanwhile.
     assert max(measured.overtaken) <= 2 * SLOTS
     for kind in ("hang", "drip", "silent", "refused", "dns"):

@@ -64,3 +64,34 @@ async def test_lanes_gather_while_others_are_taken(wakes: Wakes, rounds: Rounds)
         wakes.add(lane)
     rounds.may_end.release()
     assert await rounds.next() == [B, C, D]
+
+
+class Sweeps:
+    """A store whose sweep takes two steps; each ends when the test lets it."""
+
+    def __init__(self) -> None:
+        self.began: asyncio.Queue[EndpointId | None] = asyncio.Queue()
+        self.may_end = asyncio.Semaphore(0)
+
+    async def sweep(self, *, after: EndpointId | None, now: float) -> EndpointId | None:
+        self.began.put_nowait(after)
+        await self.may_end.acquire()
+        return C if after is None else None
+
+
+async def test_a_lane_that_is_known_waits_for_one_step_of_a_sweep(rounds: Rounds):
+    store: Any = Sweeps()
+    wakes = Wakes(store, ManualClock(), take=rounds.take, on_woken=lambda _: None)
+    for _ in range(3):
+        rounds.may_end.release()
+    task = asyncio.create_task(wakes.run())
+    wakes.add_unknown()
+    async with asyncio.timeout(120):
+        assert (await rounds.next(), await store.began.get()) == ([], None)
+        wakes.add(A)
+        store.may_end.release()
+        assert (await rounds.next(), await store.began.get()) == ([A], C), "it goes on after the lane"
+        wakes.add_unknown()
+        store.may_end.release()
+        assert (await rounds.next(), await store.began.get()) == ([], None), "a later lost answer begins anew"
+    task.cancel()

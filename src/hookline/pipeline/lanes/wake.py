@@ -13,7 +13,6 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.model import EndpointId
-from hookline.pipeline.membership.dead_workers import sweep
 from hookline.store.contract import Loaded, Store
 
 _BACKOFF = 0.5  # seconds after a failed round
@@ -40,7 +39,8 @@ class Wakes:
         self._take = take  # takes the lanes it can, and returns those not owned here
         self._on_woken = on_woken
         self._waiting: Waiting = {}
-        self._is_any = False  # lanes have work, and it is not known which
+        self._is_any = False  # lanes have work, and it is not known which: all free ones are swept
+        self._swept: EndpointId | None = None  # the last of them; None: the sweep begins
         self._some = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -55,7 +55,10 @@ class Wakes:
 
     def add_unknown(self) -> None:
         """Rows may have been made due, and the answer that named their lanes was lost: look at all free lanes soon."""
-        self._is_any = True
+        self._sweep_on(after=None)
+
+    def _sweep_on(self, *, after: EndpointId | None) -> None:
+        self._is_any, self._swept = True, after
         self._some.set()
         self._idle.clear()
 
@@ -67,12 +70,12 @@ class Wakes:
             is_any, self._is_any = self._is_any, False
             self._some.clear()
             try:
-                if is_any:
-                    await sweep(self._store, self._clock)
                 left = sorted(await self._take(waiting))
                 if left:
                     await self._store.wake(left, now=self._clock.now())
                     self._on_woken(left)
+                if is_any:
+                    await self._sweep_some()
             except StoreUnavailable as error:
                 log.debug("wake.failed", lanes=len(waiting), error=str(error))
                 self._put_back(waiting, is_any=is_any)
@@ -84,11 +87,17 @@ class Wakes:
             if not self._waiting and not self._is_any:
                 self._idle.set()
 
+    async def _sweep_some(self) -> None:
+        """One step of the sweep: lanes that are known wait for a step at most."""
+        after = await self._store.sweep(after=self._swept, now=self._clock.now())
+        if after is not None and not self._is_any:  # else it begins again, for a later lost answer
+            self._sweep_on(after=after)
+
     def _put_back(self, waiting: Waiting, *, is_any: bool) -> None:
         for lane in waiting:
             self.add(lane)
-        if is_any:
-            self.add_unknown()
+        if is_any and not self._is_any:
+            self._sweep_on(after=self._swept)
 
     async def flush(self) -> None:
         """Wait until every lane in the set is woken."""
