@@ -295,8 +295,7 @@ class Worker:
         self.settler.add(lane, settlement)
         if lane.has_unsent:
             self.dispatcher.offer(lane)
-        if self.dispatcher.waiting:
-            self.dispatcher.pump()
+        self.dispatcher.pump()
 
     def _not_sent(self, lane: Lane, health: LaneHealth, host: Host | None, delivery: Loaded) -> None:
         self.dispatcher.finish(lane, health, host)
@@ -371,6 +370,7 @@ class Worker:
         unsent, self._unsent = self._unsent, {}
         for lane in unsent:
             self.dispatcher.offer(lane)
+        self.dispatcher.look_at_alarms()
         self.dispatcher.call_waiting()
         self.dispatcher.pump()
 
@@ -386,7 +386,7 @@ class Worker:
             lanes=len(self.ownership.lanes),
             in_flight=self.dispatcher.in_flight,
             free_slots=self.dispatcher.slots - self.dispatcher.in_flight if self._taker.is_open else 0,
-            waiting=self.dispatcher.waiting,
+            waiting=len(self.dispatcher.waiting),
             draining=self._is_draining,
             delivered_per_s=self._pace.per_s(),
         )

@@ -49,7 +49,7 @@ async def test_one_that_is_offered_a_moment_before_its_token_is_due_is_sent_or_w
         clock.ticks = True
         dispatcher.offer(lane)
         clock.ticks = False
-        if lane.sends == sends and not lane.queued and lane.alarm_at == FOREVER:
+        if lane.sends == sends and lane not in dispatcher.waiting and lane.alarm_at == FOREVER:
             forgotten.append(ticks)
             clock.advance(1.0)
             dispatcher.offer(lane)
@@ -87,3 +87,30 @@ async def test_one_that_is_offered_a_moment_before_its_probe_is_due_is_probed_or
             forgotten.append(ticks)
         await world.until_state(hooks, event.id, State.DELIVERED)
     assert forgotten == []
+
+
+class SteppingClock(ManualClock):
+    """A clock whose idea of the database's time can be put right at once, as a pulse does."""
+
+    behind = 0.0
+
+    def now(self) -> float:
+        return super().now() - self.behind
+
+
+async def test_a_lane_that_waits_for_a_time_is_offered_when_the_clock_is_put_right(
+    world: World, receiver: Receiver
+):
+    clock = world.clock = SteppingClock()
+    clock.behind = 4.5
+    hooks = await world.start()
+    receiver.answers["/"] = [Answer(429, headers={"retry-after": "4"}), Answer(200)]
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=1, circuit=None)
+    await hooks.accept([Draft("a", b"%d" % n) for n in range(6)])
+    await world.until(lambda: hooks.worker.dispatcher._alarms)
+    (lane,) = hooks.worker.ownership.lanes.values()
+    await world.until(lambda: not lane.unsettled and lane.room() <= 0)  # no load offers it
+    clock.behind = 0.0
+    at = clock.monotonic()
+    await world.until(lambda: len(receiver.requests) > 1)
+    assert clock.monotonic() - at < 2, "it waited for the time that it had worked out before"

@@ -7,6 +7,7 @@ import pytest
 
 from hookline.model import Reason, State
 from hookline.pipeline.intake.drafts import Draft
+from hookline.rules.slots import LaneHealth
 from tests.receiver import Answer, Receiver
 from tests.world import World
 
@@ -149,3 +150,55 @@ async def test_cancelled_and_redriven_deliveries_are_seen_by_the_owner(world: Wo
     assert (delivery.replays, delivery.attempts) == (1, 1)
     assert delivery.last_death is not None
     assert receiver.bodies() == [b'{"id":1}'] * 2
+
+
+async def pass_slowly(world: World) -> None:
+    for _ in range(15):
+        await world.tick()
+
+
+async def slowly(world: World, receiver: Receiver, hooks, path: str, type: str) -> None:
+    """One event that is answered after more than half a second."""
+    hold = asyncio.Event()
+    receiver.answers[path] = [Answer(hold=hold)]
+    sent = len(receiver.bodies(path))
+    event = await hooks.publish(type, {})
+    await world.until(lambda: len(receiver.bodies(path)) > sent)
+    await pass_slowly(world)
+    hold.set()
+    await world.until_state(hooks, event.id, State.DELIVERED)
+
+
+async def test_a_lane_that_answers_quickly_again_leaves_the_line_of_the_slow_ones(
+    world: World, receiver: Receiver
+):
+    hooks = await world.start(max_in_flight=8)  # slow lanes may use four of them
+    for name in ("hang", "a"):
+        await hooks.create_endpoint(
+            url=receiver.url(f"/{name}"), events=[name], max_in_flight=4, timeout_ms=60_000
+        )
+    for _ in range(3):
+        await slowly(world, receiver, hooks, "/hang", "hang")
+    receiver.answers["/hang"] = [Answer(hold=asyncio.Event())]
+    await publish_many(hooks, 4, type="hang")
+    for n in range(3):
+        await hooks.publish("a", n)
+        await world.until(lambda: len(receiver.bodies("/a")) > n)  # noqa: B023
+    slow, quick = asyncio.Event(), asyncio.Event()
+    receiver.answers["/a"] = [Answer(hold=slow)] * 3 + [Answer(hold=quick), Answer(200)]
+    await publish_many(hooks, 3, type="a")
+    await world.until(lambda: receiver.open_requests == 7)
+    await pass_slowly(world)
+    world.step = 0.002
+    await hooks.publish("a", "the quick one")
+    await world.until(lambda: receiver.open_requests == 8)
+    slow.set()
+    (lane,) = [
+        lane for lane in hooks.worker.ownership.lanes.values() if lane.prepared.endpoint.url.endswith("/a")
+    ]
+    await world.until(lambda: lane.health is LaneHealth.SLOW and not lane.unsettled)
+    await hooks.publish("a", "the last one")
+    await world.until(lambda: lane in hooks.worker.dispatcher.waiting)
+    quick.set()
+    await world.until(lambda: len(receiver.bodies("/a")) == 8)
+    assert hooks.worker.dispatcher._used[LaneHealth.SLOW] == 4, "it did not wait for those that hang"

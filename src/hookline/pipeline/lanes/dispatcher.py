@@ -6,7 +6,7 @@ of a class. One delivery under way is one slot, from the first byte asked for to
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from heapq import heappop, heappush
 from itertools import count
 
@@ -39,7 +39,7 @@ class Dispatcher:
     ) -> None:
         self.slots = slots
         self.in_flight = 0
-        self.waiting = 0  # lanes that wait in line
+        self._in_line: dict[Lane, LaneHealth] = {}  # lanes that wait, with the line that each stands in
         self._shares = shares(slots)
         self._unproven = share_of_unproven(slots)
         self._used = [0] * len(LaneHealth)
@@ -62,13 +62,18 @@ class Dispatcher:
     def is_saturated(self) -> bool:
         return self.in_flight >= self.slots
 
+    @property
+    def waiting(self) -> Collection[Lane]:
+        """The lanes that wait in line."""
+        return self._in_line.keys()
+
     def offer(self, lane: Lane) -> None:
         """The lane may have something to send: send it if there are slots and nobody waits, else put it in line."""
-        if lane.queued:
+        if lane in self._in_line:
             return
         if not lane.can_send():
             self._look_later(lane)
-        elif self.waiting or self._pumping or self._alone is not None:
+        elif self._in_line or self._pumping or self._alone is not None:
             self._stand_in_line(lane)
             self.pump()
         else:
@@ -76,7 +81,7 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Send as long as there are slots and lanes in line."""
-        if self._pumping or not self.waiting:
+        if self._pumping or not self._in_line:
             return
         self._pumping = True
         try:
@@ -151,10 +156,17 @@ class Dispatcher:
         self._send(lane, delivery, is_probe)
 
     def _stand_in_line(self, lane: Lane) -> None:
-        if not lane.queued:
-            lane.queued = True
-            self.waiting += 1
+        if lane not in self._in_line:
+            self._in_line[lane] = lane.health
             self._lines[lane.health].append(lane)
+
+    def _step_out(self, lane: Lane) -> bool:
+        """Take the lane out of its line; says whether it stood in one."""
+        health = self._in_line.pop(lane, None)
+        if health is None:
+            return False
+        self._lines[health].remove(lane)
+        return True
 
     async def run_alarms(self) -> None:
         """Offer lanes again when the time that held them back is over, until cancelled."""
@@ -167,6 +179,11 @@ class Dispatcher:
                 self.offer(lane)
             pause = self._alarms[0][0] - now if self._alarms else _NO_ALARM
             await self._clock.wait(self._alarm_set, max(pause, 0.0))
+
+    def look_at_alarms(self) -> None:
+        """The clock may have been put right: an alarm may be due sooner than was worked out."""
+        if self._alarms and self._alarms[0][0] <= self._clock.now():
+            self._alarm_set.set()
 
     async def alone(self, lane: Lane, send: Callable[[], Awaitable[None]], over: asyncio.Event) -> None:
         """Let no other lane send and, when nothing else is under way, let this lane send until it is over.
@@ -197,6 +214,9 @@ class Dispatcher:
         lane.in_flight -= 1
         self.in_flight -= 1
         self._used[health] -= 1
+        if self._in_line and self._in_line.get(lane, lane.health) is not lane.health:
+            self._step_out(lane)  # its answer moved it to another class: it waits for the slots of that one
+            self._stand_in_line(lane)
         if host is not None:
             host.in_flight -= 1
             if host.line:
@@ -224,7 +244,7 @@ class Dispatcher:
 
     def _next(self) -> Lane | None:
         if self._alone is not None:
-            return self._next_alone(self._alone)
+            return self._alone if self._step_out(self._alone) else None
         for step in range(len(_CLASSES)):
             health = _CLASSES[(self._turn + step) % len(_CLASSES)]
             line = self._lines[health]
@@ -236,17 +256,6 @@ class Dispatcher:
                     lane = line.pop() if self._newest_first else line.popleft()
                 else:
                     lane = line.popleft()
-                lane.queued = False
-                self.waiting -= 1
+                del self._in_line[lane]
                 return lane
         return None
-
-    def _next_alone(self, lane: Lane) -> Lane | None:
-        if not lane.queued:
-            return None
-        for line in self._lines:
-            if lane in line:
-                line.remove(lane)
-        lane.queued = False
-        self.waiting -= 1
-        return lane

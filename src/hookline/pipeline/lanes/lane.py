@@ -71,7 +71,6 @@ class Lane:
         "parked_at",
         "polled_at",
         "prepared",
-        "queued",
         "reading",
         "ready",
         "releasing",
@@ -113,7 +112,6 @@ class Lane:
         self._held_up: list[Loaded] = []  # reserved, and committed while a load was under way
         self.releasing = False
         self.lost = False
-        self.queued = False  # stands in the dispatcher's line
         self.parked_at: WaitingLine | None = None  # in whose line it stands: its host's, or that for memory
         self.is_called = False  # it was first in its host's line, and a slot was free
         self.sends = 0

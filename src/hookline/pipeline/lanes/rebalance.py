@@ -91,8 +91,7 @@ class Shedding:
         # With a free slot, this worker would take them again.
         if not self._dispatcher.is_saturated or not self._dispatcher.waiting:
             return
-        lanes = self._ownership.lanes.values()
-        self._in_line = {lane: lane.sends for lane in lanes if lane.queued}
+        self._in_line = {lane: lane.sends for lane in self._dispatcher.waiting if not lane.lost}
         waiting = [
             lane
             for lane, sends in self._in_line.items()
