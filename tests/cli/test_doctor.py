@@ -25,7 +25,7 @@ from hookline.cli.checks.settings import check_networks
 from hookline.ids import read
 from hookline.model import WorkerId
 from hookline.store.contract import WorkerRow
-from hookline.store.contract.examination import Examination, Waiting
+from hookline.store.contract.doctor import Examination, Waiting
 from hookline.store.postgres.driver.session import MOST_SESSIONS
 from hookline.store.postgres.store import PostgresStore
 from planting import plant

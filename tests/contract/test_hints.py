@@ -10,7 +10,7 @@ import pytest
 from deaf_proxy import deaf
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.store.contract import Store
-from hookline.store.contract.notifications import MOST_LANES, Notification
+from hookline.store.contract.notify import MOST_LANES, Notification
 from hookline.store.postgres.notifications import CHANNEL, TELL, read, written
 from hookline.store.postgres.store import PostgresStore
 

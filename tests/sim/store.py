@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
-from hookline.store.contract.notifications import Notification
+from hookline.store.contract.notify import Notification
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner

@@ -8,7 +8,7 @@ from pathlib import Path
 from hookline.cli.checks.findings import Finding, bad, ok, warn
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store import database_url
-from hookline.store.contract.examination import Examination
+from hookline.store.contract.doctor import Examination
 
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1 << 30, 100 << 20  # of free disk space
 SKEW_S, LARGE_SKEW_S = 2.0, 60.0  # webhooks are signed with the time, and refused when it is 300 s off

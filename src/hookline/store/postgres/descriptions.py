@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from hookline.model import Account, EventType, Notify
-from hookline.store.contract.descriptions import NO_ENDPOINT
+from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.postgres import sql
 from hookline.store.postgres.driver.links import Connection, Links
 
@@ -39,7 +39,7 @@ RETURNING mark
 
 
 class PostgresDescribed:
-    """The verbs of `DescriptionStore`, on the sessions of the store."""
+    """The verbs of `EventTypeStore`, on the sessions of the store."""
 
     _desk: Links
 

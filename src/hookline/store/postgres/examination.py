@@ -5,7 +5,7 @@ from typing import Any
 import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
-from hookline.store.contract.examination import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
+from hookline.store.contract.doctor import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
 from hookline.store.postgres import rows, schema, sql
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.faults import translated, while_connecting

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
-from hookline.store.contract.notifications import MOST_LANES, Notification
+from hookline.store.contract.notify import MOST_LANES, Notification
 from hookline.store.postgres.driver.faults import translated
 from hookline.store.postgres.driver.links import Connection, Links
 

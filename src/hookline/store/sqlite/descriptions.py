@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hookline.model import Account, EventType, Notify
-from hookline.store.contract.descriptions import NO_ENDPOINT
+from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.writer import Work
@@ -42,7 +42,7 @@ RETURNING mark
 
 
 class SqliteDescribed:
-    """The verbs of `DescriptionStore`, on the connections of the store."""
+    """The verbs of `EventTypeStore`, on the connections of the store."""
 
     async def _write(self, work: Work[T]) -> T:
         raise NotImplementedError

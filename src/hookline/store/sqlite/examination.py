@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hookline.errors import HooklineError
-from hookline.store.contract.examination import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
+from hookline.store.contract.doctor import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
 from hookline.store.sqlite import schema, sql
 from hookline.store.sqlite.driver.connection import OLDEST_SQLITE
 from hookline.store.sqlite.driver.faults import translated

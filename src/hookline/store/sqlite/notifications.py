@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hookline.store.contract.notifications import Notification
+from hookline.store.contract.notify import Notification
 
 
 class SqliteHints:

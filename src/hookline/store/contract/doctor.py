@@ -3,7 +3,7 @@
 import msgspec
 
 from hookline.model import Endpoint
-from hookline.store.contract import WorkerRow
+from hookline.store.contract.workers import WorkerRow
 
 MOST_COUNTED = 10_000  # of a backlog: of a larger one, it is enough to know that it is large
 
