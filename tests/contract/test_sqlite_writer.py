@@ -9,7 +9,7 @@ import pytest
 from factories import NOW, a_publication
 from hookline.errors import RowRefused, StoreUnavailable
 from hookline.model import State
-from hookline.store.sqlite.accept import accept
+from hookline.store.sqlite.accept import write_batch
 from hookline.store.sqlite.driver.connection import connect
 from hookline.store.sqlite.driver.shared_commit import Paired
 from hookline.store.sqlite.driver.writer import Inline, Threaded, commit_together, run_each
@@ -212,6 +212,7 @@ async def test_an_accept_of_many_deliveries_is_work_in_parts(sqlite_path):
     await store.migrate()
     connection = connect(str(sqlite_path))
     publication = a_publication(*(bytes([1, n // 256, n % 256]) + bytes(13) for n in range(3_000)))
-    work = accept(connection, [publication], catalogue=0, now=NOW, due=float, folder=str(sqlite_path.parent))
+    folder = str(sqlite_path.parent)
+    work = write_batch(connection, [publication], catalogue=0, now=NOW, due=float, folder=folder)
     assert sum(1 for _ in work) == 2
     connection.close()

@@ -6,6 +6,7 @@ and one that a run with real faults did; where one is said otherwise, its senten
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -36,9 +37,12 @@ from hookline.rules.circuit import begin_probe
 from hookline.rules.liveness import By, DeadWorker, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
 from hookline.store.contract import Acceptance, EventFanout, Loaded, Release, Settlement, Verdict
-from hookline.store.sqlite import accept, owning, retention, sql, workers
+from hookline.store.sqlite import accept, retention, sql
+from hookline.store.sqlite import lanes as sqlite_lanes
 from hookline.store.sqlite.driver.bulk import write_rows
-from hookline.store.sqlite.rows import attempt_row
+from hookline.store.sqlite.driver.connections import on_writer
+from hookline.store.sqlite.lanes import attempt_row
+from hookline.store.sqlite.store import SqliteStore
 
 Plant = Callable[["Garden"], None]
 BUGS: dict[str, Plant] = {}
@@ -192,22 +196,22 @@ def _m10(garden: Garden) -> None:
 
 @bug("M11 taking over resets the attempts")
 def _m11(garden: Garden) -> None:
-    right = garden.put(workers, "free", None)
+    right = inspect.unwrap(garden.put(SqliteStore, "free", None))
 
-    def resetting(connection: Any, worker: Any, *, now: float) -> Any:
-        freed = right(connection, worker, now=now)
+    def resetting(store: Any, connection: Any, worker: Any, *, now: float) -> Any:
+        freed = right(store, connection, worker, now=now)
         for lane in freed:
             connection.execute(
                 "UPDATE deliveries SET attempts = 0 WHERE endpoint_id = ? AND state = 'pending'", (lane,)
             )
         return freed
 
-    workers.free = resetting
+    SqliteStore.free = on_writer(resetting)
 
 
 @bug("M12 a settlement is refused to a worker that is late with its beat, and not buried")
 def _m12(garden: Garden) -> None:
-    right = garden.put(owning, "_settle_all", None)
+    right = garden.put(sqlite_lanes, "_settle_all", None)
 
     def strict(connection: Any, worker: Any, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
         row = connection.execute("SELECT seen_at FROM workers WHERE id = ?", (worker,)).fetchone()
@@ -217,7 +221,7 @@ def _m12(garden: Garden) -> None:
             return [Verdict.LATE] * len(batch)
         return right(connection, worker, batch, now=now)  # type: ignore[no-any-return]
 
-    owning._settle_all = strict
+    sqlite_lanes._settle_all = strict
 
 
 @bug("M13 pruned by the age of the event")

@@ -15,6 +15,7 @@ from hookline.failpoints import failpoint
 from hookline.store.migrations import (
     Applied,
     Migration,
+    level,
     outstanding,
     read_migrations,
     refuse_outgrown,
@@ -34,6 +35,12 @@ TRIES = 100  # a minute
 def known() -> tuple[Migration, ...]:
     """The migrations of this code."""
     return read_migrations("hookline.store.postgres.migrations")
+
+
+@cache
+def own_level() -> int:
+    """The level of this code."""
+    return level(known())
 
 
 async def bring_up_to_date(

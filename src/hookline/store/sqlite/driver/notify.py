@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hookline.store.contract.notify import Notification
 
 
-class SqliteHints:
+class SqliteNotify:
     """The contract's verbs about notifications. One process serves a file, so there is nobody to notify."""
 
     async def tell(self, hint: Notification) -> None:

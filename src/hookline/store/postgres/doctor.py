@@ -6,10 +6,12 @@ import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
 from hookline.store.contract.doctor import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
-from hookline.store.postgres import rows, schema, sql
+from hookline.store.postgres import columns, sql
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.faults import translated, while_connecting
 from hookline.store.postgres.figures import OLDEST_DUE
+from hookline.store.postgres.migrations import schema
+from hookline.store.postgres.workers import read_worker
 
 COUNT_TIMEOUT = 30.0  # many lanes take time; that does not mean that the server does not answer
 FACTS = """
@@ -93,10 +95,10 @@ async def _contents(connection: Any, *, now: float) -> dict[str, Any]:
         "sealed": tuple((row["id"], row["secret"]) for row in await connection.fetch(SEALED)),
         "plain": await connection.fetchval(PLAIN),
         "endpoints": tuple(
-            rows.endpoints(await connection.fetch(sql.LIST_ENDPOINTS, None, None, None, MOST_COUNTED))
+            columns.read_endpoints(await connection.fetch(sql.LIST_ENDPOINTS, None, None, None, MOST_COUNTED))
         ),
         "workers": tuple(
-            rows.worker(row) for row in await connection.fetch(sql.PULSE_WORKERS) if row["id"] is not None
+            read_worker(row) for row in await connection.fetch(sql.PULSE_WORKERS) if row["id"] is not None
         ),
         "waiting": waiting,
     }

@@ -23,7 +23,7 @@ REPEATS = 5  # of a batch that met a deadlock; locks are taken in order, so even
 CLOSE_TIMEOUT = 2.0
 
 
-class Links:
+class SessionPool:
     """The sessions of one role, at most `size`, opened when they are needed."""
 
     def __init__(

@@ -6,12 +6,14 @@ from urllib.parse import quote
 
 from hookline.errors import HooklineError
 from hookline.store.contract.doctor import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
-from hookline.store.sqlite import schema, sql
+from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.connection import OLDEST_SQLITE
 from hookline.store.sqlite.driver.faults import translated
+from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS
+from hookline.store.sqlite.endpoints import read_endpoints
 from hookline.store.sqlite.figures import OLDEST_DUE
-from hookline.store.sqlite.reading import list_endpoints
-from hookline.store.sqlite.rows import read_worker
+from hookline.store.sqlite.migrations import schema
+from hookline.store.sqlite.workers import read_worker
 
 COUNT_DUE = """
 SELECT count(*) FROM (
@@ -63,7 +65,11 @@ def _contents(connection: sqlite3.Connection, *, now: float) -> dict[str, Any]:
         "sealed": tuple(connection.execute(SEALED).fetchall()),
         "plain": connection.execute(PLAIN).fetchone()[0],
         "endpoints": tuple(
-            list_endpoints(connection, account=None, enabled=None, after=None, limit=MOST_COUNTED)
+            read_endpoints(
+                connection,
+                sql.LIST_ENDPOINTS,
+                {"enabled": None, "before": ABOVE_ALL_IDS, "limit": MOST_COUNTED},
+            )
         ),
         "workers": tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall())),
         "waiting": waiting,

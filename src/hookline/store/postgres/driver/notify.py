@@ -8,13 +8,14 @@ transactions it succeeds and hears nothing. So a probe is sent to each new liste
 import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.model import EndpointId, WorkerId
 from hookline.store.contract.notify import MOST_LANES, Notification
 from hookline.store.postgres.driver.faults import translated
-from hookline.store.postgres.driver.links import Connection, Links
+from hookline.store.postgres.driver.pool import Connection
+from hookline.store.postgres.driver.sessions import PostgresSessions
 
 CHANNEL = "hookline"
 TELL = "SELECT pg_notify($1, $2)"
@@ -29,12 +30,10 @@ _HEAD = 17  # bytes: the origin and the flags
 _ID = 16
 
 
-class PostgresHints:
+class PostgresNotify(PostgresSessions):
     """The contract's verbs about notifications."""
 
     probe_timeout = PROBE_TIMEOUT
-    _lanes: Links
-    _listener: Callable[[], Awaitable[Connection]]
 
     async def tell(self, hint: Notification) -> None:
         """See the contract."""

@@ -11,7 +11,7 @@ from deaf_proxy import deaf
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.store.contract import Store
 from hookline.store.contract.notify import MOST_LANES, Notification
-from hookline.store.postgres.notifications import CHANNEL, TELL, read, written
+from hookline.store.postgres.driver.notify import CHANNEL, TELL, read, written
 from hookline.store.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.anyio
