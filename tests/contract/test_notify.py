@@ -1,4 +1,4 @@
-"""A hint from one process reaches the others, and they understand it."""
+"""A notification from one process reaches the others, and they understand it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from deaf_proxy import deaf
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.store.contract import Store
 from hookline.store.contract.notify import MOST_LANES, Notification
-from hookline.store.postgres.driver.notify import CHANNEL, TELL, read, written
+from hookline.store.postgres.driver.notify import CHANNEL, NOTIFY, read, written
 from hookline.store.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ def lanes(count: int) -> tuple[bytes, ...]:
     return tuple(n.to_bytes(16) for n in range(count))
 
 
-HINTS = [
+NOTIFICATIONS = [
     Notification(ORIGIN),
     Notification(ORIGIN, lanes(1)),
     Notification(ORIGIN, lanes(MOST_LANES), is_change=True),
@@ -57,34 +57,34 @@ async def pair(postgres_url: str) -> AsyncIterator[tuple[PostgresStore, Postgres
         await store.close()
 
 
-async def test_a_hint_can_be_told_and_listened_for_on_every_store(store):
+async def test_every_store_sends_notifications_and_listens_for_them(store):
     """Where one process serves a database nobody else hears it, and listening ends."""
-    await store.tell(Notification(ORIGIN, lanes(2)))
+    await store.notify(Notification(ORIGIN, lanes(2)))
     if store.exclusive:
-        await store.listen(lambda hint: pytest.fail(f"heard {hint}"))
+        await store.listen(lambda notification: pytest.fail(f"heard {notification}"))
         return
     async with listening(store) as heard:
-        await store.tell(HINTS[1])
-        assert await asyncio.wait_for(heard.get(), CEILING) == HINTS[1]
+        await store.notify(NOTIFICATIONS[1])
+        assert await asyncio.wait_for(heard.get(), CEILING) == NOTIFICATIONS[1]
 
 
 async def test_another_process_hears_all_of_it(pair):
     one, other = pair
     async with listening(other) as heard:
-        for hint in HINTS:
-            await one.tell(hint)
-        assert [await asyncio.wait_for(heard.get(), CEILING) for _ in HINTS] == HINTS
+        for notification in NOTIFICATIONS:
+            await one.notify(notification)
+        assert [await asyncio.wait_for(heard.get(), CEILING) for _ in NOTIFICATIONS] == NOTIFICATIONS
 
 
-async def test_what_others_say_on_the_channel_is_not_taken_for_a_hint(pair, postgres_url):
+async def test_what_others_say_on_the_channel_is_not_taken_for_a_notification(pair, postgres_url):
     one, other = pair
     async with listening(other) as heard:
         stranger = await asyncpg.connect(postgres_url)
         for text in ("", "hello", "probe 1", "AAAA", "é", "A" * 7_999):
-            await stranger.execute(TELL, CHANNEL, text)
+            await stranger.execute(NOTIFY, CHANNEL, text)
         await stranger.close()
-        await one.tell(HINTS[0])
-        assert await asyncio.wait_for(heard.get(), CEILING) == HINTS[0]
+        await one.notify(NOTIFICATIONS[0])
+        assert await asyncio.wait_for(heard.get(), CEILING) == NOTIFICATIONS[0]
 
 
 async def test_a_session_that_was_lost_is_reported(pair, postgres_url):
@@ -112,12 +112,12 @@ async def test_a_session_on_which_nothing_arrives_is_refused(pair, postgres_url)
         await store.close()
 
 
-@pytest.mark.parametrize("hint", HINTS, ids=str)
-def test_a_hint_fits_into_a_notification_and_is_read_back(hint):
-    assert len(written(hint)) < 8_000
-    assert read(written(hint)) == hint
+@pytest.mark.parametrize("notification", NOTIFICATIONS, ids=str)
+def test_a_notification_is_read_back_from_its_text(notification):
+    assert len(written(notification)) < 8_000
+    assert read(written(notification)) == notification
 
 
-def test_a_hint_of_too_many_lanes_is_refused():
+def test_a_notification_of_too_many_lanes_is_refused():
     with pytest.raises(ValueError, match="350 lanes at most"):
         written(Notification(ORIGIN, lanes(MOST_LANES + 1)))

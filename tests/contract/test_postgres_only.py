@@ -13,7 +13,7 @@ from factories import NOW, a_publication, a_settlement, a_worker
 from hookline.errors import StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.contract import Release, Verdict
-from hookline.store.interactive import visiting
+from hookline.store.interactive import api_call
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.pool import SessionPool
 from hookline.store.postgres.driver.sessions import GENERAL_SESSIONS
@@ -199,19 +199,19 @@ async def test_a_reader_who_finds_all_sessions_taken_is_turned_away_before_the_f
             await outsider.execute("LOCK TABLE endpoints")
             waiting = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(GENERAL_SESSIONS)]
             await until_waiting(outsider, "general")
-            with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+            with api_call(), pytest.raises(StoreUnavailable, match="no session"):
                 await store.endpoints_by_id([])
             assert not any(each.done() for each in waiting)
         assert await asyncio.gather(*waiting) == [[]] * GENERAL_SESSIONS
 
 
-async def test_a_visitor_who_was_let_in_and_hookline_itself_wait_for_as_long_as_it_takes(
+async def test_an_api_call_that_had_a_session_and_hookline_itself_wait_for_as_long_as_it_takes(
     postgres_url: str, outsider: Any
 ) -> None:
     async with opened(postgres_url, patience=0.0) as store:  # the next one admitted finds a free session
 
-        async def visit() -> list[Any]:
-            with visiting():
+        async def two_reads() -> list[Any]:
+            with api_call():
                 await store.count_by_state([])
                 return [await store.endpoints_by_id([]), await store.endpoints_by_id([])]
 
@@ -220,11 +220,11 @@ async def test_a_visitor_who_was_let_in_and_hookline_itself_wait_for_as_long_as_
             await outsider.execute("LOCK TABLE endpoints")
             itself = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(GENERAL_SESSIONS)]
             await until_waiting(outsider, "general")
-            visitor = asyncio.create_task(visit())
-            with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+            calling = asyncio.create_task(two_reads())
+            with api_call(), pytest.raises(StoreUnavailable, match="no session"):
                 await store.endpoints_by_id([])
-            assert not visitor.done()
-        assert await visitor == [[], []]
+            assert not calling.done()
+        assert await calling == [[], []]
         assert await asyncio.gather(*itself) == [[]] * GENERAL_SESSIONS
 
 
@@ -244,7 +244,7 @@ async def test_a_session_that_takes_longer_to_make_than_anybody_waits_is_there_f
 
     async def served() -> bool:
         try:
-            with visiting():
+            with api_call():
                 return bool(await pool.fetch("SELECT 1"))
         except StoreUnavailable:
             return False
@@ -266,7 +266,7 @@ async def test_a_session_that_could_not_be_made_leaves_its_place_to_the_next(pos
         return await session.connect(postgres_url, role="general", settings={}, unsafe=False)
 
     pool = SessionPool(connect, call_timeout=CEILING, patience=0.05)
-    with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+    with api_call(), pytest.raises(StoreUnavailable, match="no session"):
         await pool.fetch("SELECT 1")
     is_away.set()
     assert len(await pool.fetch("SELECT 1")) == 1
@@ -283,7 +283,7 @@ async def test_what_is_still_being_connected_does_not_keep_a_store_from_closing(
             ended.set()
 
     pool = SessionPool(connect, call_timeout=CEILING, patience=0.01)
-    with visiting(), pytest.raises(StoreUnavailable):
+    with api_call(), pytest.raises(StoreUnavailable):
         await pool.fetch("SELECT 1")
     async with asyncio.timeout(SOON):
         await pool.close()

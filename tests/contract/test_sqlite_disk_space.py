@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from hookline.errors import StorageFull
-from hookline.store.sqlite.driver.room import FREE_PAGES, refuse_if_low
+from hookline.store.sqlite.driver.disk_space import FREE_PAGES, refuse_if_low
 
 MORE_THAN_ANY_DISK_HAS = 1 << 60
 PAGE_BYTES = 4_096

@@ -26,7 +26,7 @@ class Notification(msgspec.Struct, frozen=True):
 class NotificationStore(Protocol):
     """The verbs that send and receive notifications."""
 
-    async def tell(self, hint: Notification) -> None:
+    async def notify(self, notification: Notification) -> None:
         """Send a notification with at most MOST_LANES lanes to all listeners."""
 
     async def listen(

@@ -46,13 +46,13 @@ class PostgresStore(
 
     async def migrate(self) -> list[str]:
         """See the contract."""
-        return await self._aside(bring_up_to_date)
+        return await self._in_own_session(bring_up_to_date)
 
     async def outstanding(self) -> list[str]:
         """See the contract."""
-        return await self._aside(would_apply)
+        return await self._in_own_session(would_apply)
 
-    async def _aside(self, work: Work[list[str]]) -> list[str]:
+    async def _in_own_session(self, work: Work[list[str]]) -> list[str]:
         """Run it in a session of its own, for as long as it takes."""
         with translated():
             connection = await session.connect(

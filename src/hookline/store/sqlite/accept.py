@@ -10,7 +10,7 @@ from hookline.store.contract.accept import Acceptance, EventFanout, Prior
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.bulk import Row, returned_rows, write_rows
 from hookline.store.sqlite.driver.connections import SqliteConnections
-from hookline.store.sqlite.driver.room import refuse_if_low
+from hookline.store.sqlite.driver.disk_space import refuse_if_low
 from hookline.store.sqlite.driver.values import NO_TEXT, NO_TIME, delivery_range, packed
 
 _ROWS = 1_024  # written before others have their turn: about 12 ms

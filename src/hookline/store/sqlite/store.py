@@ -12,7 +12,7 @@ from hookline.store.sqlite.driver.connection import connect, refuse_unwritable
 from hookline.store.sqlite.driver.faults import translated
 from hookline.store.sqlite.driver.notify import SqliteNotify
 from hookline.store.sqlite.driver.presence import FilePresence
-from hookline.store.sqlite.driver.shared_commit import Paired
+from hookline.store.sqlite.driver.shared_commit import OnLoop
 from hookline.store.sqlite.driver.writer import Threaded, commit_together, run_each
 from hookline.store.sqlite.endpoints import SqliteEndpoints
 from hookline.store.sqlite.event_types import SqliteEventTypes
@@ -82,7 +82,7 @@ class SqliteStore(
             if isinstance(error, sqlite3.Error):
                 raise translated(error) from error
             raise
-        self._writer = (self._executor or Paired)(connections[0], commit_together)
+        self._writer = (self._executor or OnLoop)(connections[0], commit_together)
         self._loader = (self._executor or Threaded)(connections[1], run_each)
         self._lister = (self._executor or Threaded)(connections[2], run_each)
 

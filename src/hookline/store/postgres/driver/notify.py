@@ -18,7 +18,7 @@ from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions
 
 CHANNEL = "hookline"
-TELL = "SELECT pg_notify($1, $2)"
+NOTIFY = "SELECT pg_notify($1, $2)"
 PROBE = "probe "  # followed by its addressee
 PROBE_TIMEOUT = 5.0
 UNHEARD = (
@@ -35,9 +35,9 @@ class PostgresNotify(PostgresSessions):
 
     probe_timeout = PROBE_TIMEOUT
 
-    async def tell(self, hint: Notification) -> None:
+    async def notify(self, notification: Notification) -> None:
         """See the contract."""
-        await self._lanes.fetch(TELL, CHANNEL, written(hint))
+        await self._lanes.fetch(NOTIFY, CHANNEL, written(notification))
 
     async def listen(
         self, hear: Callable[[Notification], None], *, on_ready: Callable[[], None] = lambda: None
@@ -59,13 +59,13 @@ class PostgresNotify(PostgresSessions):
         def heard(_: Connection, __: int, ___: str, text: str) -> None:
             if text == probe:
                 probed.set()
-            elif (hint := read(text)) is not None:
-                hear(hint)
+            elif (notification := read(text)) is not None:
+                hear(notification)
 
         connection.add_termination_listener(lambda _: lost.set())
         await connection.add_listener(CHANNEL, heard)
         # From another session: a pooler would return a session's own notification with the answer.
-        await self._lanes.fetch(TELL, CHANNEL, probe)
+        await self._lanes.fetch(NOTIFY, CHANNEL, probe)
         try:
             async with asyncio.timeout(self.probe_timeout):
                 await probed.wait()
@@ -76,12 +76,12 @@ class PostgresNotify(PostgresSessions):
         raise StoreUnavailable("The session that listens was lost.")
 
 
-def written(hint: Notification) -> str:
+def written(notification: Notification) -> str:
     """A notification as its text."""
-    if len(hint.lanes) > MOST_LANES:
-        raise ValueError(f"a hint names {MOST_LANES} lanes at most")
-    flags = hint.is_every_lane * _EVERY_LANE | hint.is_change * _CHANGE
-    return base64.b64encode(hint.origin + bytes([flags]) + b"".join(hint.lanes)).decode()
+    if len(notification.lanes) > MOST_LANES:
+        raise ValueError(f"a notification names {MOST_LANES} lanes at most")
+    flags = notification.is_every_lane * _EVERY_LANE | notification.is_change * _CHANGE
+    return base64.b64encode(notification.origin + bytes([flags]) + b"".join(notification.lanes)).decode()
 
 
 def read(text: str) -> Notification | None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hookline.errors import HooklineError, StoreUnavailable
-from hookline.store.interactive import visitor
+from hookline.store.interactive import current_call
 from hookline.store.postgres.driver.faults import REPEATABLE, keeps_session, translated
 
 T = TypeVar("T")
@@ -112,8 +112,8 @@ class SessionPool:
 
     async def _session(self) -> Connection:
         """A session with its permit, which the caller gives back."""
-        visit = visitor()
-        patience = self._patience if visit is not None and not visit.is_in else None
+        call = current_call()
+        patience = self._patience if call is not None and not call.is_served else None
         try:
             async with asyncio.timeout(patience) as limit:
                 await self._room.acquire()
@@ -122,8 +122,8 @@ class SessionPool:
             if not limit.expired():
                 raise
             raise StoreUnavailable("PostgreSQL is slow: no session was free in time.") from None
-        if visit is not None:
-            visit.is_in = True
+        if call is not None:
+            call.is_served = True
         return connection
 
     async def _enter(self, patience: float | None) -> Connection:

@@ -8,7 +8,7 @@ from hookline.store.contract.notify import Notification
 class SqliteNotify:
     """The contract's verbs about notifications. One process serves a file, so there is nobody to notify."""
 
-    async def tell(self, hint: Notification) -> None:
+    async def notify(self, notification: Notification) -> None:
         """See the contract."""
 
     async def listen(
