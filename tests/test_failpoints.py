@@ -122,7 +122,7 @@ def test_every_step_that_has_a_name_is_called_in_the_code_and_no_other():
 
 
 def test_every_verb_of_the_contract_that_writes_has_its_two_names():
-    """A new one fails here until it is named in `failpoints`, or among those that only read in `store.failing`."""
+    """A new one fails here until it is named in `failpoints`, or among those that only read in `store.failpoints`."""
     assert writing_verbs() == VERBS
     assert {verb for verb in READS if not hasattr(Store, verb)} == set()
     assert {f"{verb}.{side}" for verb in writing_verbs() for side in ("before", "after")} <= NAMES

@@ -18,7 +18,7 @@ class EventTypeStore(Protocol):
         """Delete a type's description, with one change of kind `event_type`. False when there was none."""
 
     async def event_type(self, name: str) -> EventType | None:
-        """One described type."""
+        """The description of one type."""
 
     async def event_types(self, *, after: str = "", limit: int | None = None) -> list[EventType]:
         """By name, byte for byte, from above `after`; all of them without a limit."""

@@ -1,7 +1,7 @@
 """Holds the statements of the PostgreSQL store.
 
 They are in the order of the contract, under the same names as in the SQLite store. Batches come as arrays, one for each
-column; long arrays that are always present have domains of our own (arrays.py). Values in index predicates are
+column; long arrays that are always present have domains of our own (driver/arrays.py). Values in index predicates are
 literals: if they were bound, a generic plan could not use the partial index. Times are bound and read as seconds
 (`to_timestamp`, `date_part`): that costs half of a codec for timestamptz in Python. Locks are taken in one order
 everywhere: endpoints, workers, jobs, deliveries, lanes, changes.
@@ -572,7 +572,7 @@ LEFT JOIN LATERAL (
 
 READ_DELIVERY = f"{_DELIVERY.format(source='deliveries')} WHERE d.id = $1"
 
-# Built in `lists`: first the page, from the parts that an index gives in its order, then what is shown of it.
+# Built in `lists.deliveries`: first the page, from the parts that an index gives in its order, then what is shown of it.
 LIST_DELIVERIES = (
     _DELIVERY.format(source="(SELECT * FROM ({parts}) p ORDER BY id DESC LIMIT {limit})")
     + " ORDER BY d.id DESC"

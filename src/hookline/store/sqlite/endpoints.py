@@ -1,6 +1,7 @@
 """Keeps endpoints in SQLite.
 
-A verb that changes an endpoint writes one numbered change beside its row, from which the owner of its lane learns of it.
+A verb that changes an endpoint writes one numbered change beside its row, from which the owner of its lane learns of
+it.
 """
 
 import sqlite3

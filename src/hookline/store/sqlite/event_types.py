@@ -50,7 +50,7 @@ class SqliteEventTypes(SqliteConnections):
 
     @on_lister
     def event_type(self, connection: sqlite3.Connection, name: str) -> EventType | None:
-        """One described type."""
+        """The description of one type."""
         row = connection.execute(READ_EVENT_TYPE, {"name": name}).fetchone()
         return None if row is None else _read(row)
 

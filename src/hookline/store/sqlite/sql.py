@@ -431,7 +431,7 @@ CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.i
 """
 READ_DELIVERY = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY} WHERE d.id = :id"
 
-# Built in `lists`: first the page, then what is shown of it.
+# Built in `lists.deliveries`: first the page, then what is shown of it.
 LIST_DELIVERIES = f"""
 {DELIVERY_COLUMNS}
 FROM (SELECT d.seq FROM {{source}} WHERE {{conditions}} ORDER BY {{order}} LIMIT :limit) page
