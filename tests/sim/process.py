@@ -15,7 +15,7 @@ from hookline import Hookline, Settings
 from hookline.errors import HooklineError
 from hookline.pipeline.catalogue.host_limits import Host
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.sending import client
+from hookline.pipeline.sending import Request, SendResult, client
 from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.clock import ProcessClock
@@ -60,6 +60,7 @@ class Process:
             store=self.link,
         )
         self.is_started = False
+        self.went_on_at = float("-inf")  # when it was last let go, after it had been stopped
         self.was_killed_by: bytes | None = None  # the event whose request it died under
         self.is_leaving = False
         self.leaving_since: float | None = None
@@ -86,6 +87,21 @@ class Process:
             conclude(lane, health, host, settlement)
 
         deliverer._on_landed = landed
+        sender = deliverer._sender
+        begin = sender.send
+
+        def watched(request: Request, done: Callable[[SendResult], None]) -> None:
+            began = self.now
+
+            def answered(result: SendResult) -> None:
+                self._world.checks.answered(self, began, request.timeout)
+                done(result)
+
+            begin(request, answered)
+
+        sender.send = watched  # type: ignore[method-assign]
+        if self._world.memory_bytes is not None:
+            dispatcher._memory._budget = self._world.memory_bytes
 
     def note_skew(self, store_now: float) -> None:
         """Compare its idea of the store's time with the store's."""

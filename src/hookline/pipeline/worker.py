@@ -252,12 +252,17 @@ class Worker:
         return not self._is_draining and self._heartbeat.is_fresh()
 
     def _adopted(self, lane: Lane) -> None:
+        lane.on_regraded = self._regraded
         if lane.is_suspect and lane.is_strict and lane.prepared is not None:
             # What the dead owner sent may still be under way: the next one must not overtake it.
             lane.flow.wait_out(self._clock.now() + lane.prepared.endpoint.timeout)
         if lane.flow.head is not None:
             self._errands.look_at_head(lane)
         self._loader.nudge(lane)
+
+    def _regraded(self, lane: Lane, before: LaneHealth) -> None:
+        self._loader.regraded(lane, before)
+        self.dispatcher.regraded(lane, before)
 
     def _kept(self, lane: Lane) -> None:
         if lane.has_unsent:

@@ -168,6 +168,10 @@ class Dispatcher:
         self._lines[health].remove(lane)
         return True
 
+    def regraded(self, lane: Lane, before: LaneHealth) -> None:
+        """The lane belongs to another class: it waits no longer for the memory of its former one."""
+        self._memory.regraded(lane, before)
+
     async def run_alarms(self) -> None:
         """Offer lanes again when the time that held them back is over, until cancelled."""
         while True:

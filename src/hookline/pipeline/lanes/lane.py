@@ -25,6 +25,10 @@ from hookline.rules.slots import (
 from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
 
 
+def _nobody(lane: "Lane", before: LaneHealth) -> None:
+    """Nobody keeps lanes by their health here."""
+
+
 class WaitingLine(Protocol):
     """Where lanes stand that wait for the same thing."""
 
@@ -68,6 +72,7 @@ class Lane:
         "lost",
         "missed",
         "next_due",
+        "on_regraded",
         "parked_at",
         "polled_at",
         "prepared",
@@ -105,6 +110,7 @@ class Lane:
         self.in_flight = 0
         self.unsettled = 0  # answered, the settle not yet acknowledged
         self.health = LaneHealth.UNTRIED if prepared is None else prepared.health
+        self.on_regraded: Callable[[Lane, LaneHealth], None] = _nobody  # told what its health was before
         self.behind = True  # the store may hold rows that are not here; nothing is handed over past them
         self.has_few_ready = False  # the last load found fewer fresh ones than there was room for
         self.missed = False  # something was committed while a load was under way, and is not here
@@ -317,9 +323,10 @@ class Lane:
         self._buffers.counts[self.health] -= len(self.known)
         self._buffers.counts[health] += len(self.known)
         if health is not self.health:
-            self.health = health
+            before, self.health = self.health, health
             self._keep()
             self._leave_beyond(self.kept)
+            self.on_regraded(self, before)
         # After a probe the backlog is let out step by step, from one.
         self.window = 1 if was_probe else window_after(self.window, outcome, cap=self.cap)
         if self.prepared is not None:
