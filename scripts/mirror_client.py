@@ -205,13 +205,13 @@ def _formatted(source: str) -> str:
 
 
 def main() -> int:
-    stale = [path for path, text in files().items() if not path.exists() or path.read_text() != text]
+    stale = {path: text for path, text in files().items() if not path.exists() or path.read_text() != text}
     if "--check" in sys.argv[1:]:
         for path in stale:
             print(f"{path.relative_to(ROOT)} is not what scripts/mirror_client.py writes: run it")
         return 1 if stale else 0
-    for path in stale:
-        path.write_text(files()[path])
+    for path, text in stale.items():
+        path.write_text(text)
     return 0
 
 
