@@ -270,7 +270,7 @@ FIELDS: tuple[EndpointField, ...] = (
         name="paused",
         check=_flag("paused"),
         schema=api_schema.FLAG,
-        text="true: its deliveries wait",
+        text="true: new and pending deliveries wait until it is resumed",
     ),
     EndpointField(
         name="retry",

@@ -19,7 +19,8 @@ ChangedEndpoint = msgspec.defstruct(
     "ChangedEndpoint",
     [(field.name, _described(field), UNSET) for field in IN_PATCH.values()],
     namespace={
-        "__doc__": "A merge patch: what is not named stays, null puts back to the default (of `circuit`: none)."
+        "__doc__": "A merge patch. A missing field stays as it is, null resets a field to its default; "
+        "`circuit: null` means no circuit."
     },
     frozen=True,
     kw_only=True,
@@ -32,7 +33,7 @@ NewEndpoint = msgspec.defstruct(
         for field in FIELDS
     ],
     namespace={
-        "__doc__": "A new endpoint; what is not named, or null, has its default (`circuit: null` is none)."
+        "__doc__": "A new endpoint. A field that is missing or null has its default; `circuit: null` means no circuit."
     },
     frozen=True,
     kw_only=True,
