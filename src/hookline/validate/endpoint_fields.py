@@ -34,7 +34,7 @@ class EndpointField(msgspec.Struct, frozen=True, kw_only=True):
     """A field of an endpoint. Null is its default, unless `null_means_none`."""
 
     name: str  # in the API, on the command line and in the clients
-    stored_as: str | None = None  # its name in `Endpoint`, if that is another one
+    attribute: str = ""  # of `Endpoint`, if it has another name there
     check: Callable[[Any], Any]  # the value to store; raises `Invalid`
     check_stored: Callable[[Any], Any] | None = None  # where the stored value has another form
     null_means_none: bool = False  # null switches off what the default switches on
@@ -45,10 +45,9 @@ class EndpointField(msgspec.Struct, frozen=True, kw_only=True):
     schema: Schema  # of a value that is not null
     text: str  # for the API's description
 
-    @property
-    def attribute(self) -> str:
-        """Its name in `Endpoint`."""
-        return self.stored_as or self.name
+    def __post_init__(self) -> None:
+        if not self.attribute:
+            msgspec.structs.force_setattr(self, "attribute", self.name)
 
     @property
     def is_required(self) -> bool:
@@ -70,8 +69,7 @@ class EndpointField(msgspec.Struct, frozen=True, kw_only=True):
 
     def refuse_stored(self, value: Any) -> None:
         """Raise `Invalid` if a stored value would be refused today."""
-        if self.is_required or value != self.default:
-            (self.check_stored or self.created)(msgspec.to_builtins(value))
+        (self.check_stored or self.created)(msgspec.to_builtins(value))
 
     def shown(self, endpoint: Endpoint) -> Any:
         """The value as the API shows it."""
@@ -233,7 +231,7 @@ FIELDS: tuple[EndpointField, ...] = (
     ),
     EndpointField(
         name="timeout_ms",
-        stored_as="timeout",
+        attribute="timeout",
         check=_timeout,
         check_stored=lambda value: number(value, 1, 60, pointer="/timeout", unit=" of seconds"),
         show=lambda value: round(value * 1_000) if math.isfinite(value) else 0,

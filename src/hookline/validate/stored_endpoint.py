@@ -7,12 +7,19 @@ deliveries fail, with the field in their reason, until the field is corrected.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from hookline.crypto import signing
 from hookline.crypto.sealing import Sealer
 from hookline.errors import Invalid, SealBroken
 from hookline.model import Endpoint
-from hookline.validate.endpoint_fields import BY_NAME, FIELDS, EndpointField
+from hookline.validate.endpoint_fields import BY_NAME, FIELDS
 
+# Each attribute with its default, which needs no check, and its check: this runs for every endpoint when a process starts.
+_CHECKS = tuple(
+    (field.attribute, msgspec.UNSET if field.is_required else field.default, field.refuse_stored)
+    for field in FIELDS
+)
 _MOST_TOLD = 300  # characters
 
 
@@ -25,9 +32,10 @@ class EndpointJudge:
     def faults(self, endpoint: Endpoint) -> Mapping[str, str]:
         """The fields at fault, each with the reason."""
         found = dict(endpoint.unread)
-        for field in FIELDS:
-            if field.attribute not in found and (why := _fault(field, endpoint)) is not None:
-                found[field.attribute] = why
+        for name, usual, check in _CHECKS:
+            value = getattr(endpoint, name)
+            if value != usual and name not in found and (why := _why_not(check, value)) is not None:
+                found[name] = why
         if "secret" not in found and (why := _why_not(self._check_secrets, endpoint)) is not None:
             found["secret"] = why
         return found
@@ -41,11 +49,9 @@ class EndpointJudge:
 
 def retry_of(endpoint: Endpoint) -> dict[str, Any] | None:
     """The endpoint's own retry policy; None: it has none, or an unusable one."""
-    return None if _fault(BY_NAME["retry"], endpoint) is not None else endpoint.retry
-
-
-def _fault(field: EndpointField, endpoint: Endpoint) -> str | None:
-    return _why_not(field.refuse_stored, getattr(endpoint, field.attribute))
+    if endpoint.retry is None or _why_not(BY_NAME["retry"].refuse_stored, endpoint.retry) is not None:
+        return None
+    return endpoint.retry
 
 
 def _why_not(check: Callable[[Any], Any], value: Any) -> str | None:
