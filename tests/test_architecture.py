@@ -270,7 +270,7 @@ def repeated(sources: dict[str, str]) -> dict[str, list[str]]:
     }
 
 
-MIRRORS = ("hookline.client.answers", "hookline.client.overview", "hookline.client.errors")
+MIRRORS = tuple(f"hookline.client.{each}" for each in ("answers", "endpoint", "errors", "overview"))
 
 
 def test_a_class_name_stands_for_one_thing():

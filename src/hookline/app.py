@@ -56,7 +56,6 @@ from hookline.rules.retry import PRESETS
 from hookline.store import database_url
 from hookline.store.contract import Store
 from hookline.validate import payload as payloads
-from hookline.validate.endpoint_fields import EndpointPatch, read_fields
 from hookline.validate.names import check_account, check_idempotency_key, check_type
 from hookline.validate.stored_endpoint import EndpointJudge
 
@@ -323,9 +322,8 @@ class Hookline:
     async def update_endpoint(self, id: str, **fields: Any) -> EndpointReport:
         """Change the named fields of an endpoint."""
         self._refuse_unless_started()
-        patch = read_fields(EndpointPatch, fields)
         return await self.reports.endpoint(
-            await self.endpoints.update(EndpointId(read("endpoint", id)), patch)
+            await self.endpoints.update(EndpointId(read("endpoint", id)), fields)
         )
 
     async def delete_endpoint(self, id: str) -> None:

@@ -12,7 +12,6 @@ from hookline import Hookline, Settings
 from hookline.admin.key_cache import caller
 from hookline.api.call import CALLER, Call, CallScope
 from hookline.api.request.body_fields import converted
-from hookline.api.request.endpoint_fields import ChangedEndpoint, NewEndpoint
 from hookline.api.request.parameters import kinds_of
 from hookline.api.router import routes
 from hookline.api.routes import table
@@ -20,7 +19,6 @@ from hookline.api.tenancy import Reach
 from hookline.errors import Invalid
 from hookline.model import Scope as KeyScope
 from hookline.store.interactive import current_call
-from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch
 
 
 @pytest.fixture
@@ -31,11 +29,6 @@ def hookline(tmp_path: Path) -> Hookline:
 @pytest.fixture
 def calls(hookline: Hookline) -> list[Call]:
     return table(hookline)
-
-
-def test_what_may_be_said_about_an_endpoint_over_http_is_what_may_be_said_at_all():
-    assert set(NewEndpoint.__struct_fields__) == set(EndpointInput.__struct_fields__)
-    assert set(ChangedEndpoint.__struct_fields__) == set(EndpointPatch.__struct_fields__)
 
 
 def test_no_call_stands_twice_in_the_table(calls, hookline):

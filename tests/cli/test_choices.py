@@ -3,10 +3,19 @@
 import pytest
 
 from hookline.cli import choices
+from hookline.cli.commands import endpoints
 from hookline.model import CircuitState, Ordering, Scope, Signature, Signing, State
 from hookline.validate.dead_letter_filter import REASONS
+from hookline.validate.endpoint_fields import BY_NAME
 from server_process import run
 
+NOT_FIELDS = {
+    "url",
+    "as_json",
+    "fields",
+    "endpoint_id",
+}  # about the server, the output, any field, which endpoint
+SHORT = {"endpoint_url": "url", "rate": "rate_limit"}
 NOBODY = {"HOOKLINE_URL": "http://127.0.0.1:1"}  # a request would end with 3
 ENDPOINT = f"ep_{'0' * 26}"
 CREATE = ["endpoints", "create", "https://a.example/", "--event", "*"]
@@ -21,6 +30,12 @@ def test_the_values_are_those_of_the_server():
     assert tuple(Ordering) == choices.ORDERINGS
     assert tuple(Signature) == choices.SIGNATURES
     assert tuple(Scope) == choices.SCOPES
+
+
+@pytest.mark.parametrize("command", [endpoints.create, endpoints.update])
+def test_an_option_of_an_endpoint_is_a_field_of_the_table(command):
+    options = {option.name for option in command.params} - NOT_FIELDS
+    assert {SHORT.get(option, option) for option in options} <= BY_NAME.keys()
 
 
 @pytest.mark.parametrize(

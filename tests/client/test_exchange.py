@@ -7,7 +7,8 @@ import pytest
 
 from hookline.client import ApiError, NotFound, Published, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client import call as calls
-from hookline.client.answers import Delivery, Endpoint
+from hookline.client.answers import Delivery
+from hookline.client.endpoint import Endpoint
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.publishing import NewEvent, publish
 

@@ -19,7 +19,6 @@ from hookline.pipeline.maintenance.pruning import walk
 from hookline.rules.retention import CutOffs
 from hookline.store.contract import DeliveryFilter, JobKind
 from hookline.validate.dead_letter_filter import Chosen
-from hookline.validate.endpoint_fields import EndpointPatch
 from tests.sim.process import Died
 from tests.sim.receivers import PERSONALITIES
 
@@ -95,7 +94,7 @@ class Operators:
                 for id in shut:
                     await self._once(
                         lambda hooks, id=id: hooks.endpoints.update(  # type: ignore[misc]
-                            id, EndpointPatch(enabled=True, paused=False, rate_limit=None)
+                            id, {"enabled": True, "paused": False, "rate_limit": None}
                         )
                     )
                 await asyncio.sleep(0.5)
@@ -203,7 +202,7 @@ class Operators:
             case _:
                 asked = RotationInput(overlap_s=rng.choice((0, 5)), secret=new_secret(rng))
                 return lambda hooks: hooks.rotation.rotate(id, asked)
-        return lambda hooks: hooks.endpoints.update(id, EndpointPatch(**patch))
+        return lambda hooks: hooks.endpoints.update(id, patch)
 
     def _handle(self, id: DeliveryId, state: str) -> Work:
         rng = self._rng

@@ -7,7 +7,7 @@ import pytest
 
 from hookline.errors import Invalid
 from hookline.model import CircuitPolicy, Endpoint, EndpointId, Ordering, RateLimit, Signing
-from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
+from hookline.validate.endpoint_changes import new_endpoint, patched
 
 ID = EndpointId(bytes(16))
 SECRET = "whsec_" + "A" * 32
@@ -15,11 +15,11 @@ SECRET = "whsec_" + "A" * 32
 
 def an_endpoint(**fields: Any) -> Endpoint:
     fields = {"url": "https://example.com/hooks", "events": ["order.*"], **fields}
-    return new_endpoint(read_fields(EndpointInput, fields), id=ID, now=100.0, private_allowed=False)
+    return new_endpoint(fields, id=ID, now=100.0, private_allowed=False)
 
 
 def a_patch(endpoint: Endpoint, **fields: Any) -> Endpoint:
-    return patched(endpoint, read_fields(EndpointPatch, fields), now=200.0, private_allowed=False)
+    return patched(endpoint, fields, now=200.0, private_allowed=False)
 
 
 def refusal(make: Any, **fields: Any) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 Every change is a verb of the store. Here it is checked, carried out, and applied to this process at once.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from hookline.admin.changes import Changes
@@ -15,7 +16,7 @@ from hookline.ids import Ids, show
 from hookline.model import Endpoint, EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.store.contract import Store
-from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch, new_endpoint, patched, read_fields
+from hookline.validate.endpoint_changes import new_endpoint, patched
 from hookline.validate.stored_endpoint import EndpointJudge
 
 _PATCH_TRIES = 10  # against others who change the same endpoint at the same moment
@@ -47,10 +48,10 @@ class EndpointAdmin:
         self._sealer = sealer
         self._judge = judge
 
-    async def create(self, fields: dict[str, Any]) -> Endpoint:
+    async def create(self, fields: Mapping[str, Any]) -> Endpoint:
         """Create an endpoint; the returned one has its secret as it is shown to its owner."""
         endpoint = new_endpoint(
-            read_fields(EndpointInput, fields),
+            fields,
             id=self._ids.endpoint(),
             now=self._clock.now(),
             private_allowed=self._destinations.private_allowed,
@@ -66,7 +67,7 @@ class EndpointAdmin:
         await self._changes.tell()
         return endpoint
 
-    async def update(self, id: EndpointId, patch: EndpointPatch) -> Endpoint:
+    async def update(self, id: EndpointId, patch: Mapping[str, Any]) -> Endpoint:
         """Change an endpoint by a merge patch; what others change meanwhile is kept."""
         for _ in range(_PATCH_TRIES):
             found = await self._store.endpoints_by_id([id])

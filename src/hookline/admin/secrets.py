@@ -18,7 +18,8 @@ from hookline.model import Endpoint, EndpointId, Signature
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.rules.rotation import DEFAULT_OVERLAP_S, LONGEST_OVERLAP_S, UnderWay, is_overlapping, rotate
 from hookline.store.contract import Store
-from hookline.validate.endpoint_fields import chosen_secret, later_than, read_signature, written_whole
+from hookline.validate.endpoint_changes import chosen_secret, later_than, written_whole
+from hookline.validate.endpoint_fields import read_secret, read_signature
 from hookline.validate.numbers import whole
 from hookline.validate.stored_endpoint import EndpointJudge
 
@@ -75,10 +76,11 @@ class Rotation:
         if asked.overlap_s is not None:
             overlap = whole(asked.overlap_s, 0, LONGEST_OVERLAP_S, pointer="/overlap_s")
         signature = None if asked.signature is None else read_signature(asked.signature)
+        given = None if asked.secret is None else read_secret(asked.secret)
         for _ in range(_TRIES):
             endpoint = await self._endpoint(id)
-            kind = signature if asked.secret is not None else signature or endpoint.signature
-            secret = chosen_secret(asked.secret, style=endpoint.signing, signature=kind)
+            kind = signature if given is not None else signature or endpoint.signature
+            secret = chosen_secret(given, style=endpoint.signing, signature=kind)
             now = self._clock.now()
             # A secret that cannot sign is replaced at once: there is nothing to overlap with.
             opened = None if "secret" in self._judge.faults(endpoint) else self._sealer.opened(endpoint)

@@ -5,7 +5,6 @@ from hookline.client.answers import (
     Attempt,
     Circuit,
     Delivery,
-    Endpoint,
     Event,
     Job,
     Page,
@@ -15,6 +14,7 @@ from hookline.client.answers import (
     Trial,
 )
 from hookline.client.blocking.client import SyncHooklineClient
+from hookline.client.endpoint import Endpoint
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client.overview import Conservation, EventType, Key, Worker
 from hookline.client.publishing import NewEvent

@@ -86,41 +86,6 @@ class Circuit(ApiObject, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class Endpoint(ApiObject, frozen=True, kw_only=True):
-    """An endpoint; `secret` is only in the answer to its creation."""
-
-    id: str
-    account: str
-    url: str
-    events: list[str]
-    enabled: bool
-    created_at: datetime
-    updated_at: datetime
-    filter: str | None = None
-    description: str = ""
-    disabled_reason: str | None = None
-    paused: bool = False
-    headers: dict[str, str] = {}
-    metadata: dict[str, Any] = {}
-    signing: str = "standard"
-    signature: str | None = None
-    timeout_ms: int | None = None
-    max_redirects: int = 0
-    max_in_flight: int | None = None
-    rate_limit: dict[str, float] | None = None
-    ordering: str = "parallel"
-    retry: dict[str, Any] = {}
-    retry_statuses: list[str | int] = []
-    circuit: dict[str, float] | None = None
-    circuit_state: Circuit | None = None
-    slow: bool = False
-    problems: list[dict[str, str]] = []  # stored fields that cannot be used, and why
-    secret: str | None = None
-
-    def __repr__(self) -> str:
-        return without_secrets(self, "secret")
-
-
 class OldSecret(ApiObject, frozen=True, kw_only=True):
     """The previous secret, while it still signs."""
 

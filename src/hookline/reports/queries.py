@@ -45,8 +45,8 @@ from hookline.rules.liveness import condition
 from hookline.rules.retry import DEFAULT_PRESET, PRESETS, policy_of
 from hookline.store.contract import Job, JobKind, LaneRow, Store, WorkerRow
 from hookline.store.contract.events import ListedEvent
-from hookline.validate.headers import MASK
-from hookline.validate.stored_endpoint import EndpointJudge, retry_of, shown_as
+from hookline.validate.endpoint_fields import shown_as, shown_fields
+from hookline.validate.stored_endpoint import EndpointJudge, retry_of
 
 Shown = Callable[[float], float]  # the moment to show for a time of the store (`Clock.shown`)
 
@@ -221,34 +221,18 @@ def endpoint_report(
     faults: Mapping[str, str] = _NO_FAULTS,
 ) -> EndpointReport:
     """An endpoint with its headers' values hidden; `reveal` adds the secret."""
+    fields = shown_fields(endpoint) | {"retry": endpoint.retry or {"preset": default_retry}}
+    if reveal:
+        fields["secret"] = endpoint.secret
     return EndpointReport(
+        **fields,
         id=ids.show("endpoint", endpoint.id),
-        account=endpoint.account,
-        url=endpoint.url,
-        events=endpoint.events,
-        description=endpoint.description,
-        enabled=endpoint.enabled,
         disabled_reason=endpoint.disabled_reason,
-        headers=dict.fromkeys(endpoint.headers, MASK),
-        metadata=endpoint.metadata,
-        filter=endpoint.filter,
-        signing=endpoint.signing.value,
-        signature=endpoint.signature.value,
-        timeout_ms=round(endpoint.timeout * 1_000) if math.isfinite(endpoint.timeout) else 0,
-        max_redirects=endpoint.max_redirects,
-        max_in_flight=endpoint.max_in_flight,
-        rate_limit=endpoint.rate_limit,
-        ordering=endpoint.ordering.value,
-        paused=endpoint.paused,
-        retry=endpoint.retry or {"preset": default_retry},
-        retry_statuses=endpoint.retry_statuses,
-        circuit=endpoint.circuit,
         circuit_state=_circuit_report(CLOSED if endpoint.circuit is None else circuit, shown),
         slow=is_slow,
         problems=tuple(EndpointProblem(shown_as(field), why) for field, why in faults.items()),
         created_at=rfc3339.show(shown(endpoint.created_at)),
         updated_at=rfc3339.show(shown(endpoint.updated_at)),
-        secret=endpoint.secret if reveal else msgspec.UNSET,
     )
 
 

@@ -11,8 +11,6 @@ import msgspec
 
 from hookline.model import Endpoint
 
-JSON = ("headers", "metadata", "rate_limit", "retry", "retry_statuses", "circuit")
-
 _ID_BYTES = 16
 _FIELDS = tuple(field for field in msgspec.structs.fields(Endpoint) if field.name != "unread")
 _STAND_INS: dict[str, Any] = {
@@ -26,7 +24,7 @@ _STAND_INS: dict[str, Any] = {
 _MOST_TOLD = 200  # characters
 
 
-def read(values: dict[str, Any], *, json: Sequence[str] = JSON) -> Endpoint | None:
+def read(values: dict[str, Any], *, json: Sequence[str]) -> Endpoint | None:
     """The endpoint in these columns, of which those in `json` are texts; None: it has no id."""
     try:
         decoded = {name: _decoded(values[name]) for name in json}

@@ -1,306 +1,83 @@
-"""Checks every field of an endpoint.
+"""Lists the fields that an endpoint is created and patched with, one row each.
 
-The API, the command line and programs that use the library all come through here. A checked endpoint can be stored and
-sent to.
+A row says how a value is checked, what a patch does with it, how it is shown and how the API describes it. The library,
+the API, the command line and the clients follow this table. CONTRIBUTING.md says what else a new field needs.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+import math
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
-from hookline.crypto import signing
-from hookline.crypto.sealing import Secrets
 from hookline.errors import Invalid
-from hookline.model import (
-    DEFAULT_ACCOUNT,
-    DEFAULT_RETRY_STATUSES,
-    CircuitPolicy,
-    Endpoint,
-    EndpointId,
-    Signature,
-    Signing,
-)
-from hookline.rules.address import Network
+from hookline.model import DEFAULT_ACCOUNT, Endpoint, Ordering, Signature, Signing
 from hookline.rules.destination import canonical
-from hookline.rules.rotation import is_overlapping
-from hookline.validate import headers, limits, metadata, retry_policy
-from hookline.validate.names import check_account, check_known, check_pattern, is_text
-from hookline.validate.numbers import whole
+from hookline.validate import api_schema, headers, limits, metadata, retry_policy
+from hookline.validate.api_schema import Schema
+from hookline.validate.names import ACCOUNT_PATTERN, TYPE_PATTERN, check_account, check_pattern, is_text
+from hookline.validate.numbers import number, whole
 
 MAX_PATTERNS = 100
 MAX_DESCRIPTION = 1_000
+MAX_FILTER = 1_000  # characters; repeated here, so that only endpoints with a filter import its library
 
-# Nothing worth keeping is lost with these: a secret that cannot be read is replaced by a rotation.
-_NOT_GIVEN = frozenset({"secret", "old_secret", "old_secret_until", "signature", "disabled_reason"}) | {
-    "created_at",
-    "updated_at",
-}
-_TICK = 1e-6  # seconds; both databases keep times to the microsecond
-
-
-class EndpointInput(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a new endpoint, unchecked; None is the same as absent, except for `circuit`."""
-
-    url: Any = UNSET
-    events: Any = UNSET
-    account: Any = UNSET
-    description: Any = UNSET
-    enabled: Any = UNSET
-    headers: Any = UNSET
-    metadata: Any = UNSET
-    filter: Any = UNSET
-    signing: Any = UNSET
-    signature: Any = UNSET
-    secret: Any = UNSET
-    timeout_ms: Any = UNSET
-    max_in_flight: Any = UNSET
-    max_redirects: Any = UNSET
-    rate_limit: Any = UNSET
-    ordering: Any = UNSET
-    paused: Any = UNSET
-    retry: Any = UNSET
-    retry_statuses: Any = UNSET
-    circuit: Any = UNSET
-
-
-class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a patch, unchecked; None resets a field to its default, and removes a header or the circuit."""
-
-    url: Any = UNSET
-    events: Any = UNSET
-    account: Any = UNSET  # must be unchanged: an endpoint does not move
-    description: Any = UNSET
-    enabled: Any = UNSET
-    headers: Any = UNSET
-    metadata: Any = UNSET
-    filter: Any = UNSET
-    signing: Any = UNSET
-    signature: Any = UNSET  # must be unchanged: another kind needs another secret
-    timeout_ms: Any = UNSET
-    max_in_flight: Any = UNSET
-    max_redirects: Any = UNSET
-    rate_limit: Any = UNSET
-    ordering: Any = UNSET
-    paused: Any = UNSET
-    retry: Any = UNSET
-    retry_statuses: Any = UNSET
-    circuit: Any = UNSET
-
-
-_Fields = TypeVar("_Fields", EndpointInput, EndpointPatch)
-
-_DEFAULT = {
-    field.name: field.default
+# The model has the defaults, but not of what every stored endpoint has.
+_DEFAULTS: dict[str, Any] = {"account": DEFAULT_ACCOUNT, "secret": None} | {
+    field.name: field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     for field in msgspec.structs.fields(Endpoint)
-    if field.default is not msgspec.NODEFAULT
+    if not field.required
 }
 
 
-def read_fields(kind: type[_Fields], fields: Mapping[str, Any]) -> _Fields:
-    """The named fields as a value; `Invalid` with `unknown_field` for a name that is not a field."""
-    check_known(fields, kind.__struct_fields__)
-    return kind(**fields)
+class EndpointField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of an endpoint. Null is its default, unless `null_means_none`."""
 
+    name: str  # in the API, on the command line and in the clients
+    attribute: str = ""  # of `Endpoint`, if it has another name there
+    check: Callable[[Any], Any]  # the value to store; raises `Invalid`
+    check_stored: Callable[[Any], Any] | None = None  # where the stored value has another form
+    null_means_none: bool = False  # null switches off what the default switches on
+    merge: Callable[[Any, Any], Any] | None = None  # of the stored value and a patch's; None: it is replaced
+    fixed: str | None = None  # why a patch must leave it as it is
+    in_patch: bool = True  # False: a patch does not know it
+    show: Callable[[Any], Any] | None = None  # the stored value as the API shows it; None: as it is
+    schema: Schema  # of a value that is not null
+    text: str  # for the API's description
 
-def new_endpoint(
-    fields: EndpointInput,
-    *,
-    id: EndpointId,
-    now: float,
-    private_allowed: bool,
-    allowed: Sequence[Network] | None = None,
-) -> Endpoint:
-    """The endpoint that these fields describe; `Invalid` names the field that is invalid."""
-    style = _signing(_given(fields.signing, Signing.STANDARD))
-    secret = chosen_secret(
-        _given(fields.secret, None),
-        style=style,
-        signature=None if _given(fields.signature, None) is None else read_signature(fields.signature),
-    )
-    return Endpoint(
-        id=id,
-        account=check_account(_given(fields.account, DEFAULT_ACCOUNT)),
-        url=_url(_given(fields.url, None), private_allowed=private_allowed, allowed=allowed),
-        events=_events(_given(fields.events, None)),
-        secret=secret,
-        signing=style,
-        signature=signing.signature_of(secret, style),
-        description=read_description(_given(fields.description, "")),
-        enabled=_flag(_given(fields.enabled, True), "enabled"),
-        paused=_flag(_given(fields.paused, False), "paused"),
-        headers=headers.merged({}, _given(fields.headers, {})),
-        metadata=metadata.checked(_given(fields.metadata, {})),
-        filter=_filter(_given(fields.filter, None)),
-        timeout=_timeout(_given(fields.timeout_ms, None)),
-        max_in_flight=_max_in_flight(_given(fields.max_in_flight, None)),
-        max_redirects=limits.max_redirects(_given(fields.max_redirects, None)),
-        rate_limit=limits.rate_limit(_given(fields.rate_limit, None)),
-        ordering=limits.ordering(_given(fields.ordering, None)),
-        retry=_retry(_given(fields.retry, None)),
-        retry_statuses=_retry_statuses(_given(fields.retry_statuses, None)),
-        circuit=CircuitPolicy() if fields.circuit is UNSET else limits.circuit(fields.circuit),
-        created_at=now,
-        updated_at=now,
-    )
+    def __post_init__(self) -> None:
+        if not self.attribute:
+            msgspec.structs.force_setattr(self, "attribute", self.name)
 
+    @property
+    def is_required(self) -> bool:
+        """Whether a new endpoint needs it."""
+        return self.attribute not in _DEFAULTS
 
-def patched(
-    endpoint: Endpoint,
-    patch: EndpointPatch,
-    *,
-    now: float,
-    private_allowed: bool,
-    allowed: Sequence[Network] | None = None,
-    secrets: Secrets | None = None,
-    faults: Collection[str] = (),
-) -> Endpoint:
-    """The endpoint after a merge patch; `Invalid` names the field that is invalid.
+    @property
+    def default(self) -> Any:
+        """The value of an endpoint that was not given one."""
+        return _DEFAULTS[self.attribute]
 
-    `secrets` are the endpoint's own, opened, if they are not stored plain. A stored field that is at `fault` is
-    replaced, not merged.
-    """
-    secrets = secrets or Secrets(endpoint.secret, endpoint.old_secret, endpoint.old_secret_until)
-    changes: dict[str, Any] = {}
-    if patch.url is not UNSET:
-        changes["url"] = _url(patch.url, private_allowed=private_allowed, allowed=allowed)
-    if patch.events is not UNSET:
-        changes["events"] = _events(patch.events)
-    if patch.account is not UNSET and patch.account != endpoint.account:
-        raise Invalid("An endpoint stays with its account; create another one.", pointer="/account")
-    if patch.description is not UNSET:
-        changes["description"] = read_description(_given(patch.description, ""))
-    if patch.enabled is not UNSET:
-        changes["enabled"] = _flag(_given(patch.enabled, True), "enabled")
-        if changes["enabled"]:
-            changes["disabled_reason"] = None
-    if patch.headers is not UNSET:
-        changes["headers"] = (
-            {}
-            if patch.headers is None
-            else headers.merged({} if "headers" in faults else endpoint.headers, patch.headers)
-        )
-    if patch.metadata is not UNSET:
-        changes["metadata"] = (
-            {}
-            if patch.metadata is None
-            else metadata.merged({} if "metadata" in faults else endpoint.metadata, patch.metadata)
-        )
-    if patch.signing is not UNSET:
-        changes["signing"] = style = _signing(_given(patch.signing, Signing.STANDARD))
-        try:
-            signing.check_secret(secrets.secret, style)
-            if is_overlapping(endpoint, at=now) and secrets.old is not None:
-                signing.check_secret(secrets.old, style)
-        except Invalid as error:
-            raise Invalid(
-                f"The endpoint's secret does not suit {style} signing. {error.detail}", pointer="/signing"
-            ) from None
-    if patch.signature is not UNSET and _given(patch.signature, Signature.V1) != endpoint.signature:
-        raise Invalid(
-            "Another kind of signature needs another secret: POST …/secret/rotate takes signature.",
-            pointer="/signature",
-        )
-    if patch.filter is not UNSET:
-        changes["filter"] = _filter(patch.filter)
-    if patch.timeout_ms is not UNSET:
-        changes["timeout"] = _timeout(patch.timeout_ms)
-    if patch.max_in_flight is not UNSET:
-        changes["max_in_flight"] = _max_in_flight(patch.max_in_flight)
-    if patch.max_redirects is not UNSET:
-        changes["max_redirects"] = limits.max_redirects(patch.max_redirects)
-    if patch.rate_limit is not UNSET:
-        changes["rate_limit"] = limits.rate_limit(
-            patch.rate_limit, before=None if "rate_limit" in faults else endpoint.rate_limit
-        )
-    if patch.ordering is not UNSET:
-        changes["ordering"] = limits.ordering(patch.ordering)
-    if patch.paused is not UNSET:
-        changes["paused"] = _flag(_given(patch.paused, False), "paused")
-    if patch.retry is not UNSET:
-        changes["retry"] = _retry(patch.retry)
-    if patch.retry_statuses is not UNSET:
-        changes["retry_statuses"] = _retry_statuses(patch.retry_statuses)
-    if patch.circuit is not UNSET:
-        changes["circuit"] = limits.circuit(
-            patch.circuit, before=None if "circuit" in faults else endpoint.circuit
-        )
-    changed = msgspec.structs.replace(endpoint, **changes, updated_at=later_than(endpoint, now))
-    return written_whole(changed, given=changes)
+    def created(self, value: Any) -> Any:
+        """The value to store for a new endpoint."""
+        return self._of_null() if value is None and not self.is_required else self.check(value)
 
+    def patched(self, before: Any, value: Any) -> Any:
+        """The value to store after a patch."""
+        return self.created(value) if value is None or self.merge is None else self.merge(before, value)
 
-def written_whole(endpoint: Endpoint, *, given: Collection[str]) -> Endpoint:
-    """The endpoint as it may be written: a stored value that cannot be read must be given anew, or it would be lost."""
-    for name, why in endpoint.unread.items():
-        if name not in given and name not in _NOT_GIVEN:
-            raise Invalid(
-                f"{name} of this endpoint is not valid ({why}); give it too.", pointer=f"/{_shown_as(name)}"
-            )
-    return msgspec.structs.replace(endpoint, unread={}) if endpoint.unread else endpoint
+    def refuse_stored(self, value: Any) -> None:
+        """Raise `Invalid` if a stored value would be refused today."""
+        (self.check_stored or self.created)(msgspec.to_builtins(value))
 
+    def shown(self, endpoint: Endpoint) -> Any:
+        """The value as the API shows it."""
+        value = getattr(endpoint, self.attribute)
+        return value if self.show is None else self.show(value)
 
-def _shown_as(field: str) -> str:
-    return "timeout_ms" if field == "timeout" else field
-
-
-def later_than(endpoint: Endpoint, now: float) -> float:
-    """When it was changed. Never the same time twice: a replacement names the `updated_at` that was read before."""
-    return max(now, round(endpoint.updated_at + _TICK, 6))
-
-
-def chosen_secret(value: Any, *, style: Signing, signature: Signature | None) -> str:
-    """The given secret, or a new one; the kind of signature is given, or follows from the secret."""
-    if value is None:
-        secret = signing.new_secret(signature or Signature.V1)
-    elif not isinstance(value, str):
-        raise Invalid("A secret is a text.", pointer="/secret")
-    else:
-        secret = value
-    if signature is Signature.V1A and style is Signing.CLASSIC:
-        raise Invalid("ed25519 signatures (v1a) are made in the standard style only.", pointer="/signature")
-    signing.check_secret(secret, style)
-    if signature is not None and signing.signature_of(secret, style) is not signature:
-        raise Invalid(f"This secret does not make {signature} signatures.", pointer="/signature")
-    return secret
-
-
-def read_signature(value: Any) -> Signature:
-    """A kind of signature."""
-    try:
-        return Signature(value)
-    except ValueError:
-        raise Invalid('signature is "v1" or "v1a".', pointer="/signature") from None
-
-
-def _filter(value: Any) -> str | None:
-    if value is None:
-        return None
-    from hookline.validate import payload_filter  # only endpoints with a filter pay for the import
-
-    return payload_filter.checked(value)
-
-
-def _given(value: Any, otherwise: Any) -> Any:
-    return otherwise if value is UNSET or value is None else value
-
-
-def _url(value: Any, *, private_allowed: bool, allowed: Sequence[Network] | None) -> str:
-    if value is None:
-        raise Invalid("An endpoint needs a url.", pointer="/url")
-    if not isinstance(value, str):
-        raise Invalid("A url is a text.", pointer="/url")
-    return canonical(value, private_allowed=private_allowed, allowed=allowed)
-
-
-def _events(value: Any) -> tuple[str, ...]:
-    if value is None:
-        raise Invalid('An endpoint needs events, such as ["order.*"] or ["*"].', pointer="/events")
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MAX_PATTERNS:
-        raise Invalid(f"events is a list of 1 to {MAX_PATTERNS} patterns.", pointer="/events")
-    return tuple(
-        dict.fromkeys(check_pattern(each, pointer=f"/events/{place}") for place, each in enumerate(value))
-    )
+    def _of_null(self) -> Any:
+        return None if self.null_means_none else self.default
 
 
 def read_description(value: Any) -> str:
@@ -314,18 +91,57 @@ def read_description(value: Any) -> str:
     return value
 
 
-def _flag(value: Any, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise Invalid(f"{name} is true or false.", pointer=f"/{name}")
+def read_signature(value: Any) -> Signature:
+    """A kind of signature."""
+    try:
+        return Signature(value)
+    except ValueError:
+        raise Invalid('signature is "v1" or "v1a".', pointer="/signature") from None
+
+
+def read_secret(value: Any) -> str:
+    """A secret. Whether it suits the style of signing is checked with it (`endpoint_changes.chosen_secret`)."""
+    if not isinstance(value, str):
+        raise Invalid("A secret is a text.", pointer="/secret")
     return value
 
 
-def _retry(value: Any) -> dict[str, Any] | None:
-    return None if value is None else retry_policy.retry(value)
+def _url(value: Any) -> str:
+    """A URL in its one spelling. Whether the server may call its address is checked where it is given and dialled."""
+    if value is None:
+        raise Invalid("An endpoint needs a url.", pointer="/url")
+    if not isinstance(value, str):
+        raise Invalid("A url is a text.", pointer="/url")
+    return canonical(value, private_allowed=True)
 
 
-def _retry_statuses(value: Any) -> tuple[str | int, ...]:
-    return DEFAULT_RETRY_STATUSES if value is None else retry_policy.retry_statuses(value)
+def _events(value: Any) -> tuple[str, ...]:
+    if value is None:
+        raise Invalid('An endpoint needs events, such as ["order.*"] or ["*"].', pointer="/events")
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MAX_PATTERNS:
+        raise Invalid(f"events is a list of 1 to {MAX_PATTERNS} patterns.", pointer="/events")
+    return tuple(
+        dict.fromkeys(check_pattern(each, pointer=f"/events/{place}") for place, each in enumerate(value))
+    )
+
+
+def _flag(name: str) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise Invalid(f"{name} is true or false.", pointer=f"/{name}")
+        return value
+
+    return check
+
+
+def _whole(name: str, low: int, high: int) -> Callable[[Any], int]:
+    return lambda value: whole(value, low, high, pointer=f"/{name}")
+
+
+def _filter(value: Any) -> str:
+    from hookline.validate import payload_filter  # only endpoints with a filter pay for the import
+
+    return payload_filter.checked(value)
 
 
 def _signing(value: Any) -> Signing:
@@ -336,10 +152,164 @@ def _signing(value: Any) -> Signing:
 
 
 def _timeout(value: Any) -> float:
-    if value is None:
-        return float(_DEFAULT["timeout"])
     return whole(value, 1_000, 60_000, pointer="/timeout_ms") / 1_000
 
 
-def _max_in_flight(value: Any) -> int:
-    return whole(_DEFAULT["max_in_flight"] if value is None else value, 1, 1_000, pointer="/max_in_flight")
+FIELDS: tuple[EndpointField, ...] = (
+    EndpointField(
+        name="url",
+        check=_url,
+        schema={"type": "string", "format": "uri"},
+        text="where events are sent to",
+    ),
+    EndpointField(
+        name="events",
+        check=_events,
+        schema={
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_PATTERNS,
+            "items": api_schema.matching(rf"(?:\*|{TYPE_PATTERN}(?:\.\*)?)"),
+        },
+        text="the types of events that it gets, such as order.paid, order.* or *",
+    ),
+    EndpointField(
+        name="account",
+        check=check_account,
+        fixed="An endpoint stays with its account; create another one.",
+        schema=api_schema.matching(ACCOUNT_PATTERN),
+        text="whose endpoint it is; never changes",
+    ),
+    EndpointField(
+        name="description",
+        check=read_description,
+        schema=api_schema.text(MAX_DESCRIPTION),
+        text="a note for people",
+    ),
+    EndpointField(
+        name="enabled",
+        check=_flag("enabled"),
+        schema=api_schema.FLAG,
+        text="false: it gets no new events, and its pending deliveries wait",
+    ),
+    EndpointField(
+        name="headers",
+        check=lambda value: headers.merged({}, value),
+        merge=headers.merged,
+        show=lambda value: dict.fromkeys(value, headers.MASK),
+        schema=headers.SCHEMA,
+        text="headers to add to each request; their values are never shown. A patch replaces them by name, "
+        "and null removes one",
+    ),
+    EndpointField(
+        name="metadata",
+        check=metadata.checked,
+        merge=metadata.merged,
+        schema={"type": "object"},
+        text="an object of your own; a patch is merged into it",
+    ),
+    EndpointField(
+        name="filter",
+        check=_filter,
+        schema=api_schema.text(MAX_FILTER),
+        text="a JMESPath expression over the payload; events for which it is false are not sent",
+    ),
+    EndpointField(
+        name="signing",
+        check=_signing,
+        show=str,
+        schema=api_schema.one_of(Signing),
+        text="standard: as Standard Webhooks says; classic: with an X-Webhook-Signature header",
+    ),
+    EndpointField(
+        name="signature",
+        check=read_signature,
+        fixed="Another kind of signature needs another secret: POST …/secret/rotate takes signature.",
+        show=str,
+        schema=api_schema.one_of(Signature),
+        text="v1: HMAC-SHA256; v1a: ed25519. Changed by a rotation of the secret",
+    ),
+    EndpointField(
+        name="timeout_ms",
+        attribute="timeout",
+        check=_timeout,
+        check_stored=lambda value: number(value, 1, 60, pointer="/timeout", unit=" of seconds"),
+        show=lambda value: round(value * 1_000) if math.isfinite(value) else 0,
+        schema=api_schema.whole(1_000, 60_000),
+        text="how long a request may take, in milliseconds",
+    ),
+    EndpointField(
+        name="max_in_flight",
+        check=_whole("max_in_flight", 1, 1_000),
+        schema=api_schema.whole(1, 1_000),
+        text="how many requests may be under way at once",
+    ),
+    EndpointField(
+        name="max_redirects",
+        check=limits.max_redirects,
+        schema=api_schema.whole(0, limits.MOST_REDIRECTS),
+        text="how many redirects a request follows",
+    ),
+    EndpointField(
+        name="rate_limit",
+        check=limits.rate_limit,
+        merge=lambda before, value: limits.rate_limit(value, before=before),
+        schema=limits.RATE_LIMIT_SCHEMA,
+        text="how many requests per second, and how many at once; null: no limit",
+    ),
+    EndpointField(
+        name="ordering",
+        check=limits.ordering,
+        show=str,
+        schema=api_schema.one_of(Ordering),
+        text="strict: a delivery waits for those before it",
+    ),
+    EndpointField(
+        name="paused",
+        check=_flag("paused"),
+        schema=api_schema.FLAG,
+        text="true: new and pending deliveries wait until it is resumed",
+    ),
+    EndpointField(
+        name="retry",
+        check=retry_policy.retry,
+        schema=retry_policy.RETRY_SCHEMA,
+        text="when a failed delivery is tried again; null: the server's default",
+    ),
+    EndpointField(
+        name="retry_statuses",
+        check=retry_policy.retry_statuses,
+        schema=retry_policy.RETRY_STATUSES_SCHEMA,
+        text="the statuses after which a delivery is tried again, and classes such as 5xx",
+    ),
+    EndpointField(
+        name="circuit",
+        check=limits.circuit,
+        null_means_none=True,
+        merge=lambda before, value: limits.circuit(value, before=before),
+        schema=limits.CIRCUIT_SCHEMA,
+        text="when sending stops because requests fail, and for how long; null: never",
+    ),
+    EndpointField(
+        name="secret",
+        check=read_secret,
+        in_patch=False,
+        show=lambda _: msgspec.UNSET,  # only the answer that creates an endpoint has it
+        schema=api_schema.text(),
+        text="whsec_<base64 of 24 to 64 bytes>, made if it is not given; for v1a signatures "
+        "whsk_<base64 of an ed25519 key>; for classic signing 16 to 256 visible ASCII characters",
+    ),
+)
+BY_NAME = {field.name: field for field in FIELDS}
+IN_PATCH = {field.name: field for field in FIELDS if field.in_patch}
+_NAMES = {field.attribute: field.name for field in FIELDS}
+
+
+def shown_fields(endpoint: Endpoint) -> dict[str, Any]:
+    """The fields as the API shows them, by name."""
+    return {field.name: field.shown(endpoint) for field in FIELDS}
+
+
+def shown_as(attribute: str) -> str:
+    """The name in the API of an attribute of `Endpoint`."""
+    return _NAMES.get(attribute, attribute)

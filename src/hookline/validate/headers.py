@@ -9,12 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.errors import Invalid
+from hookline.validate.api_schema import Schema
 from hookline.validate.names import pointer_step
 
 MAX_HEADERS = 64
 MAX_VALUE = 8_192
 MAX_NAME = 256
 MASK = "***"  # shown instead of a value
+
+SCHEMA: Schema = {
+    "type": "object",
+    "maxProperties": MAX_HEADERS,
+    "additionalProperties": {"type": ["string", "null"], "maxLength": MAX_VALUE},
+}
 
 # Framing, hops and identity; then the headers that hookline sends itself.
 RESERVED = frozenset(

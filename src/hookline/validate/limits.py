@@ -12,12 +12,27 @@ import msgspec
 
 from hookline.errors import Invalid
 from hookline.model import CircuitPolicy, Ordering, RateLimit
+from hookline.validate import api_schema
+from hookline.validate.api_schema import or_null
 from hookline.validate.names import check_known, did_you_mean
 from hookline.validate.numbers import DAY_S, number, whole
 
 SLOWEST, FASTEST = 0.001, 10_000
 MOST_BURST = 10_000
 MOST_REDIRECTS = 3
+
+RATE_LIMIT_SCHEMA = api_schema.object_of(
+    per_second=api_schema.number(SLOWEST, FASTEST),
+    burst=or_null(api_schema.whole(1, MOST_BURST)),
+)
+CIRCUIT_SCHEMA = api_schema.object_of(
+    consecutive_failures=or_null(api_schema.whole(1, 1_000)),
+    failure_rate=or_null(api_schema.number(0.01, 1)),
+    window_s=or_null(api_schema.number(1, DAY_S)),
+    min_attempts=or_null(api_schema.whole(1, 10_000)),
+    cooldown_s=or_null(api_schema.number(0.1, DAY_S)),
+    max_cooldown_s=or_null(api_schema.number(0.1, DAY_S)),
+)
 
 _DEFAULT_CIRCUIT = CircuitPolicy()
 _SECONDS = " of seconds"

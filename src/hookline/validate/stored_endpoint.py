@@ -12,78 +12,15 @@ import msgspec
 from hookline.crypto import signing
 from hookline.crypto.sealing import Sealer
 from hookline.errors import Invalid, SealBroken
-from hookline.model import DEFAULT_RETRY_STATUSES, CircuitPolicy, Endpoint
-from hookline.rules.destination import canonical
-from hookline.validate import headers, limits, metadata, retry_policy
-from hookline.validate.endpoint_fields import MAX_PATTERNS, read_description
-from hookline.validate.names import check_account, check_pattern
-from hookline.validate.numbers import number, whole
+from hookline.model import Endpoint
+from hookline.validate.endpoint_fields import BY_NAME, FIELDS
 
-_USUAL_CIRCUIT = CircuitPolicy()
+# Each attribute with its default, which needs no check, and its check: this runs for every endpoint when a process starts.
+_CHECKS = tuple(
+    (field.attribute, msgspec.UNSET if field.is_required else field.default, field.refuse_stored)
+    for field in FIELDS
+)
 _MOST_TOLD = 300  # characters
-
-
-def _check_events(endpoint: Endpoint) -> None:
-    if not 1 <= len(endpoint.events) <= MAX_PATTERNS:
-        raise Invalid(f"events is a list of 1 to {MAX_PATTERNS} patterns.")
-    for place, pattern in enumerate(endpoint.events):
-        check_pattern(pattern, pointer=f"/events/{place}")
-
-
-def _check_filter(endpoint: Endpoint) -> None:
-    if endpoint.filter is not None:
-        from hookline.validate import payload_filter  # only endpoints with a filter pay for the import
-
-        payload_filter.checked(endpoint.filter)
-
-
-def _check_circuit(endpoint: Endpoint) -> None:
-    if endpoint.circuit is not None and endpoint.circuit != _USUAL_CIRCUIT:
-        limits.circuit(msgspec.structs.asdict(endpoint.circuit))
-
-
-def _check_rate_limit(endpoint: Endpoint) -> None:
-    if endpoint.rate_limit is not None:
-        limits.rate_limit(msgspec.structs.asdict(endpoint.rate_limit))
-
-
-def _check_retry(endpoint: Endpoint) -> None:
-    if endpoint.retry is not None:
-        retry_policy.retry(endpoint.retry)
-
-
-def _check_retry_statuses(endpoint: Endpoint) -> None:
-    if endpoint.retry_statuses != DEFAULT_RETRY_STATUSES:
-        retry_policy.retry_statuses(endpoint.retry_statuses)
-
-
-def _check_headers(endpoint: Endpoint) -> None:
-    if endpoint.headers:
-        headers.merged({}, endpoint.headers)
-
-
-def _check_metadata(endpoint: Endpoint) -> None:
-    if endpoint.metadata:
-        metadata.checked(endpoint.metadata)
-
-
-_CHECKS: dict[str, Callable[[Endpoint], Any]] = {
-    "account": lambda endpoint: check_account(endpoint.account),
-    # Whether these settings allow the address is checked when it is dialled.
-    "url": lambda endpoint: canonical(endpoint.url, private_allowed=True),
-    "events": _check_events,
-    "description": lambda endpoint: read_description(endpoint.description),
-    "headers": _check_headers,
-    "metadata": _check_metadata,
-    "filter": _check_filter,
-    "timeout": lambda endpoint: number(endpoint.timeout, 1, 60, pointer="/timeout", unit=" of seconds"),
-    "max_redirects": lambda endpoint: limits.max_redirects(endpoint.max_redirects),
-    "max_in_flight": lambda endpoint: whole(endpoint.max_in_flight, 1, 1_000, pointer="/max_in_flight"),
-    "rate_limit": _check_rate_limit,
-    "retry": _check_retry,
-    "retry_statuses": _check_retry_statuses,
-    "circuit": _check_circuit,
-}
 
 
 class EndpointJudge:
@@ -95,9 +32,10 @@ class EndpointJudge:
     def faults(self, endpoint: Endpoint) -> Mapping[str, str]:
         """The fields at fault, each with the reason."""
         found = dict(endpoint.unread)
-        for field, check in _CHECKS.items():
-            if field not in found and (why := _why_not(check, endpoint)) is not None:
-                found[field] = why
+        for name, usual, check in _CHECKS:
+            value = getattr(endpoint, name)
+            if value != usual and name not in found and (why := _why_not(check, value)) is not None:
+                found[name] = why
         if "secret" not in found and (why := _why_not(self._check_secrets, endpoint)) is not None:
             found["secret"] = why
         return found
@@ -111,17 +49,14 @@ class EndpointJudge:
 
 def retry_of(endpoint: Endpoint) -> dict[str, Any] | None:
     """The endpoint's own retry policy; None: it has none, or an unusable one."""
-    return None if _why_not(_check_retry, endpoint) is not None else endpoint.retry
+    if endpoint.retry is None or _why_not(BY_NAME["retry"].refuse_stored, endpoint.retry) is not None:
+        return None
+    return endpoint.retry
 
 
-def shown_as(field: str) -> str:
-    """The field's name in the API."""
-    return "timeout_ms" if field == "timeout" else field
-
-
-def _why_not(check: Callable[[Endpoint], Any], endpoint: Endpoint) -> str | None:
+def _why_not(check: Callable[[Any], Any], value: Any) -> str | None:
     try:
-        check(endpoint)
+        check(value)
     except Invalid as error:
         return error.detail[:_MOST_TOLD]
     except SealBroken as error:

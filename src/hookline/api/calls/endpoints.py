@@ -1,6 +1,6 @@
 """Answers the calls about endpoints."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hookline.api.call import Answered, Call, CallRequest, CallScope, Handler, Nothing, Page, Paged
@@ -13,7 +13,6 @@ from hookline.reports import queries
 from hookline.reports.queries import Reports
 from hookline.reports.views import EndpointReport
 from hookline.rules.fanout import matches
-from hookline.validate.endpoint_fields import EndpointPatch, read_fields
 
 _SCAN = 200  # endpoints read at a time for a filter that only their lanes can answer
 _URL_PROBLEMS = ("url_invalid", "url_forbidden", "reserved_header")
@@ -109,8 +108,8 @@ class EndpointCalls:
             ),
         ]
 
-    async def create(self, asked: CallRequest[Nothing, NewEndpoint]) -> Answered:
-        endpoint = await self._admin.create(dict(asked.fields))
+    async def create(self, asked: CallRequest[Nothing, Any]) -> Answered:
+        endpoint = await self._admin.create(asked.fields)
         report = await self._reports.endpoint(endpoint, reveal=True)
         return Answered(report, {"location": f"/v1/endpoints/{report.id}"})
 
@@ -138,9 +137,8 @@ class EndpointCalls:
     async def show(self, asked: CallRequest[Nothing, None]) -> EndpointReport:
         return await self._shown(asked.endpoint_id)
 
-    async def update(self, asked: CallRequest[Nothing, ChangedEndpoint]) -> EndpointReport:
-        patch = read_fields(EndpointPatch, asked.fields)
-        return await self._reports.endpoint(await self._admin.update(asked.endpoint_id, patch))
+    async def update(self, asked: CallRequest[Nothing, Any]) -> EndpointReport:
+        return await self._reports.endpoint(await self._admin.update(asked.endpoint_id, asked.fields))
 
     async def delete(self, asked: CallRequest[Nothing, None]) -> None:
         await self._admin.delete(asked.endpoint_id)
@@ -156,12 +154,12 @@ class EndpointCalls:
             path=f"/v1/endpoints/{{endpoint_id}}/{verb}",
             summary=summary,
             scope=CallScope.ADMIN,
-            handler=self._change(EndpointPatch(**fields)),
+            handler=self._change(fields),
             body=Nothing,
             answer=EndpointReport,
         )
 
-    def _change(self, patch: EndpointPatch) -> Handler:
+    def _change(self, patch: Mapping[str, Any]) -> Handler:
         async def change(asked: CallRequest[Any, Any]) -> EndpointReport:
             return await self._reports.endpoint(await self._admin.update(asked.endpoint_id, patch))
 

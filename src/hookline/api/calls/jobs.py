@@ -6,7 +6,7 @@ import msgspec
 
 from hookline import ids
 from hookline.api.call import Answered, Call, CallRequest, CallScope, Nothing, Page, Paged
-from hookline.api.request.parameters import ACCOUNT_SCHEMA, MOMENT_SCHEMA, TYPE_SCHEMA, id_schema, or_null
+from hookline.api.request.parameters import ACCOUNT_SCHEMA, MOMENT_SCHEMA, TYPE_SCHEMA, id_schema
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.errors import AccountMismatch, NotFound
@@ -14,6 +14,7 @@ from hookline.model import JobId
 from hookline.reports import queries
 from hookline.reports.views import JobReport
 from hookline.store.contract import JobKind
+from hookline.validate.api_schema import or_null
 from hookline.validate.dead_letter_filter import MOST_IDS, REASONS, Chosen, chosen
 
 _FIELDS: dict[str, dict[str, Any]] = {

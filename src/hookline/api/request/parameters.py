@@ -17,6 +17,7 @@ from hookline.api.request.query import Query, invalid
 from hookline.errors import Invalid, NotFound
 from hookline.model import DeliveryId, EndpointId, EventId, Reason
 from hookline.validate import dead_letter_filter
+from hookline.validate.api_schema import or_null
 from hookline.validate.names import (
     ACCOUNT_PATTERN,
     KEY_PATTERN,
@@ -60,14 +61,6 @@ def kinds_of(kind: type[msgspec.Struct]) -> dict[str, Kind]:
 def id_schema(noun: str) -> dict[str, Any]:
     """The schema of an id of this kind."""
     return {"type": "string", "pattern": f"^{ids.PREFIXES[noun]}[0-7][0-9a-v]{{25}}$"}
-
-
-def or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same schema, or null."""
-    kind = schema.get("type")
-    if isinstance(kind, str) and "enum" not in schema:
-        return {**schema, "type": [kind, "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def null_or(schema: dict[str, Any]) -> msgspec.Meta:

@@ -7,7 +7,8 @@ from hookline.cli.checks.findings import Finding, bad
 from hookline.config import Settings
 from hookline.crypto.sealing import Sealer
 from hookline.store.contract.doctor import Examination
-from hookline.validate.stored_endpoint import EndpointJudge, shown_as
+from hookline.validate.endpoint_fields import shown_as
+from hookline.validate.stored_endpoint import EndpointJudge
 
 NAMED = 3  # endpoints
 

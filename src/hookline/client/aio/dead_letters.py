@@ -7,7 +7,7 @@ from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Delivery, Job
 from hookline.client.call import step
-from hookline.client.fields import DeadLetterFilter
+from hookline.client.dead_letter_filter import DeadLetterFilter
 
 
 class AsyncDeadLetterMethods(AsyncSends):

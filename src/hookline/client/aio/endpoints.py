@@ -6,9 +6,9 @@ from typing import Unpack
 
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
-from hookline.client.answers import Delivery, Endpoint, Secret, Trial
+from hookline.client.answers import Delivery, Secret, Trial
 from hookline.client.call import step
-from hookline.client.fields import EndpointChanges, EndpointFields
+from hookline.client.endpoint import Endpoint, EndpointChanges, EndpointFields
 
 
 class AsyncEndpointMethods(AsyncSends):

@@ -8,7 +8,7 @@ from hookline.client import call as calls
 from hookline.client.answers import Delivery, Job
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
-from hookline.client.fields import DeadLetterFilter
+from hookline.client.dead_letter_filter import DeadLetterFilter
 
 
 class DeadLetterMethods(Sends):

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Unpack
 
 from hookline.client import call as calls
-from hookline.client.answers import Delivery, Endpoint, Secret, Trial
+from hookline.client.answers import Delivery, Secret, Trial
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
-from hookline.client.fields import EndpointChanges, EndpointFields
+from hookline.client.endpoint import Endpoint, EndpointChanges, EndpointFields
 
 
 class EndpointMethods(Sends):
