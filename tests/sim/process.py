@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from hookline import Hookline, Settings
 from hookline.errors import HooklineError
-from hookline.pipeline.catalogue.host_limits import Host
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.sending import client
-from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -78,14 +76,14 @@ class Process:
             send(lane, delivery, is_probe)
 
         dispatcher._send = admitted
-        deliverer = self.hooks.worker._deliverer
-        conclude = deliverer._on_landed
+        settler = self.hooks.worker.settler
+        add = settler.add
 
-        def landed(lane: Lane, health: LaneHealth, host: Host | None, settlement: Settlement) -> None:
+        def landed(lane: Lane, settlement: Settlement) -> None:
             self._world.checks.landed(self, lane, settlement)
-            conclude(lane, health, host, settlement)
+            add(lane, settlement)
 
-        deliverer._on_landed = landed
+        settler.add = landed  # type: ignore[method-assign]
 
     def note_skew(self, store_now: float) -> None:
         """Compare its idea of the store's time with the store's."""
