@@ -19,7 +19,7 @@ class Received(NamedTuple):
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """`/200/anything` is answered 200."""
+    """`/200/anything` is answered 200, and `/200/held/anything` when the test says so."""
 
     request_queue_size = (
         256  # with the default of 5, a burst of connections is dropped and counts as failures
@@ -28,6 +28,7 @@ class Receiver(http.server.ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.requests: list[Received] = []
+        self.hold = threading.Event()  # until then, what is sent to `/200/held/…` is not answered
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Print nothing: a killed sender resets its connections."""
@@ -48,6 +49,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         event_id, attempt = self.headers["webhook-id"], int(self.headers["webhook-attempt"])
         self.server.requests.append(Received(self.path, event_id, attempt, body, self.headers["user-agent"]))
+        if "/held/" in self.path:
+            self.server.hold.wait()
         self.send_response(int(self.path.split("/")[1]))
         self.send_header("content-length", "0")
         self.end_headers()
@@ -64,6 +67,7 @@ def receiving() -> Iterator[Receiver]:
         try:
             yield server
         finally:
+            server.hold.set()
             server.shutdown()
             thread.join()
 

@@ -49,7 +49,7 @@ PLANTED = [
     (Rule.PIPELINE, "hookline.pipeline.settle", "from hookline.pipeline.maintenance import jobs"),
     (Rule.PIPELINE, "hookline.pipeline.helpers", "from hookline.pipeline.lanes.lane import Lane"),
     (Rule.STORES, "hookline.store.sqlite.store", "from hookline.store.postgres import sql"),
-    (Rule.STORES, "hookline.store.postgres.rows", "import hookline.store.sqlite.rows"),
+    (Rule.STORES, "hookline.store.postgres.lanes", "import hookline.store.sqlite.lanes"),
     (Rule.CONTRACT, "hookline.pipeline.settle", "from hookline.store.sqlite.store import SqliteStore"),
     (Rule.CONTRACT, "hookline.pipeline.settle", "from hookline import store"),
     *[
@@ -119,8 +119,8 @@ PLANTED = [
     (Rule.DRIVER, "hookline.store.postgres.store", "import sqlite3"),
     (Rule.DRIVER, "hookline.receiver.once", "import sqlite3"),
     (Rule.DRIVER, "hookline.receiver.once", "def f():\n    from psycopg import Connection"),
-    (Rule.UNSAFE, "hookline.store.sqlite.rows", "import pickle"),
-    (Rule.UNSAFE, "hookline.store.sqlite.rows", "from marshal import loads"),
+    (Rule.UNSAFE, "hookline.store.sqlite.columns", "import pickle"),
+    (Rule.UNSAFE, "hookline.store.sqlite.columns", "from marshal import loads"),
     (Rule.UNSAFE, "hookline.config", "value = eval('1')"),
     (Rule.UNSAFE, "hookline.config", "exec('1')"),
     (Rule.UNSAFE, "hookline.config", "import yaml\nyaml.load('a')"),
@@ -236,7 +236,6 @@ def test_a_planted_detour_is_found():
 TOP_FILES = 12
 PACKAGE_FILES = 16
 ONE_FILE_EACH = {"rules", "cli/commands"}  # a decision, a command
-TOO_LARGE_YET = {"store/sqlite": 19}  # its verbs are not yet gathered by noun
 
 
 def files_of(folder: Path) -> list[str]:
@@ -253,8 +252,7 @@ def test_the_top_level_has_few_files():
 )
 def test_a_package_has_no_more_files_than_one_reads_at_a_glance(package):
     if package not in ONE_FILE_EACH:
-        most = TOO_LARGE_YET.get(package, PACKAGE_FILES)
-        assert len(files_of(SOURCE / "hookline" / package)) <= most
+        assert len(files_of(SOURCE / "hookline" / package)) <= PACKAGE_FILES
 
 
 def repeated(sources: dict[str, str]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 
-# The store's verbs that write: `store.failing` calls a `.before` and an `.after` failpoint around each.
+# The store's verbs that write: `store.failpoints` calls a `.before` and an `.after` failpoint around each.
 VERBS = frozenset(
     {"accept", "take", "take_these", "settle", "note", "mark", "condemn", "release", "wake"}
     | {"register", "beat", "bury", "free", "sweep", "retire"}

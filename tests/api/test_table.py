@@ -19,7 +19,7 @@ from hookline.api.routes import table
 from hookline.api.tenancy import Reach
 from hookline.errors import Invalid
 from hookline.model import Scope as KeyScope
-from hookline.store.interactive import visitor
+from hookline.store.interactive import current_call
 from hookline.validate.endpoint_fields import EndpointInput, EndpointPatch
 
 
@@ -44,19 +44,19 @@ def test_no_call_stands_twice_in_the_table(calls, hookline):
 
 
 @pytest.mark.anyio
-async def test_who_calls_is_a_visitor_to_the_store_who_was_not_let_in_yet(calls, hookline):
+async def test_the_store_knows_that_an_api_call_asks_and_that_it_has_no_session_yet(calls, hookline):
     seen = []
 
     async def handler(asked):
-        seen.append(visitor())
+        seen.append(current_call())
         return Response()
 
     [call] = [each for each in calls if each.path == "/v1/endpoints" and each.method == "GET"]
     [route] = routes([msgspec.structs.replace(call, handler=handler)], Reach(hookline.store))
     scope = {"type": "http", "method": "GET", "path": call.path, "query_string": b"", "headers": []}
     await route.endpoint(Request({**scope, "path_params": {}, CALLER: caller(frozenset(KeyScope))}))
-    assert [visit is not None and not visit.is_in for visit in seen] == [True]
-    assert visitor() is None
+    assert [each is not None and not each.is_served for each in seen] == [True]
+    assert current_call() is None
 
 
 def test_a_fixed_path_comes_before_one_that_would_take_it_for_an_id(calls):

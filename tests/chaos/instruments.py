@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from hookline import failpoints
-from hookline.store.postgres import schema as postgres_schema
+from hookline.store.postgres.migrations import schema as postgres_schema
 from hookline.store.postgres.store import PostgresStore
-from hookline.store.sqlite import schema as sqlite_migrating
+from hookline.store.sqlite.migrations import schema as sqlite_schema
 from hookline.store.sqlite.store import SqliteStore
 
 STALL_S = 2.0
@@ -80,7 +80,7 @@ def _die_at_step(last: int) -> None:
         if next(steps) == last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    statements = sqlite_migrating._statements
+    statements = sqlite_schema._statements
 
     def counted(script: str) -> Iterator[str]:
         for statement in statements(script):
@@ -88,7 +88,7 @@ def _die_at_step(last: int) -> None:
             yield statement
         step()  # all is done but the record
 
-    sqlite_migrating._statements = counted
+    sqlite_schema._statements = counted
     plain = postgres_schema.bring_up_to_date
 
     async def watched(connection: Any) -> list[str]:

@@ -1,11 +1,12 @@
 """A process that owns a lane goes by what another one was told about its endpoint.
 
-Nothing is published between the change and the delivery: a publish alone would bring the owner up to date.
+The owner has a delivery in memory, behind a request that is not answered. Nothing is published through it between the
+change and the delivery: a publish alone would bring it up to date. Changes are followed in their order, so a last one,
+to an endpoint that is sent to all the time, shows that the owner knows them all. That it knows a change after a second
+is judged by the simulation (I23 in docs/simulation.md).
 """
 
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -13,10 +14,6 @@ import pytest
 from answering import Receiver, eventually, receiving
 from server_process import ServerProcess
 
-KNOWN_S = 10.0  # a change is known everywhere after a second, on a busy machine after this
-AHEAD_S = (
-    KNOWN_S + 15.0
-)  # when the deliveries are due that a change has to be known for: changes take time too
 NAMES = ("moved", "paused", "deleted", "beside")
 
 
@@ -45,26 +42,35 @@ class Pair:
         return found if sum(found.values()) == len(NAMES) else None
 
     def _endpoint(self, name: str) -> str:
-        endpoint = {"url": f"{self.receiver.url}/200/{name}", "events": [name]}
+        path = "/200/beside" if name == "beside" else f"/200/held/{name}"
+        endpoint = {
+            "url": self.receiver.url + path,
+            "events": [name],
+            "max_in_flight": 1,
+            "timeout_ms": 60_000,
+        }
         return f"/v1/endpoints/{_told(self._owner, 'POST', '/v1/endpoints', endpoint)['id']}"
 
-    def _publish(self, type: str, **fields: str) -> str:
-        return str(_told(self._owner, "POST", "/v1/events", {"type": type, "payload": 1, **fields})["id"])
+    def _publish(self, type: str, *, by: httpx.Client | None = None) -> str:
+        return str(_told(by or self._owner, "POST", "/v1/events", {"type": type, "payload": 1})["id"])
 
     def change_all(self) -> dict[str, str]:
-        """Schedule events, tell the other process about their endpoints, and wait for one that is due later."""
-        now, at = datetime.now(UTC), time.monotonic()
-        due = {name: AHEAD_S + (0.7 if name == "beside" else 0.0) for name in NAMES}
-        events = {
-            name: self._publish(name, deliver_at=(now + timedelta(seconds=ahead)).isoformat())
-            for name, ahead in due.items()
-        }
+        """Publish events that wait in the owner's memory, tell the other process about their endpoints, and let them go."""
+        events = {name: self._publish(name) for name in NAMES}
+        eventually(lambda: self.where(events["beside"]) or None)
         _told(self._other, "PATCH", self._paths["moved"], {"url": f"{self.receiver.url}/200/new"})
         _told(self._other, "POST", self._paths["paused"] + "/pause")
         _told(self._other, "DELETE", self._paths["deleted"])
-        assert time.monotonic() - at < AHEAD_S - KNOWN_S  # or the owner has less time to learn of it
-        eventually(lambda: self.where(events["beside"]) or None)
+        _told(self._other, "PATCH", self._paths["beside"], {"url": f"{self.receiver.url}/200/known"})
+        eventually(self._is_known)
+        self.receiver.hold.set()
+        eventually(lambda: self.where(events["moved"]) or None)
+        eventually(self._is_known)  # by then the owner has read every answer, and sent what it would send
         return events
+
+    def _is_known(self) -> bool | None:
+        event = self._publish("beside", by=self._other)
+        return eventually(lambda: self.where(event) or None) == ["/200/known"] or None
 
     def where(self, event: str) -> list[str]:
         return [each.path for each in self.receiver.requests if each.event_id == event]

@@ -25,7 +25,7 @@ from hookline.cli.checks.settings import check_networks
 from hookline.ids import read
 from hookline.model import WorkerId
 from hookline.store.contract import WorkerRow
-from hookline.store.contract.examination import Examination, Waiting
+from hookline.store.contract.doctor import Examination, Waiting
 from hookline.store.postgres.driver.session import MOST_SESSIONS
 from hookline.store.postgres.store import PostgresStore
 from planting import plant
@@ -416,7 +416,7 @@ def test_a_person_reads_one_line_for_each_check(tmp_path):
 
 def test_the_connections_that_one_process_needs_are_counted_right():
     store = PostgresStore("postgresql://nobody@127.0.0.1/x")
-    assert sum(links._size for links in store._links) + 1 == MOST_SESSIONS
+    assert sum(pool._size for pool in store._pools) + 1 == MOST_SESSIONS
 
 
 def test_an_endpoint_that_todays_rules_would_refuse_is_named_with_its_field(tmp_path, database):

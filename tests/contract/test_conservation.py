@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from factories import NOW, a_publication, a_settlement, an_attempt
 from hookline.errors import NotFound, WrongState
 from hookline.ids import Ids, delivery_of
-from hookline.store.contract import Conservation, State
+from hookline.model import State
+from hookline.store.contract import Conservation
 from hookline.testing.clock import ManualClock
 from scenes import a_death, a_lane_in, a_worker_in, accepted, owned_by
 

@@ -19,7 +19,9 @@ from hookline.ids import Ids, delivery_of, first_at
 from hookline.store.contract.events import EventFilter
 from hookline.store.postgres import events as postgres_events
 from hookline.store.postgres.driver import session
+from hookline.store.postgres.lists import events as postgres_lists
 from hookline.store.sqlite import events as sqlite_events
+from hookline.store.sqlite.lists import events as sqlite_lists
 from hookline.testing.clock import ManualClock
 from postgres_server import PostgresServers, installations
 from tests.contract.test_list_plans_postgres import FORGET, connected, walk
@@ -72,23 +74,23 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
     with (
         postgres_servers[request.param].fresh_database() as url,
         connected(url, session.LISTS) as lister,
-        connected(url, session.DESK) as desk,
+        connected(url, session.GENERAL) as general,
     ):
         for table in ("deliveries", "events", "idempotency", "attempts"):  # only this test takes statistics
-            desk.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
+            general.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
         for taken, step in STATISTICS.items():
             for part in step.split(";"):
                 if part.strip():
-                    desk.execute(part)
+                    general.execute(part)
             for name, (filter, _) in LISTS.items():
-                statement, values = postgres_events.event_list(filter, after=None, limit=PAGE)
+                statement, values = postgres_lists.event_list(filter, after=None, limit=PAGE)
                 found[taken, name] = rows_read(lister, statement, values)
-            [[event]] = desk.execute("SELECT id FROM events OFFSET 5000 LIMIT 1").fetchall()
+            [[event]] = general.execute("SELECT id FROM events OFFSET 5000 LIMIT 1").fetchall()
             counted = postgres_events.COUNT_BY_STATE.replace("$1", f"'{{{event}}}'")
             found[taken, "counted"] = rows_read(lister, counted, [])
             attempts = postgres_events.LIST_ATTEMPTS.replace("$1", f"'{event}'::uuid")
             attempts = attempts.replace("$2", "NULL").replace("$3", str(PAGE))
-            found[taken, "attempts"] = rows_read(desk, attempts, [])
+            found[taken, "attempts"] = rows_read(general, attempts, [])
     return found
 
 
@@ -170,7 +172,7 @@ SQLITE = {
 
 @pytest.mark.parametrize("name", SQLITE)
 def test_a_page_reads_along_an_index_on_sqlite(connection: sqlite3.Connection, name: str) -> None:
-    statement, _ = sqlite_events.event_list(LISTS[name][0], after=None, limit=PAGE)
+    statement, _ = sqlite_lists.event_list(LISTS[name][0], after=None, limit=PAGE)
     steps = plan(connection, statement)
     assert SQLITE[name] in steps, steps
     assert name == "all" or not any(step.startswith("SCAN e") for step in steps), steps

@@ -4,7 +4,7 @@ import pytest
 
 from factories import NOW, a_publication, an_event_type
 from hookline.store.contract import Acceptance, Change
-from hookline.store.contract.descriptions import NO_ENDPOINT
+from hookline.store.contract.workers import NO_ENDPOINT
 from scenes import a_lane_in
 
 pytestmark = pytest.mark.anyio

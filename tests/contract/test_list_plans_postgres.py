@@ -14,7 +14,7 @@ import pytest
 from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.postgres.driver import session
-from hookline.store.postgres.lists import (
+from hookline.store.postgres.lists.deliveries import (
     dead_ahead,
     dead_count,
     dead_to_pick,
@@ -175,21 +175,21 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
     with (
         postgres_servers[request.param].fresh_database() as url,
         connected(url, session.LISTS) as lister,
-        connected(url, session.DESK) as desk,
+        connected(url, session.GENERAL) as general,
     ):
         for table in ("deliveries", "events"):  # only this test takes statistics
-            desk.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
+            general.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
         for taken, step in STATISTICS.items():
             for part in step.split(";"):
                 if part.strip():
-                    desk.execute(part)
+                    general.execute(part)
             for name, (filter, _) in LISTS.items():
                 found[taken, name] = touched(lister, *delivery_list(filter, after=None, limit=PAGE))
             for name, (filter, _) in NOTHING.items():
                 found[taken, "nothing", name] = max(steps_of(lister, filter))
             for name, filter in JOBS.items():
                 for verb, statement in job_statements(filter).items():
-                    found[taken, name, verb] = touched(desk, *statement)
+                    found[taken, name, verb] = touched(general, *statement)
     return found
 
 

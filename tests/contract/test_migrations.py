@@ -10,8 +10,8 @@ import pytest
 
 from hookline.errors import SchemaMissing, SchemaOutgrown, StoreRefused
 from hookline.store.migrations import Applied, Migration, outstanding, read_migrations, refuse_unless_current
-from hookline.store.sqlite import schema
 from hookline.store.sqlite.driver.connection import connect
+from hookline.store.sqlite.migrations import schema
 
 FIRST = Migration(1, "0001_tables", "sum 1", "")
 SECOND = Migration(2, "0002_more", "sum 2", "")

@@ -11,8 +11,8 @@ import pytest
 from factories import a_publication
 from hookline.errors import StoreUnavailable
 from hookline.store.migrations import Migration
-from hookline.store.postgres import schema
 from hookline.store.postgres.driver import session
+from hookline.store.postgres.migrations import schema
 from hookline.store.postgres.store import PostgresStore
 from scenes import a_lane_in, accepted
 

@@ -13,7 +13,13 @@ from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.sqlite import retention, sql
 from hookline.store.sqlite.driver.bulk import spread
-from hookline.store.sqlite.lists import dead_ahead, dead_count, dead_to_pick, delivery_list, look_ahead
+from hookline.store.sqlite.lists.deliveries import (
+    dead_ahead,
+    dead_count,
+    dead_to_pick,
+    delivery_list,
+    look_ahead,
+)
 
 ROWS = 120_000
 LANES = 500

@@ -13,10 +13,11 @@ from factories import NOW, a_publication, a_settlement, a_worker
 from hookline.errors import StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.contract import Release, Verdict
-from hookline.store.interactive import visiting
+from hookline.store.interactive import api_call
 from hookline.store.postgres.driver import session
-from hookline.store.postgres.driver.links import Links
-from hookline.store.postgres.store import DESK_SESSIONS, PostgresStore
+from hookline.store.postgres.driver.pool import SessionPool
+from hookline.store.postgres.driver.sessions import GENERAL_SESSIONS
+from hookline.store.postgres.store import PostgresStore
 from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer, require_installations
 from scenes import a_lane_in, a_worker_in, accepted, an_owned_lane, loaded_ids, owned_by, published, wakes_at
 
@@ -193,38 +194,38 @@ async def test_a_reader_who_finds_all_sessions_taken_is_turned_away_before_the_f
     postgres_url: str, outsider: Any
 ) -> None:
     async with opened(postgres_url, patience=0.2) as store:  # far less than the server waits for a lock
-        await asyncio.gather(*(store.endpoints_by_id([]) for _ in range(DESK_SESSIONS)))
+        await asyncio.gather(*(store.endpoints_by_id([]) for _ in range(GENERAL_SESSIONS)))
         async with outsider.transaction():
             await outsider.execute("LOCK TABLE endpoints")
-            waiting = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(DESK_SESSIONS)]
-            await until_waiting(outsider, "desk")
-            with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+            waiting = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(GENERAL_SESSIONS)]
+            await until_waiting(outsider, "general")
+            with api_call(), pytest.raises(StoreUnavailable, match="no session"):
                 await store.endpoints_by_id([])
             assert not any(each.done() for each in waiting)
-        assert await asyncio.gather(*waiting) == [[]] * DESK_SESSIONS
+        assert await asyncio.gather(*waiting) == [[]] * GENERAL_SESSIONS
 
 
-async def test_a_visitor_who_was_let_in_and_hookline_itself_wait_for_as_long_as_it_takes(
+async def test_an_api_call_that_had_a_session_and_hookline_itself_wait_for_as_long_as_it_takes(
     postgres_url: str, outsider: Any
 ) -> None:
     async with opened(postgres_url, patience=0.0) as store:  # the next one admitted finds a free session
 
-        async def visit() -> list[Any]:
-            with visiting():
+        async def two_reads() -> list[Any]:
+            with api_call():
                 await store.count_by_state([])
                 return [await store.endpoints_by_id([]), await store.endpoints_by_id([])]
 
         await store.count_by_state([])
         async with outsider.transaction():
             await outsider.execute("LOCK TABLE endpoints")
-            itself = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(DESK_SESSIONS)]
-            await until_waiting(outsider, "desk")
-            visitor = asyncio.create_task(visit())
-            with visiting(), pytest.raises(StoreUnavailable, match="no session"):
+            itself = [asyncio.create_task(store.endpoints_by_id([])) for _ in range(GENERAL_SESSIONS)]
+            await until_waiting(outsider, "general")
+            calling = asyncio.create_task(two_reads())
+            with api_call(), pytest.raises(StoreUnavailable, match="no session"):
                 await store.endpoints_by_id([])
-            assert not visitor.done()
-        assert await visitor == [[], []]
-        assert await asyncio.gather(*itself) == [[]] * DESK_SESSIONS
+            assert not calling.done()
+        assert await calling == [[], []]
+        assert await asyncio.gather(*itself) == [[]] * GENERAL_SESSIONS
 
 
 async def test_a_session_that_takes_longer_to_make_than_anybody_waits_is_there_for_the_next_call(
@@ -237,14 +238,14 @@ async def test_a_session_that_takes_longer_to_make_than_anybody_waits_is_there_f
         nonlocal made
         made += 1
         await is_near.wait()
-        return await session.connect(postgres_url, role="desk", settings={}, unsafe=False)
+        return await session.connect(postgres_url, role="general", settings={}, unsafe=False)
 
-    links = Links(connect, call_timeout=CEILING, patience=0.05)
+    pool = SessionPool(connect, call_timeout=CEILING, patience=0.05)
 
     async def served() -> bool:
         try:
-            with visiting():
-                return bool(await links.fetch("SELECT 1"))
+            with api_call():
+                return bool(await pool.fetch("SELECT 1"))
         except StoreUnavailable:
             return False
 
@@ -252,7 +253,7 @@ async def test_a_session_that_takes_longer_to_make_than_anybody_waits_is_there_f
     is_near.set()
     await until(served)
     assert made == 1
-    await links.close()
+    await pool.close()
 
 
 async def test_a_session_that_could_not_be_made_leaves_its_place_to_the_next(postgres_url: str) -> None:
@@ -262,14 +263,14 @@ async def test_a_session_that_could_not_be_made_leaves_its_place_to_the_next(pos
         if not is_away.is_set():
             await is_away.wait()
             raise OSError("away")
-        return await session.connect(postgres_url, role="desk", settings={}, unsafe=False)
+        return await session.connect(postgres_url, role="general", settings={}, unsafe=False)
 
-    links = Links(connect, call_timeout=CEILING, patience=0.05)
-    with visiting(), pytest.raises(StoreUnavailable, match="no session"):
-        await links.fetch("SELECT 1")
+    pool = SessionPool(connect, call_timeout=CEILING, patience=0.05)
+    with api_call(), pytest.raises(StoreUnavailable, match="no session"):
+        await pool.fetch("SELECT 1")
     is_away.set()
-    assert len(await links.fetch("SELECT 1")) == 1
-    await links.close()
+    assert len(await pool.fetch("SELECT 1")) == 1
+    await pool.close()
 
 
 async def test_what_is_still_being_connected_does_not_keep_a_store_from_closing() -> None:
@@ -281,11 +282,11 @@ async def test_what_is_still_being_connected_does_not_keep_a_store_from_closing(
         finally:
             ended.set()
 
-    links = Links(connect, call_timeout=CEILING, patience=0.01)
-    with visiting(), pytest.raises(StoreUnavailable):
-        await links.fetch("SELECT 1")
+    pool = SessionPool(connect, call_timeout=CEILING, patience=0.01)
+    with api_call(), pytest.raises(StoreUnavailable):
+        await pool.fetch("SELECT 1")
     async with asyncio.timeout(SOON):
-        await links.close()
+        await pool.close()
     assert ended.is_set()
 
 
@@ -378,7 +379,7 @@ async def test_burial_waits_for_a_settle_under_way_and_the_heir_does_not_see_its
         settle = asyncio.create_task(store.settle(worker, [settlement], now=NOW))
         await until_waiting(outsider, "settle")
         bury = asyncio.create_task(store.bury(worker, beat=0, now=NOW))
-        await until_waiting(outsider, "desk")
+        await until_waiting(outsider, "general")
         assert not bury.done()
 
     assert await settle == [Verdict.APPLIED]
@@ -504,7 +505,7 @@ async def test_a_worker_is_not_retired_under_a_take_that_is_under_way(
             "UPDATE lanes SET owner = $1 WHERE endpoint_id = $2", uuid(worker.id), uuid(lane)
         )
         retire = asyncio.create_task(store.retire(worker.id))
-        await until_waiting(outsider, "desk")
+        await until_waiting(outsider, "general")
     await retire
     assert (await store.pulse(seen=0)).workers == (worker,)
 

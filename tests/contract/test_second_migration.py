@@ -7,8 +7,8 @@ from hookline.model import CLOSED, LONG_AGO, CircuitPolicy, Ordering, State
 from hookline.store.contract import DeliveryFilter, LaneRow
 from hookline.store.migrations import read_migrations
 from hookline.store.postgres import sql as postgres_sql
-from hookline.store.sqlite import schema
 from hookline.store.sqlite import sql as sqlite_sql
+from hookline.store.sqlite.migrations import schema
 
 pytestmark = pytest.mark.anyio
 

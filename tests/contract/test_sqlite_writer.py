@@ -9,9 +9,9 @@ import pytest
 from factories import NOW, a_publication
 from hookline.errors import RowRefused, StoreUnavailable
 from hookline.model import State
-from hookline.store.sqlite.accept import accept
+from hookline.store.sqlite.accept import write_batch
 from hookline.store.sqlite.driver.connection import connect
-from hookline.store.sqlite.driver.shared_commit import Paired
+from hookline.store.sqlite.driver.shared_commit import OnLoop
 from hookline.store.sqlite.driver.writer import Inline, Threaded, commit_together, run_each
 from hookline.store.sqlite.store import SqliteStore
 from scenes import a_lane_in, accepted, in_state
@@ -178,7 +178,7 @@ async def test_long_work_lets_the_loop_go_on_between_its_parts_and_is_one_transa
     connection = connect(str(sqlite_path))
     connection.execute("CREATE TABLE notes (text NOT NULL)")
     other = connect(str(sqlite_path))
-    writer = Paired(connection, commit_together)
+    writer = OnLoop(connection, commit_together)
     seen = []
 
     def work(connection):
@@ -195,7 +195,7 @@ async def test_long_work_lets_the_loop_go_on_between_its_parts_and_is_one_transa
     other.close()
 
 
-@pytest.mark.parametrize("executor", [Paired, Threaded, Inline])
+@pytest.mark.parametrize("executor", [OnLoop, Threaded, Inline])
 async def test_long_work_that_fails_leaves_nothing_of_its_parts(executor, sqlite_path):
     connection = connect(str(sqlite_path))
     connection.execute("CREATE TABLE notes (text NOT NULL)")
@@ -212,6 +212,7 @@ async def test_an_accept_of_many_deliveries_is_work_in_parts(sqlite_path):
     await store.migrate()
     connection = connect(str(sqlite_path))
     publication = a_publication(*(bytes([1, n // 256, n % 256]) + bytes(13) for n in range(3_000)))
-    work = accept(connection, [publication], catalogue=0, now=NOW, due=float, folder=str(sqlite_path.parent))
+    folder = str(sqlite_path.parent)
+    work = write_batch(connection, [publication], catalogue=0, now=NOW, due=float, folder=folder)
     assert sum(1 for _ in work) == 2
     connection.close()

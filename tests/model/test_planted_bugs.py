@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
+from hookline.store.postgres import columns as postgres_columns
 from hookline.store.postgres import sql as postgres
+from hookline.store.sqlite import columns as sqlite_columns
 from hookline.store.sqlite import sql as sqlite
 from tests.model.driver import Disagreement
 from tests.model.machine import FOREVER, N, has_owner, pick, when
@@ -108,7 +110,8 @@ SEEN_AT = {"a lane sleeps on when its head is moved": 1}
 
 
 def plant(monkeypatch, bug):
-    module = {"sqlite": sqlite, "postgres": postgres}[bug.store]
+    modules = {"sqlite": (sqlite, sqlite_columns), "postgres": (postgres, postgres_columns)}[bug.store]
+    module = next(each for each in modules if hasattr(each, bug.statement))
     right = getattr(module, bug.statement)
     wrong = re.sub(bug.right, lambda _: bug.wrong, right)
     assert wrong != right, "the statement has changed: plant the bug anew"

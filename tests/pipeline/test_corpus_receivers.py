@@ -26,7 +26,7 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "bad-input.jsonl"
 TWICE = {"schedule": [0, 1], "jitter": "none"}
 LINE = b"HTTP/1.1 200 OK\r\n"
 TIMEOUT = 1.0  # the shortest there is
-LATEST = 30.0  # who drips would take a minute; how exactly the deadline is kept is the machine's
+LATEST = 30.0  # who drips would take a minute; how exactly the deadline is kept is judged by the simulation
 ROOM_BYTES = 10 << 20
 
 

@@ -76,6 +76,7 @@ class Admissions:
             self._circuit(lane.endpoint_id, is_probe=is_probe)
             self._soon(process, lane, delivery)
         self._count(process)
+        self._large(process)
 
     def landed(self, process: "Process", lane: Lane) -> None:
         """A process is about to give a slot back."""
@@ -89,6 +90,31 @@ class Admissions:
         if dispatcher.in_flight >= min(shares(dispatcher.slots)):
             self._crowded_at[process] = self._world.loop.time()
 
+    def _large(self, process: "Process") -> None:
+        """I20: large payloads under way are counted; no class has more than its share, no lane more than a quarter."""
+        worker = process.hooks.worker
+        memory = worker.dispatcher._memory
+        known = [each for lane in worker.ownership.lanes.values() for each in lane.known.values()]
+        sizes = [
+            each.payload_bytes
+            for each in known
+            if each is not None and each.payload is None and each.id in worker._deliverer.under_way
+        ]
+        if sum(sizes) > memory.held:
+            self._world.fail(
+                "I20 bounded memory", f"{sum(sizes)} bytes are under way, {memory.held} are counted"
+            )
+        one = max(sizes, default=0)  # a payload larger than a share is sent alone
+        for health, share in zip(LaneHealth, shares(memory._budget), strict=True):
+            if memory._held[health] > max(share, one) + (one if health is LaneHealth.PROVEN else 0):
+                self._world.fail(
+                    "I20 bounded memory",
+                    f"{health.name} lanes hold {memory._held[health]} bytes, {share} is their share",
+                )
+        # Whoever changes its class begins with one payload in the new one.
+        if any(held > memory._budget // 4 + one for held in memory._of_lane.values()):
+            self._world.fail("I20 bounded memory", "a lane holds more than a quarter of the bytes")
+
     def _soon(self, process: "Process", lane: Lane, delivery: Loaded) -> None:
         """I19: with a slot free, what is due starts within a poll and a tenth of a second, while nothing goes wrong.
 
@@ -101,7 +127,7 @@ class Admissions:
         endpoint = self._rows["endpoints"].get(lane.endpoint_id)
         if row is None or endpoint is None or at - self._world.faults.last_at < LONG_QUIET:
             return
-        if lane.endpoint_id in self._unproven:
+        if lane.endpoint_id in self._unproven or delivery.payload is None:  # a large one waits for memory
             return
         if endpoint["rate_limit"] is not None or endpoint["ordering"] == "strict" or stored["suspect"]:
             return

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tests.sim.store import Call
     from tests.sim.world import World
 
+MOST_OVERDUE = 0.2  # seconds
+
 
 class Checks:
     """Passes what the world reports to the checks."""
@@ -58,6 +60,12 @@ class Checks:
         was_probe = self.admissions.is_probe(process, settlement.attempt.delivery_id)
         self.admissions.landed(process, lane)
         self.circuits.landed(process, lane, settlement, was_probe=was_probe)
+
+    def answered(self, process: "Process", began: float, timeout: float) -> None:
+        """A request ends 0.2 s after its deadline, whatever its receiver does; a stopped process sees to it later."""
+        overdue = self._world.loop.time() - max(began + timeout, process.went_on_at)
+        if overdue > MOST_OVERDUE:
+            self._world.fail("deadline", f"{process.name} ended a request {overdue:.3f} s after its deadline")
 
     def started(self, receipt: "Receipt") -> None:
         self.starts.started(receipt)

@@ -357,6 +357,8 @@ class Commits:
             return
         if row["error"] == "internal":
             self._fail("unexpected", f"an attempt failed by our own fault: {row['error_detail']}")
+        if row["error"] == "connect_failed":  # receivers here refuse, reset or hang: only a shortage ends so
+            self._fail("shortage", f"an endpoint is charged for our own: {row['error_detail']}")
         if row["late"]:
             return
         numbers = self._numbers

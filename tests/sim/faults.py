@@ -41,6 +41,7 @@ class Faults:
         self.on_lame: Callable[[Process], None] = lambda _: None
         self.deadly: frozenset[tuple[Process, str]] = frozenset()  # who dies of calling what
         self.silent: set[str] = set()  # verbs whose next answer is lost
+        self.short = 0.0  # the part of new connections for which there is no descriptor
         self._names_fail: dict[str, float] = {}
         self.is_over = False
         self.last_at = float("-inf")  # of any fault
@@ -133,6 +134,12 @@ class Faults:
             self._names_fail[host] = now + self._rng.uniform(0.1, 4.0)
             return True
         return False
+
+    def falls_short(self) -> bool:
+        if self.is_over or not self.short or self._rng.random() >= self.short:
+            return False
+        self.happened("short")
+        return True
 
     def is_refused(self) -> bool:
         return self._strikes("refused", self._net_rate)

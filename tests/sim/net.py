@@ -5,6 +5,7 @@ faithfully as the world decides. Above it runs the product's own HTTP client wit
 """
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Callable
@@ -35,6 +36,8 @@ class SimNet:
     ) -> asyncio.Transport:
         faults = self._world.faults
         await asyncio.sleep(faults.travel())
+        if faults.falls_short():
+            raise OSError(errno.EMFILE, "too many open files")
         if faults.is_refused():
             raise ConnectionRefusedError(111, "connection refused")
         made = protocol()

@@ -1,11 +1,12 @@
 """The bugs that show whether the simulation would see a bug.
 
 Bugs by name, each a small change to the product that is made for one test and taken back. They are the list of the
-design (M1 to M15, M16 to M25), as far as they can be said in lanes, and two of our own: one that the simulation found,
-and one that a run with real faults did; where one is said otherwise, its sentence tells how.
+design (M1 to M15, M16 to M25), as far as they can be said in lanes, and our own: of what the simulation, a run with real faults or
+an audit found; where one is said otherwise, its sentence tells how.
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -13,8 +14,11 @@ from typing import Any
 import msgspec
 
 import hookline.pipeline.lanes.ownership
+import hookline.pipeline.lanes.payload_memory
 import hookline.pipeline.membership.dead_workers
 import hookline.pipeline.membership.heartbeat
+import hookline.pipeline.sending.client
+import hookline.pipeline.sending.dial
 import hookline.pipeline.settle
 import hookline.pipeline.worker
 import hookline.rules.circuit
@@ -29,6 +33,7 @@ from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.loader import Loader
+from hookline.pipeline.lanes.notes import LaneNotes
 from hookline.pipeline.lanes.ownership import Ownership
 from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.settle import Settler
@@ -37,9 +42,12 @@ from hookline.rules.lane_state import Recovery
 from hookline.rules.liveness import By, DeadWorker, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
 from hookline.store.contract import Acceptance, EventFanout, Loaded, Release, Settlement, Verdict
-from hookline.store.sqlite import accept, owning, retention, sql, workers
+from hookline.store.sqlite import accept, retention, sql
+from hookline.store.sqlite import lanes as sqlite_lanes
 from hookline.store.sqlite.driver.bulk import write_rows
-from hookline.store.sqlite.rows import attempt_row
+from hookline.store.sqlite.driver.connections import on_writer
+from hookline.store.sqlite.lanes import attempt_row
+from hookline.store.sqlite.store import SqliteStore
 
 Plant = Callable[["Garden"], None]
 BUGS: dict[str, Plant] = {}
@@ -194,22 +202,22 @@ def _m10(garden: Garden) -> None:
 
 @bug("M11 taking over resets the attempts")
 def _m11(garden: Garden) -> None:
-    right = garden.put(workers, "free", None)
+    right = inspect.unwrap(garden.put(SqliteStore, "free", None))
 
-    def resetting(connection: Any, worker: Any, *, now: float) -> Any:
-        freed = right(connection, worker, now=now)
+    def resetting(store: Any, connection: Any, worker: Any, *, now: float) -> Any:
+        freed = right(store, connection, worker, now=now)
         for lane in freed:
             connection.execute(
                 "UPDATE deliveries SET attempts = 0 WHERE endpoint_id = ? AND state = 'pending'", (lane,)
             )
         return freed
 
-    workers.free = resetting
+    SqliteStore.free = on_writer(resetting)
 
 
 @bug("M12 a settlement is refused to a worker that is late with its beat, and not buried")
 def _m12(garden: Garden) -> None:
-    right = garden.put(owning, "_settle_all", None)
+    right = garden.put(sqlite_lanes, "_settle_all", None)
 
     def strict(connection: Any, worker: Any, batch: Sequence[Settlement], *, now: float) -> list[Verdict]:
         row = connection.execute("SELECT seen_at FROM workers WHERE id = ?", (worker,)).fetchone()
@@ -219,7 +227,7 @@ def _m12(garden: Garden) -> None:
             return [Verdict.LATE] * len(batch)
         return right(connection, worker, batch, now=now)  # type: ignore[no-any-return]
 
-    owning._settle_all = strict
+    sqlite_lanes._settle_all = strict
 
 
 @bug("M13 pruned by the age of the event")
@@ -473,6 +481,44 @@ def _m34(garden: Garden) -> None:
     garden.put(Changes, "making_due", lambda self, lane=None: nullcontext())
 
 
+@bug("M35 deadlines are looked at once a second")
+def _m35(garden: Garden) -> None:
+    garden.put(hookline.pipeline.sending.client, "SWEEP_EVERY", 1.0)
+
+
+@bug("M36 our own shortage of descriptors is charged to the endpoint")
+def _m36(garden: Garden) -> None:
+    garden.put(hookline.pipeline.sending.dial, "is_shortage", lambda error: False)
+
+
+@bug("M37 large payloads of all classes share one budget")
+def _m37(garden: Garden) -> None:
+    def fits(size: int, health: Any, *, held: Sequence[int], of_lane: int, budget: int) -> bool:
+        return not held[health] or sum(held) + size <= budget
+
+    garden.put(hookline.pipeline.lanes.payload_memory, "fits", fits)
+
+
+@bug("M38 a lane may hold all bytes of its class")
+def _m38(garden: Garden) -> None:
+    right = garden.put(hookline.pipeline.lanes.payload_memory, "fits", None)
+
+    def fits(size: int, health: Any, **more: Any) -> bool:
+        return bool(right(size, health, **{**more, "of_lane": 0}))
+
+    garden.put(hookline.pipeline.lanes.payload_memory, "fits", fits)
+
+
+@bug("M39 notes of a lane are written at the same time")
+def _m39(garden: Garden) -> None:
+    async def at_once(self: LaneNotes, lanes: Any) -> None:
+        """Nobody waits."""
+
+    garden.put(LaneNotes, "wait", at_once)
+    garden.put(LaneNotes, "are_free", lambda self, lanes: True)
+    garden.put(LaneNotes, "writing", lambda self, lanes: nullcontext())
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -489,6 +535,10 @@ SCENE_OF: dict[str, str] = {
     "M33 an operator who closes a circuit ends the rest that the receiver asked for": "believed to be back",
     "M30 a lane that is kept is offered by nobody": "shared out",
     "M34 a replay whose answer is lost wakes nobody": "replayed in doubt",
+    "M36 our own shortage of descriptors is charged to the endpoint": "short of files",
+    "M37 large payloads of all classes share one budget": "large payloads",
+    "M38 a lane may hold all bytes of its class": "large payloads",
+    "M39 notes of a lane are written at the same time": "slow notes",
 }
 # Where each was last noticed, with the product as it then was; only a place to begin.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
@@ -511,4 +561,6 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M26 a lane that is let go is no longer suspect": 5,
     "M27 a late answer to a dead owner ends the turn of the next one": 45,
     "M30 a lane that is kept is offered by nobody": 2,
+    "M35 deadlines are looked at once a second": 2,
+    "M39 notes of a lane are written at the same time": 3,
 }

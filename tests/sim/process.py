@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hookline import Hookline, Settings
 from hookline.errors import HooklineError
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.sending import client
+from hookline.pipeline.sending import Request, SendResult, client
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -58,6 +58,7 @@ class Process:
             store=self.link,
         )
         self.is_started = False
+        self.went_on_at = float("-inf")  # when it was last let go, after it had been stopped
         self.was_killed_by: bytes | None = None  # the event whose request it died under
         self.is_leaving = False
         self.leaving_since: float | None = None
@@ -84,6 +85,21 @@ class Process:
             add(lane, settlement)
 
         settler.add = landed  # type: ignore[method-assign]
+        sender = self.hooks.worker._deliverer._sender
+        begin = sender.send
+
+        def watched(request: Request, done: Callable[[SendResult], None]) -> None:
+            began = self.now
+
+            def answered(result: SendResult) -> None:
+                self._world.checks.answered(self, began, request.timeout)
+                done(result)
+
+            begin(request, answered)
+
+        sender.send = watched  # type: ignore[method-assign]
+        if self._world.memory_bytes is not None:
+            dispatcher._memory._budget = self._world.memory_bytes
 
     def note_skew(self, store_now: float) -> None:
         """Compare its idea of the store's time with the store's."""

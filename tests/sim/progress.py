@@ -104,7 +104,8 @@ class Progress:
         worker = process.hooks.worker
         lanes = list(worker.ownership.lanes.values())
         for health in LaneHealth:
-            held = sum(len(lane.known) for lane in lanes if lane.health is health)
+            # What waits for its host, or for memory, is not counted with what the others hold.
+            held = sum(len(lane.known) for lane in lanes if lane.health is health and lane.parked_at is None)
             counted = worker.ownership.buffers.counts[health]
             if held != counted:
                 self._fail(

@@ -274,6 +274,70 @@ def _replaying(id: EventId) -> Callable[[Hookline], Coroutine[Any, Any, Any]]:
     return lambda hooks: hooks.deliveries.replay_event(id)
 
 
+def _short_of_files(world: "World") -> None:
+    """Half of all new connections find no descriptor; the receivers are well."""
+    _several(world)
+    world.faults.only()
+    world.faults.short = 0.5
+    world.clients.every = 0.1
+    world.operators.always = {"events": ["*"]}
+    world.operators.mood = "ok"
+
+
+def _large_payloads(world: "World") -> None:
+    """Every event is large, memory is for a few of them, and most endpoints hang."""
+    world.workers, world.has_api = 1, False
+    world.settings = msgspec.structs.replace(world.settings, max_in_flight=64)
+    world.memory_bytes = world.rng.choice((160_000, 240_000))
+    world.faults.only()
+    world.clients.is_over = True
+    world.operators.accounts = ["acc0"]
+    world.operators.least = 12
+    world.operators.always = {
+        "events": ["*"],
+        "ordering": "parallel",
+        "circuit": None,
+        "rate_limit": None,
+        "max_in_flight": 8,
+    }
+    world.operators.mood = "stalling"
+
+
+async def _publish_large(world: "World") -> None:
+    worker = world.processes[0]
+    await world.until(lambda: worker.is_up, within=30.0)
+    filler = "x" * 18_000
+    for n in range(12):
+        with suppress(HooklineError, Died):
+            body = json.dumps({"n": n, "filler": filler}).encode()
+            await worker.ask(methodcaller("accept", [Draft("a.b", body, "acc0")]))
+        await world.moment(world.rng.uniform(0.0, 0.3))
+
+
+def _slow_notes(world: "World") -> None:
+    """What is to be written down of a lane overtakes what was to be written before; circuits open and close."""
+    world.workers, world.has_api = 1, False
+    world.faults.only()
+    world.faults.lame = {"note": 1.5, "settle": 1.5}
+    world.clients.every = 0.1
+    world.operators.always = {
+        "events": ["*"],
+        "ordering": "parallel",
+        "rate_limit": None,
+        "max_in_flight": 5,
+        "retry": {"schedule": [0, 0.3, 0.5, 1, 1, 1], "jitter": "none"},
+        "circuit": {
+            "consecutive_failures": 2,
+            "failure_rate": 1.0,
+            "window_s": 10,
+            "min_attempts": 100,
+            "cooldown_s": 1,
+            "max_cooldown_s": 1,
+        },
+    }
+    world.operators.mood = "flap"
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -289,4 +353,7 @@ SCENES = {
     "shared out": Scene(_shared_out, _come_later),
     "shed": Scene(_shed, _come_later),
     "replayed in doubt": Scene(_replayed_in_doubt, _replay_again),
+    "short of files": Scene(_short_of_files),
+    "large payloads": Scene(_large_payloads, _publish_large),
+    "slow notes": Scene(_slow_notes),
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
-from hookline.store.contract.notifications import Notification
+from hookline.store.contract.notify import Notification
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -142,12 +142,12 @@ class Database:
         self._away_until = self._world.loop.time() + away
         self.sessions.end_all(up_at=self._away_until)
 
-    def spread(self, hint: Notification) -> None:
-        """Send a hint to the listeners."""
+    def spread(self, notification: Notification) -> None:
+        """Send a notification to the listeners."""
         faults, loop = self._world.faults, self._world.loop
         for process, hear in self.listeners.items():
             for _ in range(faults.times_heard()):
-                loop.call_later(faults.travel(), hear, hint, context=process.owner.context)
+                loop.call_later(faults.travel(), hear, notification, context=process.owner.context)
 
     def close(self) -> None:
         at_once(self.store.close())
@@ -168,10 +168,10 @@ class Link:
     async def close(self) -> None:
         """Nothing is kept here."""
 
-    async def tell(self, hint: Notification) -> None:
-        """A hint goes to everybody who listens; some get lost, some come twice."""
+    async def notify(self, notification: Notification) -> None:
+        """It goes to everybody who listens; some get lost, some come twice."""
         await asyncio.sleep(0.001)
-        self._database.spread(hint)
+        self._database.spread(notification)
 
     async def listen(
         self, hear: Callable[[Notification], None], *, on_ready: Callable[[], None] = lambda: None

@@ -105,6 +105,9 @@ class World:
         self.is_draining = False  # the faults are over, everything has to end
         self.replaces_the_dead = True
         self.longest_drain = LONGEST_DRAIN
+        self.memory_bytes: int | None = (
+            None  # for large payloads in each process; None: as the product has it
+        )
         self.refused: set[bytes] = set()  # lanes whose notes the database takes no more
         self.expected_errors: frozenset[str] = frozenset()  # that the product may report
         self.scene = scene
@@ -180,6 +183,7 @@ class World:
     def let_go(self, process: Process) -> None:
         if process.owner.is_held:
             self.log("go on", process.name)
+            process.went_on_at = self.loop.time()
             self.loop.let_go(process.owner)
 
     def drain(self, process: Process) -> None:

@@ -18,7 +18,7 @@ from hookline.api.cursor import Cursors
 from hookline.api.problem import Refused
 from hookline.api.request import body_fields, parameters
 from hookline.api.tenancy import Reach, filled, narrowed
-from hookline.store.interactive import visiting
+from hookline.store.interactive import api_call
 
 _Row = TypeVar("_Row")
 _Shown = TypeVar("_Shown")
@@ -44,7 +44,7 @@ def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
             raise Refused(
                 "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode()),)
             )
-        with visiting():
+        with api_call():
             return await _answer(call, request, reach)
 
     # A path's own route answers every method, or GET /v1/events/batch would be taken for an event's.

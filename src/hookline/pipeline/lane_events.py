@@ -107,6 +107,7 @@ class LaneEvents:
     def landed(self, flight: Flight, settlement: Settlement, asked: float | None) -> None:
         """An attempt was answered."""
         lane, attempt = flight.lane, settlement.attempt
+        before = lane.health
         try:
             lane.landed(
                 attempt.outcome,
@@ -117,6 +118,9 @@ class LaneEvents:
             )
         except Exception:  # an error in the lane must not keep the delivery from being settled
             log.exception("lane.failed", delivery=ids.show("delivery", attempt.delivery_id))
+        if lane.health is not before:
+            self._loader.regraded(lane, before)
+            self._dispatcher.regraded(lane, before)
         self._dispatcher.finish(lane, flight.health, flight.prepared.host)
         if (not lane.is_ordinary or settlement.gone is not None) and lane.ended(settlement):
             self.tasks.cancel(lane)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Verb = Callable[..., Awaitable[Any]]
 
 LIFE = frozenset({"migrate", "open", "close"})  # each has many steps, and nothing else runs meanwhile
-HINTS = frozenset({"listen", "tell"})  # nothing durable: a notification may get lost at any time
+NOTIFICATIONS = frozenset({"listen", "notify"})  # nothing durable: a notification may get lost at any time
 READS = frozenset(
     {
         "account",
@@ -48,7 +48,7 @@ READS = frozenset(
 def writing_verbs() -> frozenset[str]:
     """The contract's verbs that write."""
     verbs = {name for name, _ in inspect.getmembers(Store, inspect.iscoroutinefunction)}
-    return frozenset(verbs - LIFE - HINTS - READS)
+    return frozenset(verbs - LIFE - NOTIFICATIONS - READS)
 
 
 def failing(store: type[T]) -> type[T]:

@@ -10,28 +10,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Visit:
+class ApiCall:
     """One call of the API."""
 
-    __slots__ = ("is_in",)
+    __slots__ = ("is_served",)
 
     def __init__(self) -> None:
-        self.is_in = False
+        self.is_served = False
 
 
-_VISIT: ContextVar[Visit | None] = ContextVar("visit", default=None)
+_CALL: ContextVar[ApiCall | None] = ContextVar("api_call", default=None)
 
 
 @contextmanager
-def visiting() -> Iterator[None]:
-    """All questions to the store inside this block belong to one API call."""
-    token = _VISIT.set(Visit())
+def api_call() -> Iterator[None]:
+    """All calls of the store inside this block belong to one API call."""
+    token = _CALL.set(ApiCall())
     try:
         yield
     finally:
-        _VISIT.reset(token)
+        _CALL.reset(token)
 
 
-def visitor() -> Visit | None:
+def current_call() -> ApiCall | None:
     """The API call that asks; None: hookline itself."""
-    return _VISIT.get()
+    return _CALL.get()

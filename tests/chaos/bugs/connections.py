@@ -25,9 +25,9 @@ def share_one_session() -> None:
 
     def shared(self: Any, *arguments: Any, **named: Any) -> None:
         make(self, *arguments, **named)
-        for role in ("_settle", "_lanes", "_loads", "_pulse", "_desk", "_lists", "_prune"):
+        for role in ("_settle", "_lanes", "_loads", "_pulse", "_general", "_lists", "_prune"):
             setattr(self, role, self._accept)
-        self._links = (self._accept,)
+        self._pools = (self._accept,)
 
     PostgresStore.__init__ = shared
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hookline.pipeline.lanes import buffers, lane, loader
 from hookline.store.contract import Want
-from hookline.store.postgres import store as postgres_store
+from hookline.store.postgres import lanes as postgres_lanes
 from hookline.store.postgres.store import PostgresStore
 from hookline.store.sqlite.store import SqliteStore
 
@@ -56,7 +56,7 @@ def serve_first_come_first() -> None:
 
 def keep_all_payloads() -> None:
     """Everything that fits into a lane is read with its payload, however large, and everything fits."""
-    postgres_store.INLINE_PAYLOAD_BYTES = 1 << 30
+    postgres_lanes.INLINE_PAYLOAD_BYTES = 1 << 30
     buffers.Buffers.room = lambda self, health: 1 << 30
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from tests.chaos import memory
+from tests.chaos.checker import CLOCKS_S
 from tests.chaos.memory import MemoryGroup
 from tests.chaos.process import wait_for
 from tests.chaos.row import POSTGRES
@@ -36,21 +37,35 @@ def run_out_of_memory(stage: Stage) -> None:
         group.limit(ROOM_BYTES)
         victim.arm("answer.after=hog@5")
         status = victim.child.wait(60)
+        died = time.time()
     finally:
         stage.workers[0].kill()
         group.close()
-    died = time.time()
     stage.at_least("killed_by_the_kernel", status == -signal.SIGKILL, 1)
     stage.at_most("rss_mb", max(rss), MOST_MB)
+    replaced = time.time()
     stage.workers = [stage.worker()]
     up = time.time()
     stage.drained(60)
     arrivals = catcher.arrivals()
     arrived = {each.id for each in arrivals}
     stage.at_most("lost", len(set(sent) - arrived), 0)
-    stage.at_most("duplicates", len(arrivals) - len(arrived), IN_FLIGHT)
-    again = [each.began for each in arrivals if each.began > died]
+    # What arrived from the dead process and was not settled when it died; each of the unanswered had one of its slots.
+    stored = stage.database.rows()
+    unsettled = {
+        each.id: each.ended > died
+        for each in arrivals
+        if each.began < replaced and not _was_settled(stored[each.id].done_at, died)
+    }
+    stage.at_most("unanswered", sum(unsettled.values()), IN_FLIGHT)
+    stage.at_most("duplicates", len(arrivals) - len(arrived), len(unsettled))
+    stage.figures["duplicate_bound"] = len(unsettled)
+    again = [each.began for each in arrivals if each.began > replaced]
     stage.at_most("redelivered_s", min(again) - up if again else 0.0, TAKEOVER_S + 2, is_time=True)
+
+
+def _was_settled(done_at: float | None, died: float) -> bool:
+    return done_at is not None and done_at <= died - CLOCKS_S
 
 
 def _watch(stage: Stage, *, catcher_count: Callable[[], int], until: int) -> list[float]:

@@ -9,7 +9,7 @@ import pytest
 
 from hookline import Hookline, Settings
 from hookline.ids import delivery_of, read
-from hookline.model import DeliveryId, EventId
+from hookline.model import DeliveryId, EndpointId, EventId
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.reports.queries import Reports
 from hookline.reports.views import DeliveryReport
@@ -84,13 +84,17 @@ async def test_a_crowded_host_holds_up_nobody_else(database, receiver):
     async with running(database, cap=3, slots=20) as hooks:
         await crowd(hooks, receiver, 20)
         other = receiver.url("/other").replace("127.0.0.1", "localhost")  # another host by its name
-        await hooks.create_endpoint(url=other, events=["other"])
+        made = await hooks.create_endpoint(url=other, events=["other"])
         await publish(hooks, 20, 10)
         await receiver.wait_for(lambda: receiver.open_requests == 3, seconds=CEILING_S)
-        for _ in range(50):
+        await hooks.publish("other", {})
+        await receiver.wait_for(lambda: receiver.bodies("/other"), seconds=CEILING_S)
+        lane = hooks.worker.ownership.lanes[EndpointId(read("endpoint", made.id))]
+        for _ in range(49):
             await hooks.publish("other", {})
         await receiver.wait_for(lambda: len(receiver.bodies("/other")) == 50, seconds=CEILING_S)
         assert receiver.open_requests - 3 <= 0
+        assert not lane.is_lost, "it had nothing to send for so long that it was released"
         hold.set()
         await receiver.wait_for_requests(250, seconds=CEILING_S)
 

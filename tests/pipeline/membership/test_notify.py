@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hookline import Hookline
-from hookline.store.postgres.notifications import CHANNEL
+from hookline.store.postgres.driver.notify import CHANNEL
 from tests.deaf_proxy import deaf
 from tests.receiver import Receiver
 from tests.world import World

@@ -1,7 +1,8 @@
 """Everything ends by its deadline.
 
 Each figure is long enough for a busy machine to connect to itself, and a busy machine may exceed it by seconds; a
-request without a deadline would hang for good.
+request without a deadline would hang for good. That a request ends 0.2 s after its deadline is judged where time is not
+the machine's: by the simulation (`deadline` in docs/simulation.md).
 """
 
 import asyncio
@@ -21,7 +22,7 @@ MakePosts = Callable[..., Posts]
 FIGURE = 1.0
 EARLIEST = FIGURE - 0.002  # the loop's timers count whole milliseconds, the clock does not
 OTHER = 30.0  # a deadline that is not the one to be kept
-LATEST = OTHER  # which of the two was kept is judged, not how exactly: that is the machine's
+LATEST = OTHER  # which of the two was kept is judged, not how exactly
 
 
 async def _silent(peer: Conversation) -> None:

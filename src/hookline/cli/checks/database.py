@@ -8,7 +8,7 @@ from pathlib import Path
 from hookline.cli.checks.findings import Finding, bad, ok, warn
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store import database_url
-from hookline.store.contract.examination import Examination
+from hookline.store.contract.doctor import Examination
 
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1 << 30, 100 << 20  # of free disk space
 SKEW_S, LARGE_SKEW_S = 2.0, 60.0  # webhooks are signed with the time, and refused when it is 300 s off
@@ -23,7 +23,7 @@ def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examina
         return (yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall))
     import asyncio
 
-    from hookline.store.postgres.examination import examine
+    from hookline.store.postgres.doctor import examine
 
     try:
         found = asyncio.run(examine(url))
@@ -114,7 +114,7 @@ def _check_file(path: Path, shown: str, *, wall: float) -> Generator[Finding, No
 
 
 def _check_present(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examination | None]:
-    from hookline.store.sqlite.examination import examine
+    from hookline.store.sqlite.doctor import examine
 
     if not os.access(path, os.R_OK | os.W_OK):
         yield bad("database", f"{shown}: the file is not writable", f"chown or chmod {path}")

@@ -6,7 +6,7 @@ from hookline import rfc3339
 from hookline.cli.checks.findings import Finding, ok, warn
 from hookline.cli.output import counted
 from hookline.rules.liveness import Condition, condition
-from hookline.store.contract.examination import MOST_COUNTED, Examination
+from hookline.store.contract.doctor import MOST_COUNTED, Examination
 
 LONG_S = 60.0  # a worker that starts now takes waiting deliveries within seconds
 

@@ -13,7 +13,7 @@ from hookline.cli.output import counted
 from hookline.config import PREFIX, Settings
 from hookline.errors import Invalid
 from hookline.rules.destination import canonical
-from hookline.store.contract.examination import MOST_COUNTED, Examination
+from hookline.store.contract.doctor import MOST_COUNTED, Examination
 
 NAMED = 3  # endpoints
 

@@ -7,7 +7,7 @@ from hookline.cli.output import counted
 from hookline.config import PREFIX
 from hookline.crypto.sealing import Sealer
 from hookline.errors import SealBroken
-from hookline.store.contract.examination import Examination
+from hookline.store.contract.doctor import Examination
 
 KEY = f"{PREFIX}SECRET_KEY"
 

@@ -6,7 +6,7 @@ from hookline import ids
 from hookline.cli.checks.findings import Finding, bad
 from hookline.config import Settings
 from hookline.crypto.sealing import Sealer
-from hookline.store.contract.examination import Examination
+from hookline.store.contract.doctor import Examination
 from hookline.validate.stored_endpoint import EndpointJudge, shown_as
 
 NAMED = 3  # endpoints

@@ -163,6 +163,12 @@ class Dispatcher:
         self._lines[health].remove(lane)
         return True
 
+    def regraded(self, lane: Lane, before: LaneHealth) -> None:
+        """The lane belongs to another class: it waits no longer for the slots and the memory of its former one."""
+        if self._step_out(lane):
+            self._stand_in_line(lane)
+        self._memory.regraded(lane, before)
+
     async def run_alarms(self) -> None:
         """Offer lanes again when the time that held them back is over, until cancelled."""
         while True:
@@ -208,9 +214,6 @@ class Dispatcher:
         """A delivery of the lane is no longer under way; it was begun in that health and to that host."""
         self.in_flight -= 1
         self._used[health] -= 1
-        if self.waiting and self.waiting.get(lane, lane.health) is not lane.health:
-            self._step_out(lane)  # its answer moved it to another class: it waits for the slots of that one
-            self._stand_in_line(lane)
         if host is not None:
             host.in_flight -= 1
             if host.line:

@@ -5,7 +5,7 @@ nudge only makes it sooner.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
@@ -63,7 +63,8 @@ class Loader:
         self._looks: list[tuple[float, int, Lane]] = []
         self._next_look: dict[Lane, float] = {}
         self._order = count()
-        self._lines: tuple[deque[Lane], ...] = tuple(deque() for _ in LaneHealth)
+        # Ordered dicts: a lane leaves from the middle when its health changes.
+        self._lines: tuple[OrderedDict[Lane, None], ...] = tuple(OrderedDict() for _ in LaneHealth)
 
     def nudge(self, lane: Lane) -> None:
         """Look at this lane as soon as possible."""
@@ -89,6 +90,14 @@ class Loader:
     def has_room(self) -> None:
         """Deliveries left their lanes: lanes in line may be loaded now."""
         if any(self._lines):
+            self._nudged.set()
+
+    def regraded(self, lane: Lane, before: LaneHealth) -> None:
+        """The lane belongs to another class: if it is in line, it waits for the room of that class from now on."""
+        line = self._lines[before]
+        if lane in line:
+            del line[lane]
+            self._lines[lane.health][lane] = None
             self._nudged.set()
 
     async def run(self) -> None:
@@ -156,7 +165,7 @@ class Loader:
                 self.on_loaded(lane)
             if self._is_turn(lane, now):
                 self._next_look[lane] = LONG_AGO
-                self._lines[lane.health].append(lane)
+                self._lines[lane.health][lane] = None
             else:
                 self._look_again(lane, at, now)
 
@@ -168,7 +177,7 @@ class Loader:
             left = self._buffers.room(health)
             share = max(1, left // max(1, len(line)))
             while line and left > 0:
-                lane = line.popleft()
+                lane, _ = line.popitem(last=False)
                 if lane.is_lost:
                     self._next_look.pop(lane, None)
                     continue

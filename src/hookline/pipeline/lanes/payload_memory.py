@@ -65,6 +65,14 @@ class PayloadMemory:
         self._wanted[lane] = size
         lane.park(line)
 
+    def regraded(self, lane: Lane, before: LaneHealth) -> None:
+        """The lane belongs to another class: it waits no longer in its former one, and is offered when it landed."""
+        line = self._lines[before]
+        if lane.parked_at is line and not lane.is_lost:
+            line.line.remove(lane)
+            del self._wanted[lane]
+            lane.unpark()
+
     def give_back(self, lane: Lane, health: LaneHealth, size: int) -> None:
         """The bytes that the lane loaded in that health are free again."""
         self._held[health] -= size

@@ -76,7 +76,7 @@ class Notifier:
             is_every_lane = len(lanes) > MOST_LANES
             named = () if is_every_lane else tuple(sorted(lanes))
             try:
-                await self._store.tell(Notification(self._worker(), named, is_every_lane, is_change))
+                await self._store.notify(Notification(self._worker(), named, is_every_lane, is_change))
             except StoreUnavailable as error:
                 log.debug("hint.failed", error=str(error))  # the others poll
             await self._clock.sleep(_TELL_EVERY)

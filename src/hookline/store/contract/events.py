@@ -1,4 +1,4 @@
-"""Defines how a store lists events.
+"""Defines how a store shows events.
 
 A part of the contract: see `store.contract` for what holds for every verb.
 """
@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from hookline import ids
-from hookline.model import Attempt, AttemptId, EventId, State
+from hookline.model import Attempt, AttemptId, Event, EventId, State
 
 SHOWN_PAYLOAD_BYTES = 16_384  # larger ones are left out of lists: a page of 200 stays below 4 MiB
 CLOCKS_APART_S = (
@@ -55,7 +55,13 @@ class ListedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventStore(Protocol):
-    """The verbs that list events."""
+    """The verbs that show events."""
+
+    async def event(self, event: EventId) -> Event | None:
+        """One event with its payload."""
+
+    async def payload(self, event: EventId) -> bytes:
+        """The payload of an event whose row exists."""
 
     async def list_events(
         self, filter: EventFilter, *, after: EventId | None, limit: int

@@ -4,7 +4,7 @@ It uses a session of its own with a longer limit than any other: a count of many
 """
 
 from hookline.store.contract.figures import Bloat, Conservation, Snapshot
-from hookline.store.postgres.driver.links import Links
+from hookline.store.postgres.driver.sessions import PostgresSessions
 
 # One reading of the table: reading an index for each state, one after the other, took twice as long.
 CONSERVATION = """
@@ -70,16 +70,13 @@ FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
 """
 
 
-class PostgresFigures:
+class PostgresFigures(PostgresSessions):
     """The contract's verbs that count."""
-
-    _figures: Links
-    _desk: Links
 
     async def bloat(self) -> Bloat:
         """See the contract; not in the session for counts, where it could wait for a minute."""
-        dead = await self._desk.fetch(DEAD_ROWS)
-        held = await self._desk.fetch(SNAPSHOTS)
+        dead = await self._general.fetch(DEAD_ROWS)
+        held = await self._general.fetch(SNAPSHOTS)
         return Bloat(
             dead_rows={row["name"]: row["n"] for row in dead},
             snapshots=tuple(Snapshot(**{**row, "name": row["name"] or ""}) for row in held),

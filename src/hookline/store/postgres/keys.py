@@ -1,11 +1,11 @@
 """Keeps API keys in PostgreSQL."""
 
-from functools import partial
 from typing import Any
 
 from hookline.model import Key, KeyId, Scope
 from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
-from hookline.store.postgres.driver.links import Connection, Links
+from hookline.store.postgres.driver.pool import Connection
+from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 
 _COLUMNS = """id, digest, hint, name, scopes, account,
   date_part('epoch', created_at) AS created_at, date_part('epoch', revoked_at) AS revoked_at"""
@@ -27,56 +27,44 @@ LIST_KEYS = f"SELECT {_COLUMNS} FROM keys WHERE $1::uuid IS NULL OR id < $1 ORDE
 READ_CHANGED_KEYS = f"SELECT n, {_COLUMNS} FROM keys WHERE n > $1 ORDER BY n LIMIT $2"
 
 
-class PostgresKeys:
+class PostgresKeys(PostgresSessions):
     """The contract's verbs about keys."""
 
-    _desk: Links
-    _pulse: Links
-
-    async def create_key(self, key: Key) -> None:
+    @in_transaction
+    async def create_key(self, connection: Connection, key: Key) -> None:
         """See the contract."""
-        await self._desk.transaction(partial(_create, key=key))
+        await connection.execute(LOCK_KEYS)
+        await connection.fetch(CREATE_KEY, *_values(key))
 
-    async def create_first_key(self, key: Key) -> bool:
+    @in_transaction
+    async def create_first_key(self, connection: Connection, key: Key) -> bool:
         """See the contract."""
-        return await self._desk.transaction(partial(_create_first, key=key))
+        await connection.execute(LOCK_KEYS)
+        if await connection.fetchval(ANY_KEY, key.id):
+            return False
+        await connection.fetch(CREATE_KEY, *_values(key))
+        return True
 
-    async def revoke_key(self, key: KeyId, *, now: float) -> bool:
+    @in_transaction
+    async def revoke_key(self, connection: Connection, key: KeyId, *, now: float) -> bool:
         """See the contract."""
-        return await self._desk.transaction(partial(_revoke, key=key, now=now))
+        await connection.execute(LOCK_KEYS)
+        await connection.fetch(REVOKE_KEY, key, now)
+        return bool(await connection.fetch(READ_KEY, key))
 
     async def key(self, key: KeyId) -> Key | None:
         """See the contract."""
-        found = await self._desk.fetch(READ_KEY, key)
+        found = await self._general.fetch(READ_KEY, key)
         return _read(found[0]) if found else None
 
     async def list_keys(self, *, after: KeyId | None, limit: int) -> list[Key]:
         """See the contract."""
-        return [_read(row) for row in await self._desk.fetch(LIST_KEYS, after, limit)]
+        return [_read(row) for row in await self._general.fetch(LIST_KEYS, after, limit)]
 
     async def changed_keys(self, *, after: int) -> list[ChangedKey]:
         """See the contract. In the session of the pulse, where nothing takes long: every API call depends on this."""
         found = await self._pulse.fetch(READ_CHANGED_KEYS, after, CHANGED_KEYS)
         return [ChangedKey(row["n"], _read(row)) for row in found]
-
-
-async def _create(connection: Connection, key: Key) -> None:
-    await connection.execute(LOCK_KEYS)
-    await connection.fetch(CREATE_KEY, *_values(key))
-
-
-async def _create_first(connection: Connection, key: Key) -> bool:
-    await connection.execute(LOCK_KEYS)
-    if await connection.fetchval(ANY_KEY, key.id):
-        return False
-    await connection.fetch(CREATE_KEY, *_values(key))
-    return True
-
-
-async def _revoke(connection: Connection, key: KeyId, *, now: float) -> bool:
-    await connection.execute(LOCK_KEYS)
-    await connection.fetch(REVOKE_KEY, key, now)
-    return bool(await connection.fetch(READ_KEY, key))
 
 
 def _values(key: Key) -> list[Any]:

@@ -17,7 +17,8 @@ from hookline.store.contract.retention import (
     batch_of,
     walk_ends_before,
 )
-from hookline.store.postgres.driver.links import Connection, Links
+from hookline.store.postgres.driver.pool import Connection
+from hookline.store.postgres.driver.sessions import PostgresSessions
 
 _LOCK = int.from_bytes(b"hkprune\0")  # the advisory lock of the process that prunes this database
 
@@ -91,10 +92,8 @@ UPDATE prune_turn SET next_at = to_timestamp($1::float8 + $2) WHERE next_at <= t
 """
 
 
-class PostgresRetention:
+class PostgresRetention(PostgresSessions):
     """The contract's verbs about retention."""
-
-    _prune: Links
 
     async def prune(
         self,

@@ -1,12 +1,13 @@
 """Holds the statements of the PostgreSQL store.
 
 They are in the order of the contract, under the same names as in the SQLite store. Batches come as arrays, one for each
-column; long arrays that are always present have domains of our own (arrays.py). Values in index predicates are
+column; long arrays that are always present have domains of our own (driver/arrays.py). Values in index predicates are
 literals: if they were bound, a generic plan could not use the partial index. Times are bound and read as seconds
 (`to_timestamp`, `date_part`): that costs half of a codec for timestamptz in Python. Locks are taken in one order
 everywhere: endpoints, workers, jobs, deliveries, lanes, changes.
 """
 
+from hookline.store.postgres.columns import ENDPOINT_COLUMNS
 from hookline.store.postgres.driver import rights
 
 MIGRATIONS_LOCK = "SELECT pg_advisory_lock($1)"
@@ -395,26 +396,10 @@ RETIRE = "DELETE FROM workers WHERE id = $1 AND NOT EXISTS (SELECT FROM lanes WH
 
 # --- operators -------------------------------------------------------------------------------------------
 
-CREATE_ENDPOINT = """
-INSERT INTO endpoints (id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
-  timeout, max_in_flight, created_at, updated_at, max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
-  old_secret, old_secret_until, filter, signature)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, to_timestamp($14), to_timestamp($15),
-  $16, $17, $18, $19, $20, $21, $22, $23, to_timestamp($24), $25, $26)
-ON CONFLICT (id) DO NOTHING RETURNING id
-"""
 CREATE_LANE = """
 INSERT INTO lanes (endpoint_id, paused, strict) VALUES ($1, $2, $3) ON CONFLICT (endpoint_id) DO NOTHING
 """
 
-UPDATE_ENDPOINT = """
-UPDATE endpoints SET account = $2, url = $3, events = $4, secret = $5, signing = $6, description = $7, enabled = $8,
-  disabled_reason = $9, headers = $10, metadata = $11, timeout = $12, max_in_flight = $13,
-  created_at = to_timestamp($14), updated_at = to_timestamp($15), max_redirects = $16, paused = $17, ordering = $18,
-  rate_limit = $19, retry = $20, retry_statuses = $21, circuit = $22,
-  old_secret = $23, old_secret_until = to_timestamp($24), filter = $25, signature = $26
-WHERE id = $1 AND updated_at = to_timestamp($27) RETURNING id
-"""
 # A free lane that no longer has to keep its order is taken at once: what it waits for may be hours away.
 PAUSE_LANE = """
 UPDATE lanes SET paused = $2, strict = $3,
@@ -548,11 +533,6 @@ ORDER BY id DESC LIMIT $3
 
 # --- reading ---------------------------------------------------------------------------------------------
 
-_ENDPOINT = """e.id, e.account, e.url, e.events, e.secret, e.signing, e.description, e.enabled, e.disabled_reason,
-  e.headers, e.metadata, e.timeout, e.max_in_flight, e.max_redirects, e.paused, e.ordering,
-  e.rate_limit, e.retry, e.retry_statuses, e.circuit, e.old_secret, e.filter, e.signature,
-  date_part('epoch', e.old_secret_until) AS old_secret_until,
-  date_part('epoch', e.created_at) AS created_at, date_part('epoch', e.updated_at) AS updated_at"""
 
 READ_LANES = f"""
 SELECT l.endpoint_id, l.owner, date_part('epoch', l.hold_until) AS hold_until, l.head,
@@ -560,13 +540,15 @@ SELECT l.endpoint_id, l.owner, date_part('epoch', l.hold_until) AS hold_until, l
 FROM lanes l WHERE l.endpoint_id = ANY($1::uuid[]) ORDER BY l.endpoint_id
 """
 
-CATALOGUE = f"SELECT c.n, {_ENDPOINT} FROM change_counter c LEFT JOIN endpoints e ON true ORDER BY e.id"
+CATALOGUE = (
+    f"SELECT c.n, {ENDPOINT_COLUMNS} FROM change_counter c LEFT JOIN endpoints e ON true ORDER BY e.id"
+)
 
-ENDPOINTS_BY_ID = f"SELECT {_ENDPOINT} FROM endpoints e WHERE e.id = ANY($1::uuid[]) ORDER BY e.id"
+ENDPOINTS_BY_ID = f"SELECT {ENDPOINT_COLUMNS} FROM endpoints e WHERE e.id = ANY($1::uuid[]) ORDER BY e.id"
 
 # Sessions for lists plan each call for its own values, so that a filter that was not given costs nothing.
 LIST_ENDPOINTS = f"""
-SELECT {_ENDPOINT} FROM endpoints e
+SELECT {ENDPOINT_COLUMNS} FROM endpoints e
 WHERE ($1::text IS NULL OR e.account = $1) AND ($2::bool IS NULL OR e.enabled = $2) AND ($3::uuid IS NULL OR e.id < $3)
 ORDER BY e.id DESC LIMIT $4
 """
@@ -590,7 +572,7 @@ LEFT JOIN LATERAL (
 
 READ_DELIVERY = f"{_DELIVERY.format(source='deliveries')} WHERE d.id = $1"
 
-# Built in `lists`: first the page, from the parts that an index gives in its order, then what is shown of it.
+# Built in `lists.deliveries`: first the page, from the parts that an index gives in its order, then what is shown of it.
 LIST_DELIVERIES = (
     _DELIVERY.format(source="(SELECT * FROM ({parts}) p ORDER BY id DESC LIMIT {limit})")
     + " ORDER BY d.id DESC"

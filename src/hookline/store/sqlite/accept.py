@@ -2,19 +2,40 @@
 
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 
 from hookline.ids import delivery_of
-from hookline.model import EventId, Queue
-from hookline.store.contract import Acceptance, EventFanout, Prior
+from hookline.model import Event, EventId, Queue
+from hookline.store.contract.accept import Acceptance, EventFanout, Prior
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.bulk import Row, returned_rows, write_rows
-from hookline.store.sqlite.driver.room import refuse_if_low
-from hookline.store.sqlite.rows import delivery_range, event_row, packed
+from hookline.store.sqlite.driver.connections import SqliteConnections
+from hookline.store.sqlite.driver.disk_space import refuse_if_low
+from hookline.store.sqlite.driver.values import NO_TEXT, NO_TIME, delivery_range, packed
 
 _ROWS = 1_024  # written before others have their turn: about 12 ms
+_COPIED_BYTES = 4096  # copying more takes longer than the search for an adapter
 
 
-def accept(
+class SqliteAccept(SqliteConnections):
+    """The contract's verb that accepts."""
+
+    async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
+        """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
+        if self._presence is not None:
+            self._presence.refuse_if_gone()
+        work = partial(
+            write_batch,
+            batch=batch,
+            catalogue=catalogue,
+            now=now,
+            due=self._time.due,
+            folder=self._folder,
+        )
+        return await self._write(work)
+
+
+def write_batch(
     connection: sqlite3.Connection,
     batch: Sequence[EventFanout],
     *,
@@ -33,7 +54,9 @@ def accept(
     if stale and len(_there(connection, new, last=last_event)) < len(new):
         return Acceptance(stale=True)
     first_seq: int = last_seq + 1
-    written = write_rows(connection, sql.ACCEPT_EVENTS, [event_row(publication.event) for publication in new])
+    written = write_rows(
+        connection, sql.ACCEPT_EVENTS, [_event_row(publication.event) for publication in new]
+    )
     if written < len(new):
         there = _there(connection, new, last=last_event)
         first_seq = min(first_seq, *(_first_seq(connection, event) or first_seq for event in there))
@@ -108,3 +131,15 @@ def _there(connection: sqlite3.Connection, batch: Sequence[EventFanout], *, last
 def _first_seq(connection: sqlite3.Connection, event: EventId) -> int | None:
     (seq,) = connection.execute(sql.ACCEPT_FIRST_SEQ, delivery_range(event)).fetchone()
     return seq  # type: ignore[no-any-return]
+
+
+def _event_row(event: Event) -> Row:
+    return (
+        bytearray(event.id),
+        event.account,
+        event.type,
+        event.payload if len(event.payload) > _COPIED_BYTES else bytearray(event.payload),
+        NO_TEXT if event.idempotency_key is None else event.idempotency_key,
+        NO_TIME if event.deliver_at is None else event.deliver_at,
+        event.created_at,
+    )

@@ -5,15 +5,11 @@ It reads the indexes alone, on a connection of its own: a count of many millions
 
 import os
 import sqlite3
-from functools import partial
-from typing import Protocol, TypeVar
 
 from hookline.store.contract.figures import Bloat, Conservation
-from hookline.store.sqlite.driver.writer import Work
-from hookline.store.sqlite.reading import counts
+from hookline.store.sqlite.deliveries import count_states
+from hookline.store.sqlite.driver.connections import SqliteConnections, on_counter
 from hookline.store.sqlite.sql import EVENT_OF_DELIVERY
-
-T = TypeVar("T")
 
 PRUNED = "SELECT coalesce(sum(deliveries), 0) FROM pruned WHERE :account IS NULL OR account = :account"
 # Mostly there is only one account. All deliveries are then its own, and their events need not be read.
@@ -43,18 +39,10 @@ WHERE w.due_at <= :now AND l.paused = 0 AND l.hold_until <= :now
 """
 
 
-class Counting(Protocol):
-    """A store that has a connection for slow reads."""
-
-    _path: str
-
-    async def _count(self, work: Work[T]) -> T: ...
-
-
-class SqliteFigures:
+class SqliteFigures(SqliteConnections):
     """The contract's verbs that count."""
 
-    async def bloat(self: Counting) -> Bloat:
+    async def bloat(self) -> Bloat:
         """The length of the log. It starts over once all of it is in the file, which a lasting reader prevents."""
         try:
             # Its size is read from outside: a process that opens and closes the file loses SQLite's locks on it.
@@ -62,30 +50,24 @@ class SqliteFigures:
         except FileNotFoundError:
             return Bloat(log_bytes=0)
 
-    async def conservation(self: Counting, *, account: str | None = None) -> Conservation:
+    @on_counter
+    def conservation(self, connection: sqlite3.Connection, *, account: str | None = None) -> Conservation:
         """Where all deliveries are, of one account or of all, in one snapshot."""
-        return await self._count(partial(_conservation, account=account))
+        connection.execute("BEGIN")  # one snapshot
+        try:
+            (pruned,) = connection.execute(PRUNED, {"account": account}).fetchone()
+            (is_only,) = connection.execute(ONLY_ACCOUNT, {"account": account}).fetchone()
+            if account is None or is_only:
+                found = {state.value: number for state, number in count_states(connection).items()}
+            else:
+                found = dict(connection.execute(CONSERVATION_OF_ACCOUNT, {"account": account}).fetchall())
+            return Conservation(**found, pruned=pruned)
+        finally:
+            connection.execute("COMMIT")
 
-    async def oldest_due(self: Counting, *, now: float) -> float | None:
+    @on_counter
+    def oldest_due(self, connection: sqlite3.Connection, *, now: float) -> float | None:
         """When the delivery that has waited longest became due; None: none waits."""
-        return await self._count(partial(_oldest_due, now=now))
-
-
-def _conservation(connection: sqlite3.Connection, *, account: str | None) -> Conservation:
-    connection.execute("BEGIN")  # one snapshot
-    try:
-        (pruned,) = connection.execute(PRUNED, {"account": account}).fetchone()
-        (is_only,) = connection.execute(ONLY_ACCOUNT, {"account": account}).fetchone()
-        if account is None or is_only:
-            found = {state.value: number for state, number in counts(connection).items()}
-        else:
-            found = dict(connection.execute(CONSERVATION_OF_ACCOUNT, {"account": account}).fetchall())
-        return Conservation(**found, pruned=pruned)
-    finally:
-        connection.execute("COMMIT")
-
-
-def _oldest_due(connection: sqlite3.Connection, *, now: float) -> float | None:
-    due: float | None
-    (due,) = connection.execute(OLDEST_DUE, {"now": now}).fetchone()
-    return due
+        due: float | None
+        (due,) = connection.execute(OLDEST_DUE, {"now": now}).fetchone()
+        return due

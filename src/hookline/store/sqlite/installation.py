@@ -1,23 +1,54 @@
-"""Keeps the secret of an installation in an SQLite file."""
+"""Keeps what belongs to a whole installation in SQLite: its secret and its accounts' settings."""
 
 import sqlite3
-from functools import partial
 
-from hookline.store.sqlite.keys import Connected
+import msgspec
 
-KEEP = "INSERT INTO installation (one, secret) VALUES (1, :secret) ON CONFLICT DO NOTHING"
-READ = "SELECT secret FROM installation"
+from hookline.model import Account, Notify
+from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
+from hookline.store.sqlite.driver.values import json_text
+
+KEEP_INSTALLATION = "INSERT INTO installation (one, secret) VALUES (1, :secret) ON CONFLICT DO NOTHING"
+READ_INSTALLATION = "SELECT secret FROM installation"
+MARK_SEALED = """
+INSERT INTO seal (only, mark) VALUES (1, :mark)
+ON CONFLICT (only) DO UPDATE SET mark = iif(seal.mark IS :was, excluded.mark, seal.mark)
+RETURNING mark
+"""
+PUT_ACCOUNT = """
+INSERT INTO accounts (id, notify, updated_at) VALUES (:id, :notify, :updated_at)
+ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.updated_at
+"""
+READ_ACCOUNT = "SELECT id, notify, updated_at FROM accounts WHERE id = :id"
 
 
-class SqliteInstallation:
-    """The contract's verb about the installation."""
+class SqliteInstallation(SqliteConnections):
+    """The contract's verbs about the installation."""
 
-    async def installation_secret(self: Connected, fresh: bytes) -> bytes:
+    @on_writer
+    def installation_secret(self, connection: sqlite3.Connection, fresh: bytes) -> bytes:
         """The secret that all processes on this database share; `fresh` becomes it if there was none."""
-        return await self._write(partial(_secret, fresh=fresh))
+        connection.execute(KEEP_INSTALLATION, {"secret": fresh})
+        (secret,) = connection.execute(READ_INSTALLATION).fetchone()
+        return bytes(secret)
 
+    @on_writer
+    def mark_sealed(self, connection: sqlite3.Connection, mark: str, *, was: str | None = None) -> str:
+        """Store the mark if there is none, or if the stored one is `was`; the mark that is stored then."""
+        [[kept]] = connection.execute(MARK_SEALED, {"mark": mark, "was": was}).fetchall()
+        return str(kept)
 
-def _secret(connection: sqlite3.Connection, *, fresh: bytes) -> bytes:
-    connection.execute(KEEP, {"secret": fresh})
-    (secret,) = connection.execute(READ).fetchone()
-    return bytes(secret)
+    @on_writer
+    def put_account(self, connection: sqlite3.Connection, account: Account, *, now: float) -> None:
+        """Replace the settings of an account."""
+        values = {"id": account.id, "notify": json_text(account.notify), "updated_at": now}
+        connection.execute(PUT_ACCOUNT, values)
+
+    @on_lister
+    def account(self, connection: sqlite3.Connection, id: str) -> Account | None:
+        """The settings of an account."""
+        row = connection.execute(READ_ACCOUNT, {"id": id}).fetchone()
+        if row is None:
+            return None
+        id, notify, updated_at = row
+        return Account(id=id, notify=msgspec.json.decode(notify, type=Notify), updated_at=updated_at)

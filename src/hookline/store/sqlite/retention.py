@@ -19,8 +19,8 @@ from hookline.store.contract.retention import (
     batch_of,
     walk_ends_before,
 )
-from hookline.store.sqlite.keys import Connected
-from hookline.store.sqlite.rows import packed
+from hookline.store.sqlite.driver.connections import SqliteConnections, on_writer
+from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS, packed
 from hookline.store.sqlite.sql import PIECES
 
 _IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < :done_before
@@ -83,14 +83,12 @@ DELETE FROM lanes WHERE endpoint_id IN (
 """
 TAKE_PRUNE_TURN = "UPDATE prune_turn SET next_at = :now + :every WHERE next_at <= :now"
 
-_ABOVE_ALL = b"\xff" * 17
 
-
-class SqliteRetention:
+class SqliteRetention(SqliteConnections):
     """The contract's verbs about retention."""
 
     async def prune(
-        self: Connected,
+        self,
         *,
         done_before: float,
         dead_before: float,
@@ -114,21 +112,26 @@ class SqliteRetention:
             raise
         return batch.as_deleted(events=events, deliveries=deliveries, limit=limit, after=after)
 
-    async def prune_records(self: Connected, *, done_before: float, told_before: float, limit: int) -> int:
+    @on_writer
+    def prune_records(
+        self, connection: sqlite3.Connection, *, done_before: float, told_before: float, limit: int
+    ) -> int:
         """Delete up to `limit` of each kind of record that is no longer needed; how many."""
         end = walk_ends_before(done_before=done_before, dead_before=done_before) or BEFORE_ALL
         values = {"done_before": done_before, "told_before": told_before, "end": end, "limit": limit}
-        return await self._write(partial(_delete_records, values=values))
+        statements = (PRUNE_JOBS, PRUNE_CHANGES, PRUNE_LANES)
+        return sum(connection.execute(statement, values).rowcount for statement in statements)
 
-    async def take_prune_turn(self: Connected, *, every: float, now: float) -> bool:
+    @on_writer
+    def take_prune_turn(self, connection: sqlite3.Connection, *, every: float, now: float) -> bool:
         """Whether it is time to prune and no other process does."""
-        return await self._write(partial(_take_turn, every=every, now=now))
+        return connection.execute(TAKE_PRUNE_TURN, {"every": every, "now": now}).rowcount == 1
 
 
 def _look(
     connection: sqlite3.Connection, *, ages: dict[str, float], after: EventId, end: EventId, limit: int
 ) -> list[Looked]:
-    values = {**ages, "after": after, "end": end, "limit": limit, "above": _ABOVE_ALL}
+    values = {**ages, "after": after, "end": end, "limit": limit, "above": ABOVE_ALL_IDS}
     rows = connection.execute(PRUNE_LOOK, values).fetchall()
     return [Looked(id, account, bool(is_over), deliveries) for id, account, is_over, deliveries in rows]
 
@@ -136,7 +139,7 @@ def _look(
 def _delete(
     connection: sqlite3.Connection, *, batch: PruneBatch, ages: dict[str, float], limit: int
 ) -> tuple[int, int]:
-    asked = {"ids": packed([event.id for event in batch.events]), "above": _ABOVE_ALL}
+    asked = {"ids": packed([event.id for event in batch.events]), "above": ABOVE_ALL_IDS}
     rows = connection.execute(PRUNE_DELIVERIES, {**asked, **ages, "limit": limit}).fetchall()
     gone = [row[0] for row in rows]
     connection.execute(PRUNE_ATTEMPTS, {"ids": packed(gone)})
@@ -156,12 +159,3 @@ def _delete(
 def _fold(connection: sqlite3.Connection) -> None:
     """Copy the log into the file, so that the log starts over: its room may be all there is."""
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-
-
-def _delete_records(connection: sqlite3.Connection, *, values: dict[str, object]) -> int:
-    statements = (PRUNE_JOBS, PRUNE_CHANGES, PRUNE_LANES)
-    return sum(connection.execute(statement, values).rowcount for statement in statements)
-
-
-def _take_turn(connection: sqlite3.Connection, *, every: float, now: float) -> bool:
-    return connection.execute(TAKE_PRUNE_TURN, {"every": every, "now": now}).rowcount == 1

@@ -5,8 +5,10 @@ of placeholders as `bulk` binds. A list of ids is one BLOB of 16-byte pieces, ta
 prepared statement fits every length. Words in index predicates are literals, or the partial index is not used.
 
 In rows bound in batches a missing value is a placeholder that cannot be a real value, and `nullif` makes it NULL:
-sqlite3 takes 0.4 µs to bind a None, ten times as long as any number or text (see `rows`).
+sqlite3 takes 0.4 µs to bind a None, ten times as long as any number or text (see `driver/values.py`).
 """
+
+from hookline.store.sqlite.columns import ENDPOINT_COLUMNS
 
 # `:ids` is the BLOB; the names around it belong to each statement.
 PIECES = """
@@ -299,27 +301,7 @@ COUNT_CHANGE = """
 UPDATE change_counter SET n = n + 1, catalogue = iif(:kind IN ('endpoint', 'event_type'), n + 1, catalogue) RETURNING n
 """
 WRITE_CHANGE = "INSERT INTO changes (n, endpoint_id, kind, at) VALUES (:n, :endpoint, :kind, :now)"
-CREATE_ENDPOINT = """
-INSERT OR IGNORE INTO endpoints (id, account, url, events, secret, signing, description, enabled,
-                                 disabled_reason, headers, metadata, timeout, max_in_flight, created_at, updated_at,
-                                 max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
-                                 old_secret, old_secret_until, filter, signature)
-VALUES (:id, :account, :url, :events, :secret, :signing, :description, :enabled,
-        :disabled_reason, :headers, :metadata, :timeout, :max_in_flight, :created_at, :updated_at,
-        :max_redirects, :paused, :ordering, :rate_limit, :retry, :retry_statuses, :circuit,
-        :old_secret, :old_secret_until, :filter, :signature)
-"""
 CREATE_LANE = "INSERT OR IGNORE INTO lanes (endpoint_id, paused, strict) VALUES (:id, :paused, :strict)"
-UPDATE_ENDPOINT = """
-UPDATE endpoints SET
-  account = :account, url = :url, events = :events, secret = :secret, signing = :signing,
-  description = :description, enabled = :enabled, disabled_reason = :disabled_reason, headers = :headers,
-  metadata = :metadata, timeout = :timeout, max_in_flight = :max_in_flight,
-  created_at = :created_at, updated_at = :updated_at, max_redirects = :max_redirects, paused = :paused,
-  ordering = :ordering, rate_limit = :rate_limit, retry = :retry, retry_statuses = :retry_statuses, circuit = :circuit,
-  old_secret = :old_secret, old_secret_until = :old_secret_until, filter = :filter, signature = :signature
-WHERE id = :id AND updated_at = :was
-"""
 # A free lane that no longer has to keep its order is taken at once: what it waits for may be hours away.
 PAUSE_LANE = """
 UPDATE lanes SET paused = :paused, strict = :strict,
@@ -418,13 +400,6 @@ SELECT endpoint_id, owner, hold_until, head, rest_until, {CIRCUIT_COLUMNS}
 FROM lanes WHERE endpoint_id IN (SELECT id FROM asked) ORDER BY endpoint_id
 """
 CATALOGUE_NUMBER = "SELECT n FROM change_counter"
-ENDPOINT_COLUMNS = """
-SELECT id, account, url, events, secret, signing, description, enabled, disabled_reason, headers, metadata,
-       timeout, max_in_flight, created_at, updated_at,
-       max_redirects, paused, ordering, rate_limit, retry, retry_statuses, circuit,
-       old_secret, old_secret_until, filter, signature
-FROM endpoints
-"""
 CATALOGUE_ENDPOINTS = f"{ENDPOINT_COLUMNS} ORDER BY id"
 ENDPOINTS_BY_ID = f"WITH RECURSIVE {PIECES} {ENDPOINT_COLUMNS} WHERE id IN (SELECT id FROM asked)"
 LIST_ENDPOINTS = f"""
@@ -456,7 +431,7 @@ CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.i
 """
 READ_DELIVERY = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY} WHERE d.id = :id"
 
-# Built in `lists`: first the page, then what is shown of it.
+# Built in `lists.deliveries`: first the page, then what is shown of it.
 LIST_DELIVERIES = f"""
 {DELIVERY_COLUMNS}
 FROM (SELECT d.seq FROM {{source}} WHERE {{conditions}} ORDER BY {{order}} LIMIT :limit) page

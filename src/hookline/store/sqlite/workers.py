@@ -1,24 +1,87 @@
-"""Carries out the verbs about workers on SQLite."""
+"""Keeps workers in SQLite, with the numbered changes that they read."""
 
 import sqlite3
+from functools import partial
+from typing import Any
 
+import msgspec
+
+from hookline.errors import StoreUnavailable
 from hookline.model import FOREVER, EndpointId, WorkerId
-from hookline.store.contract import FREE_CHUNK, SWEEP_CHUNK, Change, Load, Taken, WorkerRow
+from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow
 from hookline.store.sqlite import sql
-from hookline.store.sqlite.rows import ABOVE_ALL_IDS, load_values, read_taken, read_worker, worker_values
-from hookline.store.sqlite.schema import refuse_if_outgrown
+from hookline.store.sqlite.driver.bulk import Row
+from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
+from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS
+from hookline.store.sqlite.migrations.schema import refuse_if_outgrown
 
 
-def register(connection: sqlite3.Connection, worker: WorkerRow) -> None:
-    connection.execute(sql.REGISTER, worker_values(worker))
+class SqliteWorkers(SqliteConnections):
+    """The contract's verbs about workers."""
+
+    _version: int | None = None  # of other connections' writes, at the last pulse
+
+    @on_writer
+    def register(self, connection: sqlite3.Connection, worker: WorkerRow) -> None:
+        """Add the process to `workers`."""
+        connection.execute(sql.REGISTER, worker_values(worker))
+
+    @on_writer
+    def beat(self, connection: sqlite3.Connection, worker: WorkerId, load: Load, *, now: float) -> bool:
+        """Count one heartbeat; False when the worker is buried (or gone)."""
+        connection.execute(sql.BEAT_CLOCK, {"now": now})
+        return connection.execute(sql.BEAT, {"worker": worker, "now": now, **load_values(load)}).rowcount == 1
+
+    async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
+        """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.
+
+        On the writer's connection: only there SQLite does not count our own writes as those of others.
+        """
+        if self._writer is None or self._presence is None:
+            raise StoreUnavailable("The store is not open.")
+        self._presence.refuse_if_gone()
+        look = await self._writer.run(partial(PulseRead, seen=seen), transacts=False)
+        foreign, self._version = look.version != self._version, look.version
+        now = self._time.now(written=look.written)
+        time = self._time
+        return Pulse(
+            now,
+            look.workers,
+            look.changes,
+            foreign=foreign,
+            wakes_at=look.wakes_at,
+            ahead=time.ahead,
+            rate=time.rate,
+        )
+
+    @on_lister
+    def list_workers(
+        self, connection: sqlite3.Connection, *, after: WorkerId | None, limit: int
+    ) -> list[WorkerRow]:
+        """Newest first, from below the id `after`, buried ones too."""
+        values = {"before": after or ABOVE_ALL_IDS, "limit": limit}
+        return [read_worker(row) for row in connection.execute(sql.LIST_WORKERS, values)]
+
+    @on_writer
+    def bury(self, connection: sqlite3.Connection, worker: WorkerId, *, beat: int, now: float) -> bool:
+        """Declare a worker dead if its heartbeat count is still this one; True if it is buried now (or was before)."""
+        connection.execute(sql.BURY, {"worker": worker, "beat": beat, "now": now})
+        (buried,) = connection.execute(sql.IS_BURIED, {"worker": worker}).fetchone()
+        return bool(buried)
+
+    @on_writer
+    def free(self, connection: sqlite3.Connection, worker: WorkerId, *, now: float) -> list[EndpointId]:
+        """Release up to FREE_CHUNK lanes of a buried worker."""
+        rows = connection.execute(sql.FREE, {"worker": worker, "limit": FREE_CHUNK, "now": now}).fetchall()
+        return [row[0] for row in rows]
+
+    @on_writer
+    def retire(self, connection: sqlite3.Connection, worker: WorkerId) -> None:
+        """Delete the worker's row, if no lane names it."""
+        connection.execute(sql.RETIRE, {"worker": worker})
 
 
-def beat(connection: sqlite3.Connection, worker: WorkerId, load: Load, *, now: float) -> bool:
-    connection.execute(sql.BEAT_CLOCK, {"now": now})
-    return connection.execute(sql.BEAT, {"worker": worker, "now": now, **load_values(load)}).rowcount == 1
-
-
-class Look:
+class PulseRead:
     """What a pulse reads; `version` is SQLite's count of the commits of other connections."""
 
     def __init__(self, connection: sqlite3.Connection, *, seen: int) -> None:
@@ -32,33 +95,57 @@ class Look:
         self.wakes_at: float = FOREVER if wakes is None else wakes[0]
 
 
-def listed(connection: sqlite3.Connection, *, after: WorkerId | None, limit: int) -> list[WorkerRow]:
-    values = {"before": after or ABOVE_ALL_IDS, "limit": limit}
-    return [read_worker(row) for row in connection.execute(sql.LIST_WORKERS, values)]
+def write_change(connection: sqlite3.Connection, endpoint: EndpointId, *, kind: str, now: float) -> None:
+    """Write one numbered change, for the owners and for every process's catalogue."""
+    (n,) = connection.execute(sql.COUNT_CHANGE, {"kind": kind}).fetchone()
+    connection.execute(sql.WRITE_CHANGE, {"n": n, "endpoint": endpoint, "kind": kind, "now": now})
 
 
-def owned(connection: sqlite3.Connection, worker: WorkerId) -> list[Taken]:
-    return [read_taken(row) for row in connection.execute(sql.OWNED, {"worker": worker}).fetchall()]
+def worker_values(worker: WorkerRow) -> dict[str, Any]:
+    return {
+        "id": worker.id,
+        "kind": worker.kind,
+        "host": worker.host,
+        "pid": worker.pid,
+        "version": worker.version,
+        "started_at": worker.started_at,
+        "seen_at": worker.seen_at,
+        "beat": worker.beat,
+        **load_values(worker.load),
+    }
 
 
-def bury(connection: sqlite3.Connection, worker: WorkerId, *, beat: int, now: float) -> bool:
-    connection.execute(sql.BURY, {"worker": worker, "beat": beat, "now": now})
-    (buried,) = connection.execute(sql.IS_BURIED, {"worker": worker}).fetchone()
-    return bool(buried)
+def load_values(load: Load) -> dict[str, Any]:
+    return msgspec.structs.asdict(load)
 
 
-def free(connection: sqlite3.Connection, worker: WorkerId, *, now: float) -> list[EndpointId]:
-    rows = connection.execute(sql.FREE, {"worker": worker, "limit": FREE_CHUNK, "now": now}).fetchall()
-    return [row[0] for row in rows]
-
-
-def sweep(connection: sqlite3.Connection, *, after: EndpointId | None, now: float) -> EndpointId | None:
-    start = after or b""
-    found, last = connection.execute(sql.SWEEP_RANGE, {"after": start, "limit": SWEEP_CHUNK}).fetchone()
-    if found:
-        connection.execute(sql.SWEEP, {"after": start, "last": last, "now": now})
-    return last if found == SWEEP_CHUNK else None
-
-
-def retire(connection: sqlite3.Connection, worker: WorkerId) -> None:
-    connection.execute(sql.RETIRE, {"worker": worker})
+def read_worker(row: Row) -> WorkerRow:
+    (
+        id,
+        kind,
+        host,
+        pid,
+        version,
+        started_at,
+        seen_at,
+        beat,
+        lanes,
+        in_flight,
+        free,
+        waiting,
+        draining,
+        delivered_per_s,
+        buried,
+    ) = row
+    return WorkerRow(
+        id=id,
+        kind=kind,
+        host=host,
+        pid=pid,
+        version=version,
+        started_at=started_at,
+        seen_at=seen_at,
+        beat=beat,
+        load=Load(lanes, in_flight, free, waiting, bool(draining), delivered_per_s),
+        buried=bool(buried),
+    )

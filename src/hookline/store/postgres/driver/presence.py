@@ -5,7 +5,7 @@ session, from the moment the lock was taken on that very session. A worker that 
 """
 
 from hookline.model import WorkerId
-from hookline.store.postgres.driver.links import Connection
+from hookline.store.postgres.driver.pool import Connection
 
 
 class SessionPresence:

@@ -41,13 +41,13 @@ _SETTINGS = {
 
 # Planned once, for all values; no statistics, however old, may turn a lookup into a scan of a whole table.
 HOT = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
-DESK = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the given values
+GENERAL = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned for the given values
 
 # Walk an index in its order, row by row, until the page is full. A planner that expects few rows (from old statistics),
 # or evenly spread ones, would gather and sort them all.
 _READING_ALL_FIRST = ("sort", "bitmapscan", "seqscan", "mergejoin", "hashjoin")
-LISTS = DESK | {f"enable_{way}": "off" for way in _READING_ALL_FIRST}
-COUNTS = DESK | {"statement_timeout": "60s"}
+LISTS = GENERAL | {f"enable_{way}": "off" for way in _READING_ALL_FIRST}
+COUNTS = GENERAL | {"statement_timeout": "60s"}
 SLOW = {
     "statement_timeout": "0",
     "lock_timeout": "0",

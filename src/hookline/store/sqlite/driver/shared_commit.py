@@ -23,7 +23,7 @@ T = TypeVar("T")
 _RETRY_S = 0.005  # between two tries for a lock that another process holds
 
 
-class Paired:
+class OnLoop:
     """Runs statements on the loop and waits for the disk on a thread."""
 
     def __init__(self, connection: sqlite3.Connection, carry_out: CarryOut) -> None:
@@ -37,7 +37,7 @@ class Paired:
         self._stopped: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
         self._idle.set()
-        self._errands: queue.SimpleQueue[tuple[str, Callable[[sqlite3.Error | None], None]] | None] = (
+        self._statements: queue.SimpleQueue[tuple[str, Callable[[sqlite3.Error | None], None]] | None] = (
             queue.SimpleQueue()
         )
         self._thread = threading.Thread(target=self._serve, name="hookline-sqlite-commit", daemon=True)
@@ -58,7 +58,7 @@ class Paired:
         if self._stopped is None:
             self._stopped = self._loop.create_future()
             await self._idle.wait()
-            self._errands.put(None)
+            self._statements.put(None)
             await self._loop.run_in_executor(None, self._thread.join)
             self._connection.close()
             self._stopped.set_result(None)
@@ -80,7 +80,7 @@ class Paired:
             if not _is_locked(error):
                 self._end(writers, error)
                 return
-            self._errands.put(("BEGIN IMMEDIATE", lambda refused: self._began(writers, refused)))
+            self._statements.put(("BEGIN IMMEDIATE", lambda refused: self._began(writers, refused)))
             return
         self._began(writers, None)
 
@@ -98,7 +98,7 @@ class Paired:
         except sqlite3.Error as error:
             self._end(jobs, error)
             return
-        self._errands.put(("COMMIT", lambda refused: self._end(jobs, refused)))
+        self._statements.put(("COMMIT", lambda refused: self._end(jobs, refused)))
 
     def _end(self, jobs: list[WriterTask], refused: sqlite3.Error | None) -> None:
         if refused is not None:
@@ -119,8 +119,8 @@ class Paired:
             self._idle.set()
 
     def _serve(self) -> None:
-        while (errand := self._errands.get()) is not None:
-            statement, then = errand
+        while (asked := self._statements.get()) is not None:
+            statement, then = asked
             refused = self._wait_for(statement)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(then, refused)

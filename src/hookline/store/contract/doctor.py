@@ -1,0 +1,42 @@
+"""Defines what `hookline doctor` reads of a database, without changing it."""
+
+import msgspec
+
+from hookline.model import Endpoint
+from hookline.store.contract.workers import WorkerRow
+
+MOST_COUNTED = 10_000  # of a backlog: of a larger one, it is enough to know that it is large
+
+# What both databases are asked about endpoints' secrets, in SQL that both understand.
+SEAL = "SELECT mark FROM seal"
+SEALED = """
+SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
+UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
+"""
+PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """Deliveries that could be sent now, in lanes that nothing holds back."""
+
+    deliveries: int  # MOST_COUNTED at most
+    since: float  # when the first of them was due
+
+
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts only; whether they are good is decided elsewhere."""
+
+    server: str  # "SQLite 3.40.1", "PostgreSQL 15.4"
+    now: float  # its time, in seconds since 1970; for a file: the latest time that was written into it
+    settings: dict[str, str]  # the ones that decide whether a commit survives a crash
+    unsafe: str | None  # why it must not be used: too old, a standby, commits that can be lost
+    schema: str | None  # what is wrong with the schema; None: it is the one this code knows
+    missing_rights: tuple[str, ...] = ()  # "UPDATE on lanes"
+    connections: int | None = None  # to the server, of all users together; None: not counted
+    needed_connections: int = 0  # by one process
+    seal: str = ""  # the mark beside the secrets that only their key opens; empty: any key is right
+    sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' sealed secrets, each with its endpoint
+    plain: int = 0  # endpoints with a secret that is not sealed
+    endpoints: tuple[Endpoint, ...] = ()  # MOST_COUNTED at most
+    workers: tuple[WorkerRow, ...] = ()
+    waiting: Waiting | None = None
