@@ -41,13 +41,14 @@ from hookline.rules.circuit import begin_probe
 from hookline.rules.lane_state import Recovery
 from hookline.rules.liveness import By, DeadWorker, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
-from hookline.store.contract import Acceptance, EventFanout, Loaded, Release, Settlement, Verdict
+from hookline.store.contract import Acceptance, EventFanout, Loaded, Pulse, Release, Settlement, Verdict
 from hookline.store.sqlite import accept, retention, sql
 from hookline.store.sqlite import lanes as sqlite_lanes
 from hookline.store.sqlite.driver.bulk import write_rows
 from hookline.store.sqlite.driver.connections import on_writer
 from hookline.store.sqlite.lanes import attempt_row
 from hookline.store.sqlite.store import SqliteStore
+from tests.sim.sessions import Sessions
 
 Plant = Callable[["Garden"], None]
 BUGS: dict[str, Plant] = {}
@@ -519,6 +520,26 @@ def _m39(garden: Garden) -> None:
     garden.put(LaneNotes, "writing", lambda self, lanes: nullcontext())
 
 
+@bug("M40 a lock that was taken again is not followed by a beat")
+def _m40(garden: Garden) -> None:
+    """Who was dead to others at two looks, and alive in between, is buried too soon after its last sign of life."""
+    right = garden.put(Sessions, "served", None)
+
+    def served(self: Sessions, call: Any, result: Any) -> Any:
+        result = right(self, call, result)
+        return msgspec.structs.replace(result, took=False) if isinstance(result, Pulse) else result
+
+    Sessions.served = served
+    garden.put(Sessions, "answered", answered_by_any)
+
+
+def answered_by_any(self: Sessions, process: Any, name: str) -> None:
+    """Without the beat, any answer lets the worker go on."""
+    for worker, holder in self._holders.items():
+        if holder is process:
+            self._freed_at.pop(worker, None)
+
+
 # Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -563,4 +584,5 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M30 a lane that is kept is offered by nobody": 2,
     "M35 deadlines are looked at once a second": 2,
     "M39 notes of a lane are written at the same time": 3,
+    "M40 a lock that was taken again is not followed by a beat": 5019,
 }

@@ -203,7 +203,7 @@ class Link:
                     )  # what became of it is not known: it is dropped
                 raise
             if name in CALLS:
-                self._database.sessions.answered(self._process)
+                self._database.sessions.answered(self._process, name)
             if name == "pulse":
                 self._process.clock.answer(began, ahead=call.ahead)
             return result
