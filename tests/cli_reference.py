@@ -9,7 +9,7 @@ from hookline.cli.root import root
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 TITLE = "## Reference\n"
-OPENING = "Written from the commands themselves. Every command also takes `--help`.\n"
+OPENING = "Generated from the commands' own help. Every command also takes `--help`.\n"
 
 Words = tuple[str, ...]
 

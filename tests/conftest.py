@@ -1,6 +1,6 @@
-"""Where does a test get its store from?
+"""Gives tests a store.
 
-Every test that asks for `store` runs on each of them: neither is the reference.
+Every test that asks for `store` runs on each store; neither is the reference.
 """
 
 import asyncio

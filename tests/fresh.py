@@ -1,4 +1,4 @@
-"""Runs everything that chance decides with seeds and examples that nobody has tried yet.
+"""Runs all randomised tests with fresh seeds and examples.
 
 `make test` tries the same ones each time. This runs the simulation from a random first seed, each of its scenes with a
 fiftieth of the seeds, and everything that Hypothesis makes examples for (the model of the stores among it) with random

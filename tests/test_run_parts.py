@@ -1,4 +1,4 @@
-"""The parts of the suite: every file is in one of them, and what became of each test is told."""
+"""The parts of the suite: every file is in one of them, and every test's result is reported."""
 
 import os
 from collections import Counter

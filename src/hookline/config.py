@@ -89,7 +89,7 @@ class _Unfit(Exception):
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Unfit("a text")
+        raise _Unfit("a string")
     return value
 
 
@@ -297,7 +297,7 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
         source = sources.get("takeover_s") or sources.get("heartbeat_s", "default")
         raise ConfigError(
             f"{source}: takeover_s ({settings.takeover_s:g}) must be at least 2.5 times "
-            f"heartbeat_s ({settings.heartbeat_s:g}), or a late heartbeat passes for a death."
+            f"heartbeat_s ({settings.heartbeat_s:g}), or a late heartbeat counts as a death."
         )
     if settings.batch_limit_bytes < settings.payload_limit_bytes:
         source = sources.get("batch_limit_bytes") or sources.get("payload_limit_bytes", "default")
@@ -349,4 +349,4 @@ def _known(name: str, source: str, *, shout: bool = False) -> str:
         return name
     near = nearest(name, _READERS)  # without the prefix, which would make all names alike
     hint = "" if near is None else f" Did you mean {PREFIX + near.upper() if shout else near}?"
-    raise ConfigError(f"{source}: there is no such setting.{hint}")
+    raise ConfigError(f"{source}: unknown setting.{hint}")

@@ -33,8 +33,8 @@ class OverlapUnderWay(WrongState):
     def __init__(self, until: str) -> None:
         HooklineError.__init__(
             self,
-            f"The secret is being rotated already: both sign until {until}. "
-            "With overlap_s 0 it is replaced at once, and neither of the two signs any more.",
+            f"The secret is already being rotated: both secrets sign until {until}. "
+            "To replace both at once, rotate with overlap_s 0.",
         )
         self.until = until
 
@@ -43,7 +43,8 @@ class NotSending(WrongState):
     """Nothing is sent to the endpoint at present."""
 
     def __init__(self, state: str) -> None:
-        HooklineError.__init__(self, f"The endpoint is {state}: nothing is sent to it now.")
+        step = "resume" if state == "paused" else "enable"
+        HooklineError.__init__(self, f"The endpoint is {state}; {step} it first.")
         self.state = state
 
 
@@ -62,11 +63,11 @@ class Invalid(HooklineError):
 
 
 class SchemaMismatch(Invalid):
-    """A payload that does not fit the schema of its type; `errors` are pointers into it, each with what is wrong."""
+    """A payload that does not match the schema of its type; `errors` are pointers into it, each with what is wrong."""
 
     def __init__(self, event_type: str, errors: tuple[tuple[str, str], ...]) -> None:
         super().__init__(
-            f"The payload does not fit the schema of {event_type}.",
+            f"The payload does not match the schema of {event_type}.",
             pointer=errors[0][0],
             code="schema_mismatch",
         )
@@ -81,7 +82,7 @@ class AccountMismatch(Invalid):
     """A caller bound to one account names another one (the error does not tell whether that account exists)."""
 
     def __init__(self, pointer: str) -> None:
-        detail = "This key is bound to another account; leave the account out."
+        detail = "This key is restricted to another account; leave out the account."
         super().__init__(detail, pointer=pointer, code="account_mismatch")
 
     def under(self, pointer: str) -> "AccountMismatch":

@@ -61,7 +61,7 @@ class Reason(StrEnum):
 
 
 class ErrorKind(StrEnum):
-    """What kept an attempt from being accepted."""
+    """Why an attempt was not accepted."""
 
     DNS = "dns"
     BLOCKED_ADDRESS = "blocked_address"
@@ -118,14 +118,14 @@ class Scope(StrEnum):
 
 
 class RateLimit(msgspec.Struct, frozen=True):
-    """How fast an endpoint wants to be sent to, as a token bucket."""
+    """The maximum request rate of an endpoint, as a token bucket."""
 
     per_second: float
     burst: int
 
 
 class CircuitPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When a circuit trips and how long it then stays open."""
+    """When a circuit opens, and how long it stays open."""
 
     consecutive_failures: int = 5
     failure_rate: float = 0.5
@@ -144,7 +144,7 @@ class CircuitSlice(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Circuit(msgspec.Struct, frozen=True, kw_only=True):
-    """A lane's health gate."""
+    """The circuit breaker of a lane."""
 
     state: CircuitState = CircuitState.CLOSED
     failures: int = 0  # in a row

@@ -190,7 +190,7 @@ def test_a_dead_letter_without_an_endpoint_cannot_be_replayed(service, receiver)
     service.call("DELETE", f"/v1/endpoints/{place.endpoint}")
     answer = service.call("POST", f"/v1/dead-letters/{id}/replay")
     assert (answer.status_code, answer.json()["code"]) == (409, "wrong_state")
-    assert "lost its endpoint" in answer.json()["detail"]
+    assert "endpoint is deleted" in answer.json()["detail"]
     assert service.call("POST", f"/v1/dead-letters/{id}/discard").status_code == 200
 
 

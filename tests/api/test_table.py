@@ -90,12 +90,12 @@ class Sample(msgspec.Struct):
     ("fields", "pointer", "detail"),
     [
         ({}, "/count", "The field count is missing."),
-        ({"count": "one"}, "/count", "count: expected a whole number, not a text."),
+        ({"count": "one"}, "/count", "count: expected a whole number, not a string."),
         ({"count": 0}, "/count", "count: expected a whole number >= 1."),
         (
             {"count": 1, "inner": {"names": ["a", 5]}},
             "/inner/names/1",
-            "inner.names.1: expected a text, not a whole number.",
+            "inner.names.1: expected a string, not a whole number.",
         ),
         ({"count": 1, "inner": 5}, "/inner", "inner: expected an object or null, not a whole number."),
     ],

@@ -99,7 +99,7 @@ class Database:
         return frozenset(urlsplit(url).path for (url,) in self._query(OWNED, pid))
 
     def is_whole(self) -> bool:
-        """Does SQLite find its file intact? PostgreSQL checks by itself when it starts."""
+        """Whether SQLite finds its file intact. PostgreSQL checks by itself when it starts."""
         return not self.is_sqlite or self._query("PRAGMA integrity_check") == [("ok",)]
 
     def _query(self, statement: str, *values: Any) -> list[Any]:

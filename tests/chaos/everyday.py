@@ -1,9 +1,9 @@
 """Runs a sample of the fault matrix for `make test`: real processes, killed, starved and cut off.
 
-The rows marked `everyday` are dealt into shares (tests/shares.py), each on each of its stores, and so are their controls, each
-on one of its stores: four commits in a row meet with all of them. The hash of the commit's files is the seed of victims and
-moments, so that one commit is tried in one way. A few run at once, because most of a trial is waiting. Prints a line for
-each run when it ends, and all that is known of one that failed. Counts are exact, times are not judged: that is for
+The rows marked `everyday`, on each of their stores, and their controls, each on one store, are divided into shares
+(tests/shares.py): four commits in a row run all of them. The hash of the commit's files is the seed of victims and
+moments, so that a commit always runs the same. A few run at once, because most of a trial is waiting. Prints a line for
+each run when it ends, and all details of a failed run. Counts are judged exactly; times are not judged here, but in
 `make chaos`. Exits with 0 if all promises held and all planted bugs were found.
 """
 
@@ -27,7 +27,7 @@ from tests.shares import SHARES, dealt, number_of_the_commit, seed_of_the_commit
 AT_ONCE = 3
 TRIALS = 3
 NO_TIMES = "inf"  # times its figure that a timing may be
-A_BUGS_LEEWAY = "3"  # where a bug must show in a time, it is one that a busy machine does not come to
+A_BUGS_LEEWAY = "3"  # a bug that must show in a time shows in one that a busy machine alone does not reach
 CEILING_S = 1_200.0  # for one run; it has ceilings of its own
 BUG_FOUND = 1
 
@@ -61,7 +61,7 @@ def why(said: str) -> str:
 
 
 def jobs(number: int) -> Iterator[Job]:
-    """Those of the commit of this number, those that take longest first."""
+    """The jobs of the commit with this number, the longest first."""
     chosen = {name: row for name, row in reversed(rows().items()) if row.everyday}
     yield from dealt([Job(name, store) for name, row in chosen.items() for store in row.stores], number)
     for name in dealt(list(chosen), number):
@@ -70,7 +70,7 @@ def jobs(number: int) -> Iterator[Job]:
 
 
 class Everyday:
-    """Runs the jobs and keeps what became of them."""
+    """Runs the jobs and keeps their results."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -99,7 +99,7 @@ class Everyday:
             if status == WITHOUT_MEANS:
                 ElementTree.SubElement(noted, "skipped", message=complaint.strip())
                 print(f"left out  {job}", flush=True)
-            elif status != (BUG_FOUND if job.control else 0) or not said:  # a run that fell over says nothing
+            elif status != (BUG_FOUND if job.control else 0) or not said:  # a run that broke prints nothing
                 self.failed += 1
                 message = f"ended with {status}: {why(said) or complaint.strip()[-300:]}"
                 ElementTree.SubElement(noted, "failure", message=message)
@@ -108,14 +108,14 @@ class Everyday:
                 print(f"{'found' if job.control else 'held':9} {job}: {in_short(said)}", flush=True)
 
     def write(self, file: Path) -> None:
-        """What became of each run, in JUnit's form."""
+        """The result of each run, in JUnit's format."""
         ElementTree.ElementTree(self._report).write(file)
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seed", type=int, help="default: the commit's; it is printed")
-    options.add_argument("--report", type=Path, help="write what became of each run to this file")
+    options.add_argument("--report", type=Path, help="write the result of each run to this file")
     given = options.parse_args()
     seed: int = seed_of_the_commit() if given.seed is None else given.seed
     number = number_of_the_commit()
@@ -127,7 +127,7 @@ def main() -> int:
         try:
             list(threads.map(everyday.run, every))
         except KeyboardInterrupt:
-            threads.shutdown(wait=False, cancel_futures=True)  # those that run come to their end
+            threads.shutdown(wait=False, cancel_futures=True)  # running ones finish
             raise
     print(f"{len(every)} runs in {time.monotonic() - began:.0f} s, {everyday.failed} failed", flush=True)
     if given.report is not None:

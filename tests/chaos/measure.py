@@ -1,8 +1,8 @@
 """Runs the rows that measure, and their bugs.
 
 Runs studies and prints a line of JSON for each row and store; exit statuses are those of run.py: 0 if every figure
-held, with --control 1 if every row saw what its bug does, 3 for a run that broke, 4 for one that this machine has
-not the means for.
+held, with --control 1 if every row saw what its bug does, 3 for a run that broke, 4 for one that this
+machine cannot run.
 """
 
 import argparse

@@ -15,7 +15,7 @@ def _nothing() -> str:
 
 
 class Study(NamedTuple):
-    """One row; `trial` sets up, does the harm, measures, and tells the stage what it found."""
+    """One row; `trial` sets up, causes the fault, measures, and reports to the stage."""
 
     fault: str
     stores: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The checker sees what it is there for."""
+"""The checker finds each kind of violation."""
 
 from typing import Any
 

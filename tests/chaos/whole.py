@@ -1,10 +1,10 @@
-"""Does the whole fault matrix hold, and does every row see the bug it is there for?
+"""Runs the whole fault matrix and all planted bugs.
 
-Runs rows one after the other, each in a process of its own (run.py, or measure.py for those that measure), and after
-each, unless rows were named, its control, which must fail; then every bug that is planted in the simulation and in the
-model of the stores, each of which must be noticed. `--long` is the long set: more trials, larger, and figures
-of time as they are written; otherwise such a figure may be missed by three times, since machines are shared.
-Exits 0 if everything held and every bug was found; with `--control` 1 if every row failed as it must.
+Each row runs in its own process (run.py, or measure.py for rows that measure). Unless rows were named, its control
+follows, which must fail, and at the end every bug planted in the simulation and in the model of the stores, which must
+be detected. `--long` is the long set: more trials, larger sizes, and exact limits on times. Otherwise a time may be
+three times its limit, because machines are shared. Exits with 0 if everything held and every bug was found; with
+`--control` with 1 if every row failed as it must.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tests.chaos import noticed
 from tests.chaos.registry import rows, studies
 
-LEEWAY = 3.0  # however busy the machine is: a figure that is missed by more is missed
+LEEWAY = 3.0  # a time that misses its limit by more has failed, however busy the machine is
 HELD, FOUND, WITHOUT_MEANS = 0, 1, 4
 
 # Of the long set; a part is meant to take an hour at most.
@@ -59,7 +59,7 @@ TRIALS |= {"F34": 20, "F35": 1, "F36": 20}
 
 
 class Verdict(NamedTuple):
-    """What became of one row."""
+    """The result of one row."""
 
     row: str
     held: bool
@@ -68,7 +68,7 @@ class Verdict(NamedTuple):
 
 def part_of(row: str) -> str:
     """L1: crash and durability; L2: network, clock and resources; L3: scale and fairness."""
-    number = int(row[1:3])  # a letter after it: a part of the row that is asked for apart
+    number = int(row[1:3])  # a letter follows if a part of the row can be run separately
     if number <= 11 or number == 20:
         return "L1"
     return "L2" if number <= 18 or number in (21, 22, 34, 35, 36) else "L3"
@@ -95,7 +95,7 @@ def main() -> int:
     is_all = not (names or given.control or given.part or given.store)
     has_controls = given.control or not names
     if not names:
-        # A row without trials is for the long set, or for whoever asks for it by its name.
+        # A row without trials runs only in the long set, or when it is named.
         names = [name for name in known if given.long or (counted | measured)[name].trials]
     names = [name for name in names if given.part in (None, part_of(name))]
     seed = random.SystemRandom().randrange(1 << 31) if given.seed is None else given.seed
@@ -125,7 +125,7 @@ def main() -> int:
         verdicts += [Verdict(each.name, each.good, each.says) for each in noticed.look()]
     for verdict in verdicts:
         print(f"{verdict.row:<18} {verdict.says}", file=sys.stderr)
-    # With a bug planted everywhere, 1 is the good end: every row has failed.
+    # With bugs planted, 1 is success: every row has failed.
     return 0 if all(verdict.held for verdict in verdicts) != given.control else 1
 
 

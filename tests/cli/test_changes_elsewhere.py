@@ -1,4 +1,4 @@
-"""A process that owns a lane goes by what another one was told about its endpoint.
+"""The owner of a lane applies a change to its endpoint that another process accepted.
 
 The owner has a delivery in memory, behind a request that is not answered. Nothing is published through it between the
 change and the delivery: a publish alone would bring it up to date. Changes are followed in their order, so a last one,

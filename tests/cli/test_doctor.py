@@ -94,7 +94,12 @@ def test_a_healthy_database_is_found_healthy():
         (
             {"unsafe": "it loses commits"},
             NOW,
-            Finding("durability", Level.BAD, "it loses commits", "change it before anything is accepted"),
+            Finding(
+                "durability",
+                Level.BAD,
+                "it loses commits",
+                "change this setting of the database before you publish events",
+            ),
         ),
         (
             {"schema": "It is behind (missing: 0002): run `hookline migrate`."},
@@ -107,8 +112,8 @@ def test_a_healthy_database_is_found_healthy():
             Finding(
                 "rights",
                 Level.BAD,
-                "the user lacks INSERT on events",
-                "GRANT them on all tables of the schema hookline",
+                "the database user lacks INSERT on events",
+                "GRANT these rights on all tables of the schema hookline",
             ),
         ),
         (
@@ -118,7 +123,7 @@ def test_a_healthy_database_is_found_healthy():
                 "clock",
                 Level.WARN,
                 "this machine's clock is 3 s ahead of the database's",
-                "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time",
+                "set it by NTP (chronyd, systemd-timesyncd): signatures contain the time",
             ),
         ),
         (
@@ -127,8 +132,8 @@ def test_a_healthy_database_is_found_healthy():
             Finding(
                 "connections",
                 Level.WARN,
-                "12 are allowed, one process needs up to 14",
-                "raise PostgreSQL's max_connections, and restart it",
+                "12 allowed; one hookline process needs up to 14",
+                "raise max_connections of PostgreSQL and restart it",
             ),
         ),
         (
@@ -137,9 +142,9 @@ def test_a_healthy_database_is_found_healthy():
             Finding(
                 "clock",
                 Level.WARN,
-                "the file's time is 60 s ahead of this machine's clock: an earlier run's clock was ahead, or this one is behind",
-                "check `date`; if it is right, nothing is to be done: retries take up to a ninth longer until the two meet, "
-                "in ten times as long",
+                "the time in the file is 60 s ahead of this machine's clock: the clock was ahead earlier, or is behind now",
+                "check `date`; if it is right, do nothing: hookline catches up in ten times that time, "
+                "and until then retries take up to a ninth longer",
             ),
         ),
     ],
@@ -183,7 +188,7 @@ def test_an_empty_folder_is_fine_and_the_next_steps_are_said(tmp_path):
     code, found = examined(tmp_path)
     assert code == 0
     assert found["database"][0] == "warn"
-    assert found["database"][2] == "`hookline serve` or `hookline migrate` makes it"
+    assert found["database"][2] == "`hookline serve` or `hookline migrate` creates it"
     assert (found["server"][0], "hookline serve" in (found["server"][2] or "")) == ("warn", True)
     assert {found[check][0] for check in ("configuration", "allow_networks", "disk", "port")} == {"ok"}
     assert list(tmp_path.iterdir()) == []  # the doctor changes nothing
@@ -194,7 +199,7 @@ def test_a_migrated_file_is_fine(tmp_path):
     (tmp_path / "hookline.db").chmod(0o600)
     code, found = examined(tmp_path)
     assert (code, found["schema"][0], found["clock"][0]) == (0, "ok", "ok")
-    assert "no server uses it" in found["database"][1]
+    assert "not in use by a server" in found["database"][1]
     assert "permissions" not in found
 
 
@@ -237,16 +242,16 @@ def test_sealed_secrets_without_their_key_are_bad(tmp_path, database):
     level, detail, step = examined(tmp_path, *on, env={"HOOKLINE_SECRET_KEY": right})[1]["secret_key"]
     assert (level, detail) == (
         "warn",
-        "secrets of 1 endpoint are stored as they are, from before there was a key",
+        "the secrets of 1 endpoint are still stored in plain text",
     )
-    assert step == "run `hookline secrets seal`"
+    assert step == "run `hookline secrets seal` to encrypt them"
     sealed = run("secrets", "seal", *on, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": right})
     assert sealed.returncode == 0, sealed.stderr
 
     code, found = examined(tmp_path, *on)
     level, detail, step = found["secret_key"]
     assert (code, level, "HOOKLINE_SECRET_KEY is not set" in detail) == (1, "bad", True)
-    assert "the key they were sealed with" in (step or "")
+    assert "the key that encrypted them" in (step or "")
     code, found = examined(tmp_path, *on, env={"HOOKLINE_SECRET_KEY": other})
     level, detail, step = found["secret_key"]
     assert (code, level, "is not the key" in detail) == (1, "bad", True)
@@ -263,7 +268,7 @@ def test_a_file_with_secrets_that_others_may_read_is_named(tmp_path):
     file.chmod(0o644)
     assert examined(tmp_path)[1]["hookline.toml"] == (
         "warn",
-        "it holds secrets and others may read it (644)",
+        "it contains secrets, and other users may read it (644)",
         "chmod 600 hookline.toml",
     )
     file.chmod(0o600)
@@ -297,7 +302,9 @@ def test_endpoints_that_these_settings_would_not_send_to_are_named(tmp_path, dat
     assert (code, level) == (0, "warn")
     assert re.findall(r"ep_\w{26} at (\S+?),? ", detail) != []
     assert " and 1 more, and every attempt would fail" in detail
-    assert step == "set HOOKLINE_ALLOW_NETWORKS alike wherever hookline runs, or disable them"
+    assert step == (
+        "set HOOKLINE_ALLOW_NETWORKS to the same value for every hookline process, or disable these endpoints"
+    )
     assert "canary" not in detail
     local = {"HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8,10.0.0.0/8"}
     level, detail, _ = examined(tmp_path, "--database", database, env=local)[1]["endpoints"]
@@ -308,7 +315,7 @@ def test_endpoints_that_these_settings_would_not_send_to_are_named(tmp_path, dat
     level, detail, _ = examined(tmp_path, "--database", database, env={"HOOKLINE_DEV": "true"})[1][
         "endpoints"
     ]
-    assert (level, detail) == ("ok", "their addresses may be sent to (6 are enabled)")
+    assert (level, detail) == ("ok", "the URLs of all enabled endpoints are allowed (6)")
 
 
 def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
@@ -324,7 +331,7 @@ def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
         level, detail, step = found["deliveries"]
         assert (code, level) == (0, "warn")
         assert detail.startswith("2 deliveries are due, the first since 20")
-        assert detail.endswith("and no live process delivers")
+        assert detail.endswith("and no running process delivers")
         worker = "`hookline worker`" if database.startswith("postgresql") else "without --no-worker"
         assert worker in (step or "")
         assert server.stop() == 0
@@ -372,7 +379,7 @@ def test_postgresql_is_examined(postgres_url, tmp_path):
     code, found = examined(tmp_path, "--database", postgres_url)
     assert (code, found["database"][0], found["schema"][0], found["clock"][0]) == (0, "ok", "ok", "ok")
     assert "synchronous_commit=on" in found["durability"][1]
-    assert found["connections"][:2] == ("ok", "197 are allowed, one process needs up to 14")
+    assert found["connections"][:2] == ("ok", "197 allowed; one hookline process needs up to 14")
     assert "rights" not in found
 
 
@@ -395,7 +402,7 @@ def test_what_is_wrong_with_a_postgresql_is_named(postgres_server, tmp_path):
     assert (found["durability"][0], found["schema"][0], found["rights"][0]) == ("bad", "bad", "bad")
     assert "synchronous_commit=off" in found["durability"][1]
     assert found["schema"][2] == "run `hookline migrate`"
-    assert "the user lacks DELETE on accounts, INSERT on accounts" in found["rights"][1]
+    assert "the database user lacks DELETE on accounts, INSERT on accounts" in found["rights"][1]
 
 
 def test_a_database_that_is_not_there_is_bad(postgres_server, tmp_path):

@@ -32,7 +32,7 @@ def test_the_first_start_makes_a_key_and_shows_it_once(tmp_path):
     with ServerProcess(*DATABASE, cwd=tmp_path, env=BRIEFLY) as process:
         said = process.stderr
         [key] = re.findall(SHOWN, said)
-        assert "shown this once" in said
+        assert "shown only once" in said
         assert "Authorization: Bearer" in said
         assert "HOOKLINE_API_KEY" in said
         assert status(process, key) == 200
@@ -80,7 +80,7 @@ def test_a_start_where_all_keys_are_revoked_says_so_and_makes_none(tmp_path):
     created = json.loads(keys("create", "--scope", "admin", "--json", cwd=tmp_path).stdout)
     assert keys("revoke", created["id"], "--yes", cwd=tmp_path).returncode == 0
     with ServerProcess(*DATABASE, cwd=tmp_path, env=BRIEFLY) as process:
-        assert "all keys of this database are revoked" in process.stderr
+        assert "all API keys of this database are revoked" in process.stderr
         assert not re.search(SHOWN, process.stderr)
         assert process.stop() == 0
 

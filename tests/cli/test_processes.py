@@ -170,7 +170,7 @@ def test_a_signal_drains_all_of_them(tmp_path, postgres_url, slow, to_all):
         assert process.wait() == 0
         assert not any(child.is_running() for child in family)
         assert process.stderr.splitlines()[1:] == [
-            "hookline is stopping 2 processes; a second signal ends them now.",
+            "hookline is stopping 2 processes; a second signal stops them at once.",
             "hookline has stopped.",
         ]
     assert sorted(slow.events) == sorted(events)  # nothing was sent twice
@@ -217,7 +217,9 @@ def test_processes_that_could_not_finish_in_time_end_with_1(tmp_path, postgres_u
     with several(postgres_url, tmp_path, env={"HOOKLINE_DRAIN_S": "0.1"}) as process:
         busy_on_both(process, slow)
         assert process.stop() == 1
-        assert process.stderr.splitlines()[-1].startswith("hookline has stopped before all was answered")
+        assert process.stderr.splitlines()[-1].startswith(
+            "hookline has stopped before all requests were answered"
+        )
 
 
 def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
@@ -229,7 +231,9 @@ def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
         process.send(signal.SIGTERM)
         assert process.wait(AT_ONCE_S) == 1
         assert not any(child.is_running() for child in family)
-        assert process.stderr.splitlines()[-1].startswith("hookline has stopped before all was answered")
+        assert process.stderr.splitlines()[-1].startswith(
+            "hookline has stopped before all requests were answered"
+        )
 
 
 def test_no_process_outlives_a_parent_that_is_killed(tmp_path, postgres_url):
@@ -279,7 +283,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(tmp_path, postg
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--processes", "2"), "--processes: 2 need PostgreSQL; one process serves an SQLite file."),
+        (("--processes", "2"), "--processes: 2 processes need PostgreSQL; an SQLite file is served by one."),
         (("--processes", "0"), "a whole number from 1 to 64"),
         (("--processes", "many"), "a whole number from 1 to 64"),
     ],

@@ -129,10 +129,10 @@ def test_never_means_never(database, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--older-than", "59m", "--yes"], "an hour at least"),
-        (["--older-than", "0s", "--yes"], "an hour at least"),
-        (["--older-than", "soon"], "no span such as"),
-        (["--older-than", "-3d"], "no span such as"),
+        (["--older-than", "59m", "--yes"], "at least 1h"),
+        (["--older-than", "0s", "--yes"], "at least 1h"),
+        (["--older-than", "soon"], "not a duration such as"),
+        (["--older-than", "-3d"], "not a duration such as"),
         ([], "add --yes"),
     ],
 )
@@ -199,12 +199,12 @@ def test_on_a_terminal_a_person_is_asked_and_sees_how_far_it_is(tmp_path):
     database = Sqlite(tmp_path)
     database.plant(rows_of("delivered", MANY, age=100 * DAY))
     with Terminal("prune", *database.flags, cwd=tmp_path) as terminal:
-        terminal.wait_for("Delete 1,200 events with 1,200 deliveries for good?")
+        terminal.wait_for("Permanently delete 1,200 events with 1,200 deliveries?")
         terminal.type(b"n\n")
         assert terminal.end() == 1
     assert states(database) == {"delivered": MANY}
     with Terminal("prune", *database.flags, cwd=tmp_path) as terminal:
-        terminal.wait_for("for good?")
+        terminal.wait_for("Permanently delete")
         terminal.type(b"y\n")
         terminal.wait_for("1200/1200")
         terminal.wait_for("1,200 events with 1,200 deliveries deleted.")

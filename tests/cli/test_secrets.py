@@ -41,17 +41,20 @@ def test_secrets_are_sealed_change_keys_and_are_plain_again(tmp_path, secret):
     assert secret not in stored(tmp_path)
 
     again = run("secrets", "seal", *DATABASE, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": FIRST})
-    assert again.stdout == "0 endpoints sealed.\n"
+    assert again.stdout == "Encrypted the secrets of 0 endpoints.\n"
     wrong = run("secrets", "unseal", "--yes", *DATABASE, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": SECOND})
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
     both = {"HOOKLINE_SECRET_KEY": f"{SECOND},{FIRST}"}
-    assert run("secrets", "seal", *DATABASE, cwd=tmp_path, env=both).stdout == "1 endpoints sealed.\n"
+    assert (
+        run("secrets", "seal", *DATABASE, cwd=tmp_path, env=both).stdout
+        == "Encrypted the secrets of 1 endpoint.\n"
+    )
     unsealed = run("secrets", "unseal", "--yes", *DATABASE, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": SECOND})
-    assert unsealed.stdout == "1 endpoints unsealed.\n", unsealed.stderr
+    assert unsealed.stdout == "Decrypted the secrets of 1 endpoint.\n", unsealed.stderr
     assert secret in stored(tmp_path)
     other = run("secrets", "seal", *DATABASE, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": "n" * 32})
-    assert other.stdout == "1 endpoints sealed.\n", other.stderr
+    assert other.stdout == "Encrypted the secrets of 1 endpoint.\n", other.stderr
 
 
 def test_a_server_with_a_wrong_key_or_none_says_so_and_does_not_start(tmp_path, secret):

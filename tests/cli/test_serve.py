@@ -81,7 +81,7 @@ def test_both_signals_stop_it_cleanly(tmp_path):
             process.send(number)
             assert process.wait() == 0
             assert process.stderr.splitlines()[1:] == [
-                "hookline is stopping; nothing is under way.",
+                "hookline is stopping; no request is in flight.",
                 "hookline has stopped.",
             ]
 
@@ -99,7 +99,7 @@ def test_a_stopping_server_finishes_what_is_under_way_and_accepts_no_more(tmp_pa
         receiver.release.set()
         assert process.wait() == 0
         assert process.stderr.splitlines()[1:] == [
-            "hookline is stopping: 1 request under way, 30 s at most; a second signal ends it now.",
+            "hookline is stopping: waiting up to 30 s for 1 request in flight; a second signal stops it at once.",
             "hookline has stopped.",
         ]
     receiver.close()
@@ -152,8 +152,8 @@ def test_log_lines_are_json_without_a_terminal(tmp_path):
         assert process.stop() == 1  # something was left
         _, stopping, *lines, stopped = process.stderr.splitlines()
     receiver.close()
-    assert "1 request under way, 0.1 s at most" in stopping
-    assert "what is left is sent again" in stopped
+    assert "waiting up to 0.1 s for 1 request in flight" in stopping
+    assert "the rest is sent again" in stopped
     events = [json.loads(line) for line in lines]
     assert [event["event"] for event in events] == ["worker.undrained"]
     assert {"level", "timestamp", "in_flight"} <= set(events[0])

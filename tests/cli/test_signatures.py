@@ -85,7 +85,7 @@ def test_what_was_signed_is_verified_from_files(tmp_path, style, as_json):
     assert "secret_number  1" in second.stdout
     bad = run("verify", "--secret", OTHER, "--headers", "headers", "body", cwd=tmp_path)
     assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr == "hookline: not verified: The signature does not fit the request.\n"
+    assert bad.stderr == "hookline: not verified: The signature does not match the request.\n"
     changed = with_input(
         "verify", "--secret", SECRET, "--headers", "headers", "--json", cwd=tmp_path, body=b"{}"
     )

@@ -89,9 +89,9 @@ def test_a_command_that_cannot_print_says_what_it_has_done(tmp_path):
                 (["send", "order.paid", "{}", "--json"], r"evt_\w{26} is published, but WHY\."),
                 (
                     ["keys", "create", "--scope", "read"],
-                    r"key_\w{26} is made, but WHY; nobody knows the key: revoke it\.",
+                    r"key_\w{26} is created, but WHY; the key was not shown: revoke it\.",
                 ),
-                (create, r"ep_\w{26} is made, but WHY; `hookline endpoints secret` prints its secret\."),
+                (create, r"ep_\w{26} is created, but WHY; `hookline endpoints secret` prints its secret\."),
             ):
                 result = shell(f"{at} {output}", arguments, tmp_path)
                 line = f"hookline: {done}\n".replace("WHY", why)
@@ -145,7 +145,7 @@ def test_an_argument_that_is_no_text_is_a_usage_error(tmp_path, command):
         text=True,
         timeout=60,
     )
-    assert (done.returncode, done.stderr) == (2, "hookline: an argument is not text in UTF-8.\n")
+    assert (done.returncode, done.stderr) == (2, "hookline: an argument is not UTF-8 text.\n")
 
 
 def test_a_payload_nested_beyond_reading_is_a_usage_error(tmp_path):

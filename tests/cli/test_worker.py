@@ -52,7 +52,9 @@ def test_a_worker_that_is_stopped_before_an_answer_came_ends_with_1(tmp_path, da
         with WorkerProcess(*flags, cwd=tmp_path, env={"HOOKLINE_DRAIN_S": "0.1"}) as worker:
             eventually(lambda: slow.events or None)
             assert worker.stop() == 1
-            assert worker.stderr.splitlines()[-1].startswith("hookline has stopped before all was answered")
+            assert worker.stderr.splitlines()[-1].startswith(
+                "hookline has stopped before all requests were answered"
+            )
 
 
 def test_an_sqlite_file_has_one_process(tmp_path):

@@ -1,4 +1,4 @@
-"""A proxy between a client and its server that does harm when a test says so.
+"""A proxy between a client and its server that causes faults when a test asks for them.
 
 It uses plain sockets and threads. Each request is read whole and then treated as the plan says; without a plan it is
 forwarded and its answer is returned.

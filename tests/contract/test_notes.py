@@ -1,4 +1,4 @@
-"""What an owner knows of its lane outlives the owner, and only the owner's word is accepted."""
+"""What an owner knows of its lane outlives the owner, and only the owner can write it."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What happens to a lane that waits for its head when it is strict no more."""
+"""What happens to a lane that waits for its head when its order is no longer strict."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The last of an SQLite file's disk is reserved for those who delete something."""
+"""The last space on an SQLite file's disk is reserved for deleting."""
 
 import sqlite3
 from contextlib import closing

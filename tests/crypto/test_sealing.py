@@ -1,4 +1,4 @@
-"""Whoever gets the database learns nothing of its secrets."""
+"""A copy of the database does not reveal its secrets."""
 
 import msgspec
 import pytest

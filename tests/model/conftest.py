@@ -1,4 +1,4 @@
-"""Makes the two stores that get the same steps."""
+"""Gives tests two stores that get the same steps."""
 
 import asyncio
 import sqlite3

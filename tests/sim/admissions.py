@@ -1,7 +1,7 @@
 """Checks whether a delivery may be sent now.
 
-The check runs at the very moment at which a process gives the delivery a slot: rate and circuit are decided then,
-however long it takes until the first byte is sent.
+The check runs when a process gives the delivery a slot. Rate and circuit are decided then, however much later the
+first byte is sent.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.sim.receivers import Receipt
     from tests.sim.world import World
 
-LONG_QUIET = 20.0  # seconds since the last fault: whoever died is buried, and its lanes are taken
+LONG_QUIET = 20.0  # seconds since the last fault: dead workers are buried, and their lanes are taken
 ON_THE_WAY = 0.03  # seconds that calls to the store take, with nothing wrong
 FRESH = 1.0  # seconds that a worker may act on what its last pulse told it
 
@@ -38,7 +38,7 @@ class Probe:
         self.receipt: Receipt | None = None
 
     def has_closed(self) -> bool:
-        """Was it given an answer after which a circuit is closed?"""
+        """Whether its last answer closes a circuit."""
         receipt = self.receipt
         return (
             receipt is not None
@@ -118,8 +118,8 @@ class Admissions:
     def _soon(self, process: "Process", lane: Lane, delivery: Loaded) -> None:
         """I19: with a slot free, what is due starts within a poll and a tenth of a second, while nothing goes wrong.
 
-        Of endpoints that always answered in time: the lanes of others share few buffers, and one whose rows are to be read
-        may wait until another's are sent.
+        Only for endpoints that always answered in time. The lanes of the others share a few buffers, and one lane's rows may
+        be read only after another's are sent.
         """
         at = self._world.loop.time()
         row = self._rows["deliveries"].get(delivery.id)
@@ -144,7 +144,7 @@ class Admissions:
             )
 
     def is_probe(self, process: "Process", delivery: bytes) -> bool:
-        """Was a delivery last sent as its circuit's probe?"""
+        """Whether a delivery was last sent as its circuit's probe."""
         return self._last[process, delivery].is_probe
 
     def of(self, receipt: "Receipt", delivery: bytes) -> Admission:
@@ -156,7 +156,7 @@ class Admissions:
         return admission
 
     def _time(self, process: "Process") -> None:
-        """I22: the store's time is known as exactly as the last pulse could tell it."""
+        """I22: a process knows the store's time as exactly as its last pulse allows."""
         pulse = process.clock.pulse
         off = abs(process.clock.now() - self._world.database.now() - pulse.ahead)
         if off > pulse.doubt + TICK:
@@ -166,9 +166,9 @@ class Admissions:
             )
 
     def _rate(self, process: "Process", endpoint: bytes) -> None:
-        """I11: in no span of time more than rate · length + burst, whoever sends.
+        """I11: any span of time has at most rate · length + burst requests, from all senders together.
 
-        By the owners' view of the store's time, which another check compares with the store's: it fills the bucket.
+        Time is the owner's view of the store's time, because that fills the bucket. Another check compares the two.
         """
         at = self._world.loop.time()
         spent = self._spent[endpoint]
@@ -188,9 +188,9 @@ class Admissions:
                 return
 
     def _circuit(self, endpoint: bytes, *, is_probe: bool) -> None:
-        """I13: while the circuit is not closed, nothing is sent but one probe in its time, written down before."""
+        """I13: while the circuit is not closed, only one probe is sent per cooldown, and it is stored first."""
         lane = self._rows["lanes"][endpoint]
-        # Closed by hand, which the owner has not written down yet; one that was stopped hears of it when it goes on.
+        # An operator closed it, and the owner has not stored that yet. A stopped owner learns of it when it continues.
         if self._commits.resets.get(endpoint, 0) > lane["applied"]:
             return
         written_at = self._commits.circuit_at.get(endpoint, float("-inf"))

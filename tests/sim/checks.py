@@ -1,8 +1,8 @@
 """Runs the checks of promises, each at its time.
 
 After every commit: what it changed (`commits`). Whenever a delivery gets a slot: `admissions`. At the first byte of
-every request: what was known by then (`starts`). When it is answered: what its sender concludes (`circuits`). At every
-pulse: whether a lane stands still (`stands`). Every second and at the end: what should have happened by now
+every request: whether it may begin (`starts`). When it is answered: what its sender concludes (`circuits`). At every
+pulse: whether a lane is stuck (`stands`). Every second and at the end: what should have happened by now
 (`progress`). A broken promise ends the run under its name in docs/simulation.md.
 """
 
@@ -71,7 +71,7 @@ class Checks:
         self.starts.started(receipt)
 
     def died(self, process: "Process") -> None:
-        """Do nothing: a dead process can no longer say what it knew."""
+        """Do nothing: what a dead process knew is unknown."""
 
     def mood_changed(self, place: int) -> None:
         self.progress.mood_changed(place)
@@ -83,7 +83,7 @@ class Checks:
         self.commits.conflicted(draft)
 
     async def run(self) -> None:
-        """Look every second."""
+        """Run the checks of progress every second."""
         while True:
             await asyncio.sleep(1.0)
             self.progress.look()

@@ -1,6 +1,6 @@
 """Checks that a circuit opens and closes exactly as it is configured.
 
-An owner's answers are counted here a second time, as they come in, and the owner's conclusions are compared.
+Counts an owner's answers a second time and compares the owner's conclusions.
 """
 
 import json
@@ -28,16 +28,16 @@ class Counted(NamedTuple):
 
 
 class Seen:
-    """What an owner should know of its lane's circuit."""
+    """The state of a lane's circuit that its owner should have."""
 
     def __init__(self, lane: Lane, *, at: int) -> None:
         circuit = lane.flow.circuit
-        self.applied = lane.flow.applied  # the last change that it heard of: by one it may be closed by hand
+        self.applied = lane.flow.applied  # the last change it read: a change may close the circuit
         self.is_closed = circuit.state is CircuitState.CLOSED
         self.failures = circuit.failures
         self.cooldown = circuit.cooldown
         self.counted = [Counted(part.index, part.attempts, part.failures, True) for part in circuit.slices]
-        self.counted.append(Counted(at, lane.flow.walk._successes, 0, False))  # not yet brought in
+        self.counted.append(Counted(at, lane.flow.walk._successes, 0, False))  # not yet counted
 
 
 class Circuits:
@@ -49,7 +49,7 @@ class Circuits:
         self._seen: dict[Lane, Seen] = {}
 
     def landed(self, process: "Process", lane: Lane, settlement: Settlement, *, was_probe: bool) -> None:
-        """An owner was answered, and has drawn its conclusion."""
+        """Compare an owner's conclusion from an answer."""
         endpoint = self._rows["endpoints"].get(lane.endpoint_id)
         seen = self._seen.get(lane)
         if endpoint is None or endpoint["circuit"] is None or lane.is_lost:
@@ -58,7 +58,7 @@ class Circuits:
         at = int(process.clock.now() // (policy["window_s"] / SLICES))
         outcome = settlement.attempt.outcome
         if seen is None or seen.applied != lane.flow.applied:
-            # The first one of this owner, or of a circuit that was closed by hand since: it is believed this once.
+            # The first conclusion of this owner, or since an operator closed the circuit: it is accepted unchecked.
             self._seen[lane] = Seen(lane, at=at)
             return
         if was_probe:
@@ -82,7 +82,7 @@ class Circuits:
         cooldown = min(2 * before, policy["max_cooldown_s"]) if outcome is Outcome.TRANSIENT else before
         if circuit.state is not CircuitState.OPEN:
             self._fail(f"{circuit.state} after a probe that was {outcome}")
-        if outcome is Outcome.TRANSIENT:  # whoever throttles may say itself when it is to be probed
+        if outcome is Outcome.TRANSIENT:  # a receiver that throttles may name the time of the probe itself
             self._opened(lane, cooldown)
         elif (circuit.probe_at or 0.0) - (circuit.opened_at or 0.0) > max(
             cooldown, policy["max_cooldown_s"]
@@ -124,7 +124,7 @@ class Circuits:
 
 
 def _most_in_a_row(policy: dict[str, float], lane: Lane) -> float:
-    """Failures in a row that trip: half as many where more than one answer in twenty took over five seconds."""
+    """Consecutive failures that open the circuit: half as many if over 5 % of the answers took over five seconds."""
     durations = lane.flow.durations
     slow = sum(duration > 5.0 for duration in durations)
     is_slow = len(durations) >= 20 and 20 * slow > len(durations)
@@ -132,7 +132,7 @@ def _most_in_a_row(policy: dict[str, float], lane: Lane) -> float:
 
 
 def _shares_that_trip(counted: list[Counted], policy: dict[str, float], *, at: int) -> list[bool]:
-    """Whether the share of failures trips, for every number of attempts that may be in the window."""
+    """Whether the failure rate opens the circuit, for every number of attempts that may be in the window."""
     inside = [part for part in counted if at - SLICES < part.at <= at]
     counted[:] = inside
     failures = sum(part.failures for part in inside)

@@ -1,7 +1,7 @@
 """The publishers of a simulated world, and what they know afterwards.
 
-Clients hand drafts to some process that is up. A publish with a key that was not answered is handed in again with the
-same key, anywhere, until it is answered; one without a key is then in doubt, and left. Every answer is compared with
+Clients publish to any process that is up. A publish with a key that got no answer is repeated with the same key, at
+any process, until it is answered. One without a key stays in doubt and is not repeated. Every answer is compared with
 the store.
 """
 
@@ -39,7 +39,7 @@ class Clients:
         return self.has_ended and not self._open
 
     async def run(self) -> None:
-        """Publish until it is over, sometimes in bursts."""
+        """Publish until the end of the run, sometimes in bursts."""
         rng = self._rng
         while not self.is_over:
             await asyncio.sleep(rng.expovariate(1 / self.every))
@@ -76,7 +76,7 @@ class Clients:
         self._open += 1
         self._world.loop.create_task(self._publish(drafts), context=self._world.owner.context)
         if drafts[0].idempotency_key is not None and self._rng.random() < 0.08:
-            # The same at the same time, somewhere else: an impatient client, or two.
+            # The same event at the same time at another process: an impatient client, or two clients.
             self._open += 1
             self._world.loop.create_task(self._publish(drafts[:1]), context=self._world.owner.context)
 
@@ -100,7 +100,7 @@ class Clients:
         self._open -= 1
 
     async def _try(self, drafts: list[Draft]) -> list[Published | HooklineError] | None:
-        """The answers, or None when there was none."""
+        """The answers; None if there was none."""
         up = [process for process in self._world.processes if process.is_up]
         if not up:
             return None

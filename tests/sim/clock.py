@@ -10,7 +10,7 @@ TICK = 1e-5  # seconds; times are kept in whole microseconds
 
 
 class Pulse(NamedTuple):
-    """What a pulse told of the store's time."""
+    """The store's time according to a pulse."""
 
     began: float
     doubt: float  # seconds that it may be off: half of the time it took
@@ -18,7 +18,7 @@ class Pulse(NamedTuple):
 
 
 class ProcessClock(SystemClock):
-    """A process's clocks: its wall clock is as wrong as the world makes it, the rest is the product's own code."""
+    """A process's clocks: the world sets the error of its wall clock; everything else is the product's own code."""
 
     def __init__(self, loop: SimLoop, *, wall_error: float = 0.0, booted: float = 0.0) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class ProcessClock(SystemClock):
         self.wall = self._wall
         self.monotonic = self._monotonic
         self._offset = self.wall() - self.monotonic()
-        self._answered = Pulse(float("-inf"), 0.0, 0.0)  # whoever asked for it
+        self._answered = Pulse(float("-inf"), 0.0, 0.0)  # by any caller
         self.pulse = self._answered  # the last one whose time was followed
 
     def follow(self, store_now: float, *, at: float, ahead: float = 0.0, rate: float = 1.0) -> None:
@@ -36,7 +36,7 @@ class ProcessClock(SystemClock):
         self.pulse = self._answered
 
     def answer(self, began: float, *, ahead: float) -> None:
-        """A pulse is answered that began then, with a time that is so far ahead of the database's machine."""
+        """Record the answer to a pulse: when the pulse began, and how far ahead the answered time is."""
         self._answered = Pulse(began, (self._loop.time() - began) / 2, ahead)
 
     def _wall(self) -> float:

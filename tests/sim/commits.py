@@ -30,10 +30,10 @@ T = TypeVar("T")
 
 ENDED = ("delivered", "dead", "cancelled")
 CIRCUIT_MOVES = {("closed", "open"), ("open", "half_open"), ("half_open", "closed"), ("half_open", "open")}
-# What opened it may still be on its way to a store that was away for longer than the circuit stays open.
+# The write that opened it may still be travelling: the store was away for longer than the circuit stays open.
 CIRCUIT_MOVES.add(("closed", "half_open"))
 TRANSITIONS = tuple(sorted(f"{state.value}-{verb.value}" for state, verb in MOVES))
-SLACK = 0.002  # seconds; what clocks that follow the store's are off anyway
+SLACK = 0.002  # seconds; the usual error of clocks that follow the store's
 
 
 class Commits:
@@ -82,7 +82,7 @@ class Commits:
     # --- the verb ---
 
     def before(self, call: "Call") -> None:
-        """What the fence must look at, and what a settlement finds."""
+        """Record what the fence and the settlements depend on, before the verb."""
         if call.name in ("take", "take_these"):
             since = call.process.leaving_since
             if since is not None and call.began > since + 0.1:
@@ -97,7 +97,7 @@ class Commits:
             }
 
     def after(self, call: "Call", result: Any, changes: "list[Change]") -> None:
-        """Look at everything that the verb changed."""
+        """Check everything that the verb changed."""
         if call.name == "settle" and result is not None:
             self._settled(call, result)
         events: list[Row] = []
@@ -132,9 +132,9 @@ class Commits:
             self._fail("I6 crash budget", "a suspect was marked, and carries no mark")
 
     def _worker(self, change: "Change") -> None:
-        """I22: nobody is buried who was heard of within the lease, whatever any clock says, and nobody comes back.
+        """I22: a worker heard of within the lease is not buried, whatever any clock says, and a buried one does not return.
 
-        Sooner only who lost its session, and had the time to begin another.
+        It is buried sooner only if it lost its session and had time to begin another.
         """
         row = change.new
         if row is None:
@@ -157,7 +157,7 @@ class Commits:
     # --- accepting ---
 
     def _accepted(self, event: "Row") -> None:
-        """I1: one delivery for each endpoint that is enabled and subscribed, by the rows of this very commit."""
+        """I1: one delivery for each endpoint that is enabled and subscribed, by the rows of this commit."""
         wanted = {
             id
             for id, row in self.rows["endpoints"].items()
@@ -182,7 +182,7 @@ class Commits:
             self._fail("I16 idempotent accept", f"the key {name} stands for another event now")
 
     def acknowledged(self, draft: Draft, published: Published) -> None:
-        """I1, I2, I16: what was answered is committed, once, as it was handed in."""
+        """I1, I2, I16: what was answered is committed once, unchanged."""
         event = self.rows["events"].get(published.id)
         if event is None:
             if published.id not in self.pruned_events:
@@ -197,7 +197,7 @@ class Commits:
             self._fail("I16 idempotent accept", "one event was answered in two ways")
 
     def conflicted(self, draft: Draft) -> None:
-        """I16: a conflict is answered only where the key stands for something else."""
+        """I16: a conflict is answered only if the key belongs to another event."""
         id = self.keys.get((draft.account, draft.idempotency_key or ""))
         event = None if id is None else self.rows["events"].get(id)
         if event is not None and (event["type"], event["payload"], event["deliver_at"]) == (
@@ -263,7 +263,7 @@ class Commits:
             self._world.matrix.add((fault, transition))
 
     def _pruned(self, call: "Call", old: "Row") -> None:
-        """I21: only what ended, and long ago enough."""
+        """I21: only old, finished deliveries are pruned."""
         before = call.keywords.get("dead_before" if old["state"] == "dead" else "done_before")
         if old["state"] not in ENDED or before is None or old["done_at"] >= before:
             self._fail("I21 retention", f"{call.name} deleted a delivery that is {old['state']}")
@@ -336,7 +336,7 @@ class Commits:
         return None
 
     def _due(self, process: "Process", settlement: Settlement, policy: Policy, asked: float | None) -> None:
-        """I10: the wait is drawn from the policy, and no shorter than the receiver asked."""
+        """I10: the wait follows the policy and is not shorter than the receiver asked."""
         attempt = settlement.attempt
         wait = settlement.due_at - (attempt.at + attempt.duration)
         usual = policy.waits[attempt.number] if attempt.number < policy.attempts else 0.0
@@ -403,28 +403,28 @@ class Commits:
             self._probed(call.process, old, new)
 
     def _may_reset(self, lane: "Row") -> bool:
-        """Closed by hand, or because the endpoint has no circuit any more."""
+        """Whether an operator closed it, or the endpoint no longer has a circuit."""
         endpoint = self.rows["endpoints"].get(lane["endpoint_id"])
         return endpoint is None or endpoint["circuit"] is None or lane["applied"] > 0
 
     def _probed(self, process: "Process", old: "Row", new: "Row") -> None:
-        """I13: one probe for each time that the circuit stays open."""
+        """I13: one probe per cooldown."""
         now = self._world.database.now() + process.skew + TICK
         is_over = old["circuit"] != "closed" and now >= (old["probe_at"] or 0.0)
-        # What opened it may still be on its way to a store that was away for longer than the circuit stays open.
+        # The write that opened it may still be travelling: the store was away for longer than the circuit stays open.
         is_unwritten = new["opened_at"] != old["opened_at"] and now >= new["opened_at"] + new["cooldown"]
         if not is_over and not is_unwritten:
             self._fail("I13 circuit", "a probe begins before the circuit has been open for its time")
 
     def unchanged_since(self, row: "Row") -> float:
-        """Since when nothing was written of a delivery, of its endpoint and lane, or of others of the lane that ended."""
+        """The time of the last write to a delivery, its endpoint, its lane, or a finished delivery of the lane."""
         endpoint = row["endpoint_id"]
         return max(
             self._changed_at[row["id"]], self._changed_at[endpoint], self.circuit_at.get(endpoint, 0.0)
         )
 
     def was_strict(self, endpoint: bytes) -> bool:
-        """Is its order strict, or was it ever changed?"""
+        """Whether its order is strict, or was ever changed."""
         settings = self.rows["endpoints"].get(endpoint)
         return settings is None or settings["ordering"] == "strict" or endpoint in self.reordered
 
@@ -433,7 +433,7 @@ class Commits:
         return _in_force(self._limits[endpoint], since)
 
     def caps_since(self, endpoint: bytes, since: float) -> list[int]:
-        """How many at once were allowed at any time since then."""
+        """The limits on requests in flight that were in force at any time since then."""
         return _in_force(self.caps[endpoint], since)
 
     def _endpoint(self, change: "Change") -> None:
@@ -463,12 +463,12 @@ class Commits:
 
 
 def _in_force(history: list[tuple[float, T]], since: float) -> list[T]:
-    """What held at any time since then, the last one last."""
+    """The values in force at any time since then, the latest last."""
     return [
         value for n, (_, value) in enumerate(history) if n + 1 == len(history) or history[n + 1][0] >= since
     ]
 
 
 def _has_answered(receipt: "Receipt | None", status: int) -> bool:
-    """Did the endpoint answer so, and did it arrive? Of an endpoint that lies it is not known."""
+    """Whether the endpoint gave this answer and it arrived; unknown for an endpoint that lies."""
     return receipt is not None and (receipt.replied is None or (receipt.seen and receipt.replied == status))

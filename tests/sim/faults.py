@@ -1,7 +1,7 @@
 """Decides what goes wrong in a simulated world, and when.
 
-Every fault is a coin of the seed, thrown at each call, request and answer, or by the nemesis between them. A seed
-switches some kinds on and leaves others off (many faults at once hide what few would show), and some seeds none.
+The seed decides about each fault at random, at each call, request and answer; the nemesis adds faults between them. A
+seed enables some kinds of faults, or none: many faults at once hide what a few would show.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ KINDS = (
     "dns", "refused", "answer_lost", "config",
 )  # fmt: skip
 BY_NEMESIS = ("crash", "pause", "clock_step", "drain", "swizzle", "partition")
-LAME = 0.3  # of the calls of a verb that is lame
-REMEMBERED = 3.0  # seconds that a fault counts as the background of what happens
+LAME = 0.3  # share of the calls of a slow verb that are slow
+REMEMBERED = 3.0  # seconds for which a fault counts as recent
 
 
 class Faults:
-    """The coins."""
+    """The random decisions."""
 
     def __init__(self, world: "World", rng: Random) -> None:
         self._world = world
@@ -36,10 +36,10 @@ class Faults:
         self._store_rate = rng.choice((0.003, 0.01, 0.03))
         self._deadly_rate = rng.choice((0.0003, 0.001, 0.003))
         self._net_rate = rng.choice((0.01, 0.05))
-        self._every = rng.choice((4.0, 8.0))  # seconds between the nemesis's deeds
-        self.lame: dict[str, float] = {}  # verbs that take up to so long on their way there, and back
+        self._every = rng.choice((4.0, 8.0))  # seconds between the nemesis's faults
+        self.lame: dict[str, float] = {}  # slow verbs, each with its longest travel time there and back
         self.on_lame: Callable[[Process], None] = lambda _: None
-        self.deadly: frozenset[tuple[Process, str]] = frozenset()  # who dies of calling what
+        self.deadly: frozenset[tuple[Process, str]] = frozenset()  # which process dies at which call
         self.silent: set[str] = set()  # verbs whose next answer is lost
         self.short = 0.0  # the part of new connections for which there is no descriptor
         self._names_fail: dict[str, float] = {}
@@ -50,7 +50,7 @@ class Faults:
         self.partitioned: dict[Process, float] = {}
 
     def only(self, *kinds: str, every: float = 4.0) -> None:
-        """Nothing else goes wrong, and the nemesis comes so often."""
+        """Disable all other faults; the nemesis acts at this interval."""
         self.on = frozenset(kinds)
         self._every = every
 
@@ -63,7 +63,7 @@ class Faults:
         self.counts[kind] = self.counts.get(kind, 0) + 1
 
     def background(self) -> list[str]:
-        """The faults of the last while."""
+        """The recent faults."""
         since = self._world.loop.time() - REMEMBERED
         return [kind for kind, at in self.recent.items() if at >= since]
 
@@ -76,7 +76,7 @@ class Faults:
     # --- calls to the store ---
 
     def of_call(self, call: "Call") -> tuple[str | None, float, float]:
-        """What becomes of a call, and how long it travels there and back."""
+        """The fate of a call, and its travel times there and back."""
         rng = self._rng
         there, back = rng.uniform(0.0005, 0.004), rng.uniform(0.0005, 0.004)
         if call.name in self.silent:
@@ -116,7 +116,7 @@ class Faults:
         return None, there, back
 
     def times_heard(self) -> int:
-        """How often a hint reaches one who listens."""
+        """The number of times that a hint reaches a listener."""
         if self._strikes("wake_lost", 0.3):
             return 0
         return 2 if self._strikes("wake_twice", 0.3) else 1
@@ -148,7 +148,7 @@ class Faults:
         return self._strikes("answer_lost", self._net_rate)
 
     def on_request(self, process: "Process") -> None:
-        """A request arrived: its sender may die while it waits for the answer."""
+        """Decide whether the sender of a request dies while it waits for the answer."""
         if self._strikes("crash", self._deadly_rate):
             self._world.crash(process, at="request")
         elif self._strikes("pause", self._deadly_rate):
@@ -157,7 +157,7 @@ class Faults:
     # --- the nemesis ---
 
     async def run(self) -> None:
-        """Do harm between the steps."""
+        """Cause faults between the steps."""
         kinds = [kind for kind in BY_NEMESIS if kind in self.on]
         while kinds and not self.is_over:
             await asyncio.sleep(self._rng.expovariate(1 / self._every))
@@ -185,7 +185,7 @@ class Faults:
                     await self._swizzle(up)
 
     async def _swizzle(self, up: "list[Process]") -> None:
-        """Stop some one by one, let them go in another order."""
+        """Stop some processes one by one, and continue them in another order."""
         chosen = self._rng.sample(up, self._rng.randrange(1, len(up) + 1))
         for process in chosen:
             if self.is_over:

@@ -1,10 +1,9 @@
 """An event loop without real time, on which the seed decides what runs next.
 
-An event loop whose time stands still while anything can run and then jumps to the next timer. Everything that
-runs belongs to an owner (a simulated process, or the world around them), which its context names. Callbacks of one
-owner run in the order they were asked for, as asyncio promises; which owner goes next is the seed's choice, and so
-is the order of timers that are due at the same moment. An owner can be held (SIGSTOP) or dropped (SIGKILL): what
-is dropped runs no further step, not even a `finally`.
+Its time stops while anything can run, and then jumps to the next timer. Every callback belongs to an owner (a simulated
+process, or the world around them), which its context names. Callbacks of one owner run in order, as asyncio promises.
+The seed chooses which owner runs next, and the order of timers that are due at the same moment. An owner can be held
+(SIGSTOP) or dropped (SIGKILL). A dropped owner runs no further step, not even a `finally`.
 """
 
 import asyncio
@@ -16,11 +15,11 @@ from itertools import count
 from random import Random
 from typing import Any
 
-LIVELOCK = 200_000  # callbacks at one and the same moment: nobody lets time go on
+LIVELOCK = 200_000  # callbacks at one moment: time does not advance
 
 
 class Owner:
-    """Whose callbacks these are."""
+    """The owner of callbacks."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,15 +28,15 @@ class Owner:
         self.queue: deque[asyncio.Handle] = deque()
         self.is_dropped = False
         self.is_held = False
-        self.is_waiting = False  # stands among those that can run
-        self.kept: list[object] = []  # what a dropped owner left: kept, so that no destructor runs in between
+        self.is_waiting = False  # is queued to run
+        self.kept: list[object] = []  # kept after a drop, so that no destructor runs
 
 
 OWNER: ContextVar[Owner] = ContextVar("owner")
 
 
 class Livelock(Exception):
-    """Time does not go on."""
+    """Time does not advance."""
 
 
 class SimLoop(asyncio.AbstractEventLoop):
@@ -60,7 +59,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         return self._now
 
-    # The callbacks of a run are of many kinds: what they are called with is not checked.
+    # Callbacks have many signatures: their arguments are not type-checked.
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
@@ -129,7 +128,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._is_over = True
 
     def hold(self, owner: Owner) -> None:
-        """Let nothing of it run until `let_go`; its time goes on."""
+        """Run none of its callbacks until `let_go`; its time continues."""
         owner.is_held = True
 
     def let_go(self, owner: Owner) -> None:
@@ -137,7 +136,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._admit(owner)
 
     def drop(self, owner: Owner) -> None:
-        """Let nothing of it run ever again."""
+        """Run none of its callbacks ever again."""
         owner.is_dropped = True
         owner.kept.append(list(owner.queue))
         owner.queue.clear()
@@ -151,7 +150,7 @@ class SimLoop(asyncio.AbstractEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 try:
                     task.get_coro().close()
-                except BaseException:  # noqa: S112 - whatever they say at the end of the world
+                except BaseException:  # noqa: S112 - errors at the end of the run do not matter
                     continue
         finally:
             asyncio.events._set_running_loop(None)
@@ -193,7 +192,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             self.steps += 1
             self._steps_here += 1
             if self._steps_here > LIVELOCK:
-                raise Livelock(f"{owner.name} does not let time go on: {handle}")
+                raise Livelock(f"{owner.name} does not let time advance: {handle}")
             handle._run()
 
     def _advance(self) -> None:

@@ -1,7 +1,7 @@
 """The network of a simulated world.
 
-It replaces the network under the real sender: names resolve, connections open, bytes travel, each as late and as
-faithfully as the world decides. Above it runs the product's own HTTP client with its pool and its deadlines.
+It replaces the network under the real sender: names resolve, connections open and bytes travel, with the delays and faults
+that the world decides. Above it runs the product's own HTTP client with its pool and its deadlines.
 """
 
 import asyncio

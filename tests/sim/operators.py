@@ -1,4 +1,4 @@
-"""The people who change things while a simulated world runs.
+"""The operators who change things while a simulated world runs.
 
 Endpoints come, change and go; deliveries are retried, cancelled, replayed, discarded and pruned. Every request goes
 to some process that is up, as over the API; one that fails is not repeated, except when the world is set up and when
@@ -44,7 +44,7 @@ CIRCUITS: tuple[dict[str, Any] | None, ...] = (
 
 
 class Operators:
-    """People at work."""
+    """Operators."""
 
     def __init__(self, world: "World", rng: Random) -> None:
         self._world = world
@@ -52,7 +52,7 @@ class Operators:
         self._places = 0
         self.accounts = [f"acc{n}" for n in range(rng.randrange(1, 5))]
         self.timeouts: dict[int, float] = {}
-        self.strains = rng.random() < 0.7  # do endpoints have limits and orders?
+        self.strains = rng.random() < 0.7  # whether endpoints have limits and strict order
         self.is_done = False
         self._every = rng.choice((0.5, 1.5, 4.0))
         self.always: dict[str, Any] = {}  # what every endpoint has
@@ -79,7 +79,7 @@ class Operators:
                 await self._once(work)
 
     async def calm_down(self) -> None:
-        """Everything that is there may be sent to, as fast as it answers: what was left behind has an end."""
+        """Enable all endpoints and remove their limits, so that every delivery can finish."""
 
         async def insist() -> None:
             while True:
@@ -100,7 +100,7 @@ class Operators:
                     )
                 await asyncio.sleep(0.5)
 
-        # It may be shut again by a 410 that was answered before: looked at until the end.
+        # An earlier 410 may disable it again: check until the end.
         async def stay() -> None:
             while True:
                 await insist()
@@ -109,7 +109,7 @@ class Operators:
         self._world.loop.create_task(stay(), context=self._world.owner.context)
 
     async def _once(self, work: Work) -> bool:
-        """Ask some process; says whether it said yes."""
+        """Send a request to some process; returns whether it succeeded."""
         up = [process for process in self._world.processes if process.is_up]
         if not up:
             await asyncio.sleep(0.2)

@@ -1,8 +1,9 @@
-"""The bugs that show whether the simulation would see a bug.
+"""Bugs that the simulation must detect.
 
-Bugs by name, each a small change to the product that is made for one test and taken back. They are the list of the
-design (M1 to M15, M16 to M25), as far as they can be said in lanes, and our own: of what the simulation, a run with real faults or
-an audit found; where one is said otherwise, its sentence tells how.
+Each bug has a name and is a small change to the product, made for one test and reverted. They are the list of the
+design (M1 to M25), as far as they apply to lanes, and others that the simulation, a run with real
+faults or an audit found.
+Where a bug differs from its entry in the list, its docstring says how.
 """
 
 import asyncio
@@ -55,13 +56,13 @@ BUGS: dict[str, Plant] = {}
 
 
 class Garden:
-    """What was changed, so that it can be taken back."""
+    """The changes, so that they can be reverted."""
 
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any]] = []
 
     def put(self, place: Any, name: str, value: Any) -> Any:
-        """Put this in the place of what is there; which that was."""
+        """Replace an attribute; returns the old value."""
         before = place.__dict__[name]
         self._before.append((place, name, before))
         setattr(place, name, value)
@@ -82,7 +83,7 @@ class Garden:
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """With this bug."""
+    """Run with this bug."""
     garden = Garden()
     try:
         BUGS[name](garden)
@@ -353,7 +354,7 @@ def _m21(garden: Garden) -> None:
 @bug("M22 no sweep after a death")
 def _m22(garden: Garden) -> None:
     async def nothing(store: Any, clock: Any) -> None:
-        """Whoever died between a commit and its wake is not thought of."""
+        """No sweep after a worker died between a commit and its wake."""
 
     garden.put(hookline.pipeline.membership.dead_workers, "sweep", nothing)
 
@@ -420,7 +421,7 @@ def _m27(garden: Garden) -> None:
 
 @bug("M28 buried although its session lives")
 def _m28(garden: Garden) -> None:
-    """Whoever stands still for a sixth of a lease, whatever its lock says."""
+    """Bury a worker after a sixth of a lease without a heartbeat, even if its lock is held."""
 
     def look(watch: Watch, workers: Iterable[Seen], **more: Any) -> Any:
         return right(watch, [each._replace(is_gone=True) for each in workers], **more)
@@ -540,7 +541,7 @@ def answered_by_any(self: Sessions, process: Any, name: str) -> None:
             self._freed_at.pop(worker, None)
 
 
-# Those that ordinary worlds hardly ever show, and the scene (scenes.py) that is about their situation.
+# Bugs that ordinary worlds rarely show, each with the scene (scenes.py) that makes its situation likely.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
     "M10 Retry-After replaces the policy's wait": "throttled",
@@ -561,7 +562,7 @@ SCENE_OF: dict[str, str] = {
     "M38 a lane may hold all bytes of its class": "large payloads",
     "M39 notes of a lane are written at the same time": "slow notes",
 }
-# Where each was last noticed, with the product as it then was; only a place to begin.
+# The seed that last detected each bug: where the search begins.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M1 settle without token": 1,
     "M2 a crash under a delivery is not counted": 10,

@@ -1,8 +1,7 @@
 """A process of a simulated world.
 
-A whole hookline, put together as the product does it, with the world's clock, chance, network and store beneath it.
-It can be stopped, killed and asked to leave; work is handed to it from outside as over a socket: whoever waits for
-its answer is told when the process dies.
+A whole hookline, built as the product builds it, on the world's clock, random numbers, network and store. It can be
+stopped, killed and drained. Requests reach it from outside, as over a socket; a caller is told when the process dies.
 """
 
 import asyncio
@@ -59,7 +58,7 @@ class Process:
         )
         self.is_started = False
         self.went_on_at = float("-inf")  # when it was last let go, after it had been stopped
-        self.was_killed_by: bytes | None = None  # the event whose request it died under
+        self.was_killed_by: bytes | None = None  # the event whose request killed it
         self.is_leaving = False
         self.leaving_since: float | None = None
         self.skew = 0.0  # seconds that its idea of the store's time was off, at worst, in the last while
@@ -141,7 +140,7 @@ class Process:
         self.run(begin())
 
     def run(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Let the process do something."""
+        """Run something in the process."""
         task = self._world.loop.create_task(work, context=self.owner.context)
         self.owner.kept.append(task)
         if len(self.owner.kept) > 50:
@@ -151,7 +150,7 @@ class Process:
         return task
 
     def ask(self, work: Callable[[Hookline], Coroutine[Any, Any, Any]]) -> asyncio.Future[Any]:
-        """What the process answers, told to whoever asks from outside; `Died` when it dies first."""
+        """The process's answer to a caller outside; raises `Died` if it dies first."""
         answer: asyncio.Future[Any] = self._world.loop.create_future()
         self._calls[answer] = None
 
@@ -171,7 +170,7 @@ class Process:
         return answer
 
     def hang_up(self) -> None:
-        """Tell everybody who waits that the process is gone."""
+        """Tell all callers that the process is gone."""
         for answer in self._calls:
             if not answer.done():
                 answer.set_exception(Died(self.name))

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tests.sim.starts import Starts
     from tests.sim.world import World
 
-SETTLED_DOWN = 12.0  # seconds after a fault: whoever died is buried, its lanes are taken, its circuits probed
+SETTLED_DOWN = (
+    12.0  # seconds after a fault: dead workers are buried, their lanes are taken, their circuits probed
+)
 LONGEST_SLEEP = 12.0  # seconds that a free lane may sleep with work to do, while nothing goes wrong
 LONGEST_WAIT = 8.0  # seconds that a due delivery of a healthy endpoint may wait, while nothing goes wrong
 LONGEST_REQUEST = 8.0  # seconds from a slot to an acknowledged settlement, with a store that is slow
@@ -27,7 +29,7 @@ ENOUGH_ALIKE, ALIKE = 8, 0.06  # by chance once in fifty million runs
 
 
 class Progress:
-    """The checks of what does not happen."""
+    """Checks that nothing is overdue."""
 
     def __init__(self, world: "World", commits: "Commits", starts: "Starts") -> None:
         self._world = world
@@ -52,7 +54,7 @@ class Progress:
                 self._memory(process)
 
     def _wake_ups(self) -> None:
-        """A free lane wakes no later than its first delivery could be sent, or somebody is about to see to it."""
+        """A free lane wakes no later than its first delivery could be sent, or some process is about to wake it."""
         now, at = self._world.database.now(), self._world.loop.time()
         dues: dict[bytes, float] = {}
         for row in self._rows["deliveries"].values():
@@ -74,7 +76,7 @@ class Progress:
         self._asleep = asleep
 
     def _waits(self) -> None:
-        """I14: a healthy endpoint's deliveries do not wait for others' troubles."""
+        """I14: a healthy endpoint's deliveries do not wait for failing ones."""
         at, now = self._world.loop.time(), self._world.database.now()
         if at - self._world.faults.last_at < SETTLED_DOWN + LONGEST_WAIT:
             return
@@ -100,7 +102,7 @@ class Progress:
                 )
 
     def _memory(self, process: "Process") -> None:
-        """I20: no more in memory than slots and caps allow, and what is counted is there."""
+        """I20: memory holds no more than slots and caps allow, and the counts are right."""
         worker = process.hooks.worker
         lanes = list(worker.ownership.lanes.values())
         for health in LaneHealth:
@@ -118,7 +120,7 @@ class Progress:
             self._fail("I20 bounded memory", f"{process.name} holds {held} deliveries")
         for lane in lanes:
             # Its depth in each of the two queues: they are asked for at the same time. In strict order what waits is little.
-            # What an operator has taken from the cap since may be under way for the length of a request.
+            # After an operator lowers the cap, the surplus stays in flight until its requests end.
             caps = self._commits.caps_since(lane.endpoint_id, self._world.loop.time() - LONGEST_REQUEST)
             waiting = len(lane.ready) + len(lane.timed)
             if len(lane.known) > 2 * depth(max(caps), is_strict=False) or (
@@ -136,7 +138,7 @@ class Progress:
     # --- the end ---
 
     def unfinished(self) -> None:
-        """I1: something that was accepted did not come to its end."""
+        """I1: an accepted delivery did not finish."""
         pending = [row for row in self._rows["deliveries"].values() if row["state"] == "pending"]
         shown = [
             f"{show('delivery', row['id'])} {row['queue']} due {row['due_at'] - self._world.database.now():+.1f} "
@@ -159,7 +161,7 @@ class Progress:
         return str(lane)
 
     def at_rest(self) -> None:
-        """Everything ended: does it all add up?"""
+        """Check the totals after everything has finished."""
         if wrong := self._world.database.shadow.differences():
             self._fail("shadow", f"the copy of {wrong} is not what is stored")
         self._conservation()
@@ -184,12 +186,12 @@ class Progress:
             if id not in self._rows["events"]:
                 self._fail("I1 no loss", f"{show('event', id)} was acknowledged and is gone")
             there = [key for key in self._commits.deliveries_of if key[0] == id]
-            # A walk that was interrupted leaves an event with some of its deliveries gone.
+            # An interrupted pruning leaves an event without some of its deliveries.
             if len(there) + self._commits.pruned_of[id] != published.deliveries:
                 self._fail("I1 no loss", f"{show('event', id)} lost a delivery")
 
     def _attempts(self) -> None:
-        """I5, I6: every delivery's end has the attempts it stands for."""
+        """I5, I6: every finished delivery has the attempts that its state implies."""
         counted: dict[tuple[bytes, int], list[bool]] = defaultdict(list)
         for row in self._rows["attempts"].values():
             if not row["late"]:
@@ -221,7 +223,7 @@ class Progress:
                 )
 
     def _jitter(self) -> None:
-        """I10: waits are drawn evenly (Kolmogorov–Smirnov, at a level that chance does not reach)."""
+        """I10: waits are uniformly distributed (Kolmogorov–Smirnov, at a level that chance does not reach)."""
         draws = self._commits.draws
         if len(draws) >= ENOUGH_ALIKE and max(draws) - min(draws) < ALIKE:
             self._fail("I10 retry order", f"{len(draws)} waits are all alike")
@@ -245,7 +247,7 @@ class Progress:
 
 
 def ks_distance(draws: list[float]) -> float:
-    """How far draws are from even over 0 to 1."""
+    """The distance of the draws from a uniform distribution over 0 to 1."""
     ordered = sorted(draws)
     n = len(ordered)
     return max(max((i + 1) / n - x, x - i / n) for i, x in enumerate(ordered))

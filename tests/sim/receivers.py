@@ -1,7 +1,7 @@
 """The endpoints of a simulated world, and what they remember.
 
-Each has a personality that may change. Whatever it answers, it first writes down what it received: the ledger that the
-checks compare with the store.
+Each has a personality that may change. It records every request before it answers; the checks compare this ledger with
+the store.
 """
 
 import json
@@ -69,7 +69,7 @@ class Receipt:
         self.started_at = at
         self.processed = False  # the endpoint acted on it
         self.replied: int | None = None  # with this status
-        self.asked: float | None = None  # to be left alone for so long
+        self.asked: float | None = None  # Retry-After, in seconds
         self.seen = False  # the head of the reply reached the sender
         self.ended_at: float | None = None  # answered, cut off or given up
         self.is_cut = False  # the connection was lost before anything came back
@@ -88,9 +88,9 @@ class Receivers:
         self.owner = Owner("receivers")
         self.moods: dict[int, str] = {}
         self.ledger: list[Receipt] = []
-        self.poison: bytes | None = None  # an event that kills whoever sends it
+        self.poison: bytes | None = None  # an event that kills the process that sends it
         self.is_poisoned = rng.random() < 0.1
-        self.is_calm = False  # everybody answers well from now on
+        self.is_calm = False  # all endpoints answer with success from now on
 
     def arrive(self, transport: "SimTransport", data: bytes) -> Receipt:
         """A request was written; it takes its time to arrive."""
@@ -108,7 +108,7 @@ class Receivers:
 
     def _serve(self, receipt: Receipt) -> None:
         if receipt.process.owner.is_dropped and self._world.faults.coin(0.3):
-            return  # it never got out of the dead process's machine
+            return  # it never left the dead process's machine
         if self._is_deadly(receipt):
             receipt.process.was_killed_by = receipt.event
             self._world.crash(receipt.process, at="poison")
@@ -140,7 +140,7 @@ class Receivers:
         self._reply(receipt, 200, after=self._rng.uniform(0.4, 1.1) * self._timeout(receipt))
 
     def _stalling(self, receipt: Receipt) -> None:
-        """Mostly well, and now and then only just in time: of a scene."""
+        """Answers with success, sometimes only just in time; used by a scene."""
         if self._rng.random() < 0.2:
             receipt.processed = True
             self._reply(receipt, 200, after=0.9 * self._timeout(receipt))
@@ -179,7 +179,7 @@ class Receivers:
         self._reply(receipt, self._rng.choice((429, 503)), after=0.02, fields=f"retry-after: {text}\r\n")
 
     def _insistent(self, receipt: Receipt) -> None:
-        """Fails, and when it is tried again asks to be left alone for longer than anybody lives."""
+        """Fails, and at the next request sends a Retry-After longer than the run."""
         if self._rng.random() < 0.6:
             self._failing(receipt)
             return
@@ -193,7 +193,7 @@ class Receivers:
         self._hang_up(receipt, reset=self._rng.random() < 0.7)
 
     def _forgetful(self, receipt: Receipt) -> None:
-        """Acts, and then the answer is lost."""
+        """Processes the request, but its answer is lost."""
         receipt.processed = True
         self._hang_up(receipt, reset=self._rng.random() < 0.7)
 

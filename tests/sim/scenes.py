@@ -1,7 +1,7 @@
 """Scenes: simulated worlds that make rare situations likely.
 
 A scene runs the same product with the same checks, and a seed still decides who does what when; only the situation
-that it is named after is made likely. Bugs that a few hundred ordinary worlds do not show are looked for here.
+that it is named after is made likely. It finds bugs that a few hundred ordinary worlds do not show.
 """
 
 import json
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Scene(NamedTuple):
-    """What is otherwise in it."""
+    """How a scene differs from an ordinary world."""
 
     prepare: Callable[["World"], None]  # before the first process starts
     play: Callable[["World"], Coroutine[Any, Any, None]] | None = (
@@ -52,7 +52,7 @@ def _lanes_that_move(world: "World") -> None:
 
 
 def _throttled(world: "World") -> None:
-    """Whoever is asked to come back sooner than its policy says does not."""
+    """A Retry-After that is shorter than the policy's wait does not shorten it."""
     _several(world)
     world.faults.only()
     world.operators.always = {
@@ -64,7 +64,7 @@ def _throttled(world: "World") -> None:
 
 
 def _late_settlements(world: "World") -> None:
-    """Settlements are on their way while their sender is stopped for longer than it is waited for."""
+    """A worker is stopped for longer than the takeover time while its settlements travel to the store."""
     _several(world)
     world.faults.only()
     world.faults.lame = {"settle": 10.0}
@@ -84,7 +84,7 @@ def _late_settlements(world: "World") -> None:
 
 
 def _slow_loads(world: "World") -> None:
-    """Loads take so long that what they read is sent and settled before they are back."""
+    """Loads are so slow that the rows they read are sent and settled before they return."""
     world.workers, world.has_api = 1, False
     world.faults.only()
     world.faults.lame = {"load": 0.5}
@@ -94,7 +94,7 @@ def _slow_loads(world: "World") -> None:
 
 
 def _death_before_the_wake(world: "World") -> None:
-    """Who only publishes dies between commit and wake, and nobody comes in its place."""
+    """A process that only publishes dies between commit and wake, and is not replaced."""
     _several(world)
     world.has_api = True
     world.faults.only()
@@ -115,7 +115,7 @@ async def _publish_and_die(world: "World") -> None:
 
 
 def _poison(world: "World") -> None:
-    """An event kills whoever sends it, while endpoints fail, are shut and opened, and workers come and go."""
+    """An event kills every process that sends it, while endpoints fail and change, and workers come and go."""
     _several(world)
     world.faults.only("crash", "drain", "config", every=8.0)
     world.clients.every = 0.1
@@ -123,7 +123,7 @@ def _poison(world: "World") -> None:
 
 
 def _taken_for_dead(world: "World") -> None:
-    """A worker that was buried takes its own lanes again, while what it settled before is still on its way."""
+    """A buried worker takes its own lanes again while its earlier settlements still travel to the store."""
     world.workers, world.has_api = 1, True
     world.faults.only("partition", "slow_store", every=3.0)
     world.faults.lame = {"settle": 6.0, "mark": 8.0}
@@ -133,7 +133,7 @@ def _taken_for_dead(world: "World") -> None:
 
 
 def _database_restarts(world: "World") -> None:
-    """The database starts again and again: all locks are free, and everybody lives."""
+    """The database restarts again and again: all locks are free although all workers live."""
     _several(world)
     world.faults.only()
     world.clients.every = 0.1
@@ -150,7 +150,7 @@ async def _restart_again_and_again(world: "World") -> None:
 
 
 def _asks_for_ever(world: "World") -> None:
-    """Receivers fail, and ask whoever probes them to stay away for ever; operators retry and close circuits."""
+    """Receivers fail and answer probes with an endless Retry-After; operators retry and close circuits."""
     _several(world)
     world.faults.only("drain", every=8.0)
     world.operators.always = {
@@ -170,7 +170,7 @@ def _asks_for_ever(world: "World") -> None:
 
 
 async def _close_circuits(world: "World") -> None:
-    """Somebody believes again and again that the endpoints are back."""
+    """An operator closes the circuits again and again."""
     while not world.faults.is_over:
         await world.moment(1.0)
         for id in list(world.database.shadow.rows["endpoints"]):
@@ -185,7 +185,7 @@ def _closing(id: EndpointId) -> Callable[[Hookline], Coroutine[Any, Any, None]]:
 
 
 def _refused_notes(world: "World") -> None:
-    """The database takes nothing that is to be written down of one endpoint's lane; all others go on."""
+    """The database refuses all writes to one endpoint's lane; all others continue."""
     world.workers, world.has_api = 1, False
     world.faults.only()
     world.expected_errors = frozenset({"lane.note_refused"})
@@ -200,7 +200,7 @@ async def _refuse(world: "World") -> None:
 
 
 def _shared_out(world: "World") -> None:
-    """A worker that holds all lanes, each with more than it may have under way, leaves some to one that comes later."""
+    """A worker owns all lanes, each with more work than its cap, and gives some to a worker that starts later."""
     world.workers, world.has_api = 1, False
     world.settings = msgspec.structs.replace(world.settings, max_in_flight=512)
     world.faults.only(*world.rng.choice(((), ("lost_request", "lost_answer"))))
@@ -241,7 +241,7 @@ async def _come_later(world: "World") -> None:
 
 
 def _replayed_in_doubt(world: "World") -> None:
-    """What is in free lanes is replayed, and the answer is lost; it is not asked again, or in vain."""
+    """Deliveries of free lanes are replayed and the answer is lost; the replay is not repeated, or finds nothing."""
     world.workers, world.has_api = 1, True
     world.faults.only()
     world.clients.is_over = True

@@ -25,7 +25,7 @@ class Sessions:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._made = 0
-        self._numbers: dict[Process, int] = {}  # of those that are there
+        self._numbers: dict[Process, int] = {}  # of open sessions
         self._holders: dict[bytes, Process | None] = {}  # of the locks of workers that have one
         self._freed_at: dict[
             bytes, float
@@ -33,7 +33,7 @@ class Sessions:
         self._up_at = float("-inf")
 
     def served(self, call: "Call", result: Any) -> Any:
-        """What the database answers to a call on the session of a pulse."""
+        """The database's answer to a call on the session of a pulse."""
         process = call.process
         if process.owner.is_dropped:
             return result  # sent before it died
@@ -52,7 +52,7 @@ class Sessions:
         return msgspec.structs.replace(result, gone=gone, session=self._numbers[process], took=took)
 
     def answered(self, process: "Process", name: str) -> None:
-        """A call of this process on its session was answered: after a beat it may go on, if it had none for a while."""
+        """Record that a call on this process's session was answered: after a beat the locks it holds count as held."""
         if name == "pulse":
             return
         for worker, holder in self._holders.items():
@@ -74,9 +74,9 @@ class Sessions:
         self._up_at = up_at
 
     def free_for(self, worker: bytes) -> float:
-        """Seconds that the worker's lock has been free, with a database that was there.
+        """Seconds that the worker's lock has been free, while the database was available.
 
-        What was held for a moment between two looks, by a session without a beat, was not seen by anybody.
+        A lock held briefly between two looks, by a session without a beat, was not seen by any worker.
         """
         if worker not in self._holders or self._holders[worker] is not None:
             return 0.0

@@ -1,8 +1,8 @@
 """Records which rows a commit changed.
 
-Triggers of the writer's own connection, in its temporary schema, write every changed row down; after each commit
-the list is read and carried over into a copy in memory. So the checks see each commit by itself, old row and new,
-at the price of what changed. The file holds nothing of this.
+Temporary triggers on the writer's connection record every changed row. After each commit the list is read and applied
+to a copy in memory. So the checks see each commit by itself, with the old and the new row, at a cost that depends only
+on what changed. The database file contains none of this.
 """
 
 import sqlite3
@@ -40,7 +40,7 @@ _WIDEST = max(map(len, _COLUMNS.values()))
 
 
 class Change:
-    """One row, before and after; None where there was or is none."""
+    """One row before and after; None if it did not or does not exist."""
 
     __slots__ = ("new", "old", "table")
 
@@ -72,7 +72,7 @@ class Shadow:
             f"CREATE TEMP TABLE feed (n INTEGER PRIMARY KEY, what TEXT, gone INTEGER, {fields})"
         )
         for table, columns in _COLUMNS.items():
-            # What the migrations wrote was there before anybody watched.
+            # The migrations' rows were written before the triggers existed.
             for values in connection.execute(f"SELECT {', '.join(columns)} FROM main.{table}").fetchall():
                 self._carry(table, 0, values)
             into = ", ".join(f"c{n}" for n in range(len(columns)))
@@ -85,7 +85,7 @@ class Shadow:
         self._seen = connection.total_changes
 
     def changed(self) -> list[Change]:
-        """What was committed since the last time, in order."""
+        """The changes committed since the last call, in order."""
         connection = self._connection
         assert connection is not None
         if connection.total_changes == self._seen:
@@ -108,7 +108,7 @@ class Shadow:
         return Change(table, old, row)
 
     def differences(self) -> list[str]:
-        """Tables that are not what the copy says; there is none, or the copy cannot be believed."""
+        """The tables that differ from the copy; there must be none, or the copy is wrong."""
         assert self._connection is not None
         wrong = []
         for table, columns in _COLUMNS.items():

@@ -1,8 +1,8 @@
-"""Checks that no lane stands still that could send.
+"""Checks that no lane is stuck that could send.
 
-The check runs at every pulse of the lane's process, by what the process itself knows, so that a fault is no excuse: a
-lane that is held, has something unsent, a slot and an open gate sends within a poll. A process that was stopped, does
-not see the database or lets a suspect go alone may not send, and does not stand still.
+The check runs at every pulse of the lane's process and uses what the process itself knows, so a fault is no excuse. A
+lane that is held and has unsent deliveries, a slot and an open gate sends within a poll. A process that was stopped,
+cannot reach the database or sends a suspect alone may not send, so its lanes are not stuck.
 """
 
 import copy
@@ -37,10 +37,10 @@ class Stands:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._seen: dict[Process, dict[Lane, Stand]] = {}
-        self.fullest = 0.0  # the buffer of a lane that was to be let go, as part of what it may hold
+        self.fullest = 0.0  # the buffer of a lane that is being released, as a share of its capacity
 
     def look(self, process: "Process") -> None:
-        """A pulse of the process is carried out."""
+        """Check the lanes of a process after its pulse."""
         before = self._seen.pop(process, {})
         if not process.delivers or process.owner.is_held or not process.is_up:
             return
@@ -76,7 +76,7 @@ class Stands:
 
 
 def could_send(lane: Lane) -> bool:
-    """Is there nothing but the dispatcher that keeps the lane from sending?"""
+    """Whether only the dispatcher keeps the lane from sending."""
     if not lane.is_held or not lane.has_unsent or lane.in_flight >= lane.window or lane.is_suspect:
         return False
     line = lane.parked_at

@@ -80,7 +80,7 @@ class Starts:
         return found
 
     def _owner(self, receipt: "Receipt", endpoint: bytes, lane: "Row", *, is_owner: bool) -> None:
-        """I8: only by the lane's owner, or one that cannot have heard yet that it was buried."""
+        """I8: only the lane's owner sends, or one that cannot know yet that it was buried."""
         now = receipt.started_at
         age = now - receipt.process.clock.pulse.began
         if age >= FRESH + SLACK:
@@ -95,7 +95,7 @@ class Starts:
             )
 
     def _number(self, receipt: "Receipt", row: "Row", *, is_owner: bool) -> None:
-        """I10: an attempt begins after the one before it was settled, and of nothing that ended."""
+        """I10: an attempt begins only after the one before was settled, and never for a finished delivery."""
         since = max(
             self._commits.moved_at.get(row["id"], float("-inf")),
             self._commits.ended_at.get(row["id"], float("-inf"))
@@ -137,7 +137,7 @@ class Starts:
             self._fail("I23 config change", f"a request {late:.3f} s after its endpoint was shut")
 
     def _signed(self, receipt: "Receipt", endpoint: bytes) -> None:
-        """I15, I23: signed with the secrets of the moment, and with no other."""
+        """I15, I23: signed with the current secrets only."""
         admitted = receipt.started_at - receipt.dialled
         row = self._rows["endpoints"].get(endpoint)
         history = self._commits.secrets[endpoint]
@@ -147,7 +147,7 @@ class Starts:
             if since <= admitted and (n + 1 == len(history) or history[n + 1][0] >= admitted - FRESH - SLACK)
         ]
         timestamp = int(receipt.headers["webhook-timestamp"])
-        allowed = [secret for _, secret in history[-3:]]  # whoever is current, and those that may overlap
+        allowed = [secret for _, secret in history[-3:]]  # the current secret, and those that may overlap
         if row is not None and row["old_secret"] is None and len(current) == 1:
             allowed = current
         given = receipt.headers["webhook-signature"].split(" ")
@@ -158,7 +158,7 @@ class Starts:
             self._fail("I23 config change", "a request is signed with a secret of another time")
 
     def _concurrent(self, receipt: "Receipt", endpoint: bytes, *, is_owner: bool) -> None:
-        """I12: no more at once than the endpoint allows, but for those of an owner that was lost."""
+        """I12: no more in flight than the endpoint allows, except those of an owner that died."""
         under_way = [
             each
             for each in self._open[endpoint]
@@ -169,7 +169,7 @@ class Starts:
         ours = [each for each in under_way if each.worker == receipt.worker]
         if len(ours) >= most:
             self._fail("I12 concurrency", f"{len(ours) + 1} at once by one owner, at most {most} are allowed")
-        # Whoever let the lane go in good order had nothing under way any more.
+        # An owner that released the lane had nothing in flight.
         counted = [each for each in under_way if each.worker not in self._commits.buried]
         if is_owner and len(counted) >= most:
             self._fail("I12 concurrency", f"{len(counted) + 1} at once, at most {most} are allowed")
@@ -177,7 +177,7 @@ class Starts:
         self._open[endpoint] = under_way
 
     def _ordered(self, row: "Row", endpoint: bytes) -> None:
-        """Strict order: nothing begins before what was published earlier, or behind one that is to be tried again."""
+        """Strict order: a delivery begins only after all earlier ones have finished, including their retries."""
         settings = self._rows["endpoints"].get(endpoint)
         if settings is None or settings["ordering"] != "strict" or endpoint in self._commits.reordered:
             return
@@ -193,7 +193,7 @@ class Starts:
 
 
 def _is_repeated(before: "Receipt", receipt: "Receipt") -> bool:
-    """Was it sent again because its connection, used before, was found closed?"""
+    """Whether it was sent again because its reused connection was found closed."""
     return before.is_cut and before.was_reused and not receipt.was_reused and before.number == receipt.number
 
 

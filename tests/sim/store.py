@@ -1,9 +1,9 @@
 """A simulated process's link to the database.
 
-The database is the SQLite store itself, in line, one for all processes of the world; each process has a link to
-it. A verb travels, is carried out at one moment, and its answer travels back. On the way the world may lose the
-request (nothing was done), lose the answer (it was done, and the caller cannot know), or be slow. What was sent
-before a process was stopped or killed is carried out all the same, as a database does.
+The database is the SQLite store itself, without a thread, one for all processes of the world. Each process has a link
+to it. A verb travels, is executed at one moment, and its answer travels back. The world may lose the request (nothing
+is done), lose the answer (it is done, and the caller cannot know), or delay either. A verb sent before its process was
+stopped or killed is still executed, as a database does.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A verb on its way."""
+    """A verb that travels to the database."""
 
     __slots__ = ("ahead", "args", "began", "future", "keywords", "name", "process")
 
@@ -66,7 +66,7 @@ class Database:
         return self.clock.wall()
 
     def submit(self, call: Call) -> None:
-        """Send a verb on its way."""
+        """Send a verb."""
         world = self._world
         fault, there, back = world.faults.of_call(call)
         loop = world.loop
@@ -113,7 +113,7 @@ class Database:
         except HooklineError as refusal:
             error = refusal
         if call.name == "pulse" and result is not None:
-            # A file remembers the latest time that anybody's beat knew: its time never goes back.
+            # A file keeps the latest time of any heartbeat: its time never goes back.
             call.ahead = result.now - self.now()
         if call.name in CALLS and error is None:
             result = self.sessions.served(call, result)
@@ -123,7 +123,7 @@ class Database:
         return result, error
 
     def _refuse_notes(self, call: Call) -> None:
-        """As a rule of the database would, or a value that it cannot hold."""
+        """Refuse notes, as a constraint of the database would."""
         notes = call.args[1] if call.name == "note" else call.keywords.get("notes", ())
         if any(note.endpoint_id in self._world.refused for note in notes):
             raise RowRefused("The note is refused.")
@@ -156,17 +156,17 @@ class Database:
 class Link:
     """A process's way to the database: the contract's verbs, by name."""
 
-    exclusive = False  # as with a database that many processes serve
+    exclusive = False  # many processes share this database
 
     def __init__(self, database: Database, process: "Process") -> None:
         self._database = database
         self._process = process
 
     async def open(self, *, serve: bool = True) -> None:
-        """It is there."""
+        """Nothing to open."""
 
     async def close(self) -> None:
-        """Nothing is kept here."""
+        """Nothing to close."""
 
     async def notify(self, notification: Notification) -> None:
         """It goes to everybody who listens; some get lost, some come twice."""
@@ -198,9 +198,7 @@ class Link:
                 result = await call.future
             except StoreUnavailable:
                 if name in CALLS:
-                    self._database.sessions.end(
-                        self._process
-                    )  # what became of it is not known: it is dropped
+                    self._database.sessions.end(self._process)  # its outcome is unknown: it is dropped
                 raise
             if name in CALLS:
                 self._database.sessions.answered(self._process, name)
@@ -213,7 +211,7 @@ class Link:
 
 
 def at_once(work: Coroutine[Any, Any, Any]) -> Any:
-    """The result of work that waits for nothing."""
+    """The result of a coroutine that never waits."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -1,7 +1,7 @@
 """Checks that every death of a worker is counted under the deliveries that it had under way.
 
-It counts by a mark, written before the delivery is sent again. With four marks it is given up: under one delivery five
-workers die at most, the first of them unexpected.
+A mark is stored before the delivery is sent again. A delivery with four marks is given up, so that one delivery kills at
+most five workers: the first one without a mark.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,8 @@
 """The simulation notices the bugs that are planted in it.
 
-A commit plants its share of them (tests/shares.py), any four in a row plant all; HOOKLINE_SIM_BUGS=all plants all at once. A bug is
-looked for first where it was found before, then from seed 0 on; some in a scene that is about their situation.
+A commit plants its share of them (tests/shares.py), and any four commits in a row plant all; HOOKLINE_SIM_BUGS=all
+plants all at once. The search begins with the seed that last found the bug, then continues from seed 0. Some bugs are
+searched in a scene that makes their situation likely.
 """
 
 import os
@@ -25,7 +26,7 @@ def chosen(share: int) -> list[str]:
 
 
 def first_violation(worlds: Worlds, name: str) -> tuple[int, Result | None]:
-    """How many seeds it took, and what was then violated."""
+    """The number of seeds it took, and the violated promise."""
     seeds = [SEEN_AT[name], *range(SEEDS)]
     for tried, seed in enumerate(seeds, 1):
         result = worlds.run(seed, SCENES[SCENE_OF[name]] if name in SCENE_OF else None)
@@ -62,7 +63,7 @@ def test_no_promise_is_broken_without_a_bug_in_the_scene_of(worlds: Worlds, scen
         again = f"HOOKLINE_SIM_FIRST={seed} HOOKLINE_SIM_SEEDS=1 pytest tests/sim/test_planted_bugs.py -k '{scene}'"
         assert result.violation is None, f"\nreplay of the scene: {again}\n{result}"
         fullest = max(fullest, result.fullest)
-    # A lane with an empty buffer is read again whatever becomes of it: only a full one can be forgotten.
+    # A lane with an empty buffer is always read again: only a full one can be forgotten.
     assert scene != "shared out" or fullest > 0.5 or seeds < 3
 
 

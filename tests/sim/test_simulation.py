@@ -1,8 +1,8 @@
 """Every promise holds in a simulated world, whatever goes wrong in it.
 
-`pytest tests/sim --sim-seed=N` runs one seed again, byte for byte. HOOKLINE_SIM_SEEDS is how many seeds are run, by
-default 100; HOOKLINE_SIM_FIRST is the first of them. The same seeds each time: what fails here
-fails everywhere, however busy the machine is.
+`pytest tests/sim --sim-seed=N` repeats one seed exactly. HOOKLINE_SIM_SEEDS is the number of seeds (default 100), and
+HOOKLINE_SIM_FIRST the first of them. The seeds are the same each time: a failure here is a failure on every machine,
+however busy.
 """
 
 import os

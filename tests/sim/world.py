@@ -1,8 +1,8 @@
 """Runs one simulated world.
 
-A seed makes the world: accounts, endpoints, processes, faults. Clients publish, operators change things, the nemesis
-does harm; then the faults end, everybody answers well, and everything that was accepted has to come to its end.
-Whatever breaks a promise on the way ends the run, with what happened last.
+The seed decides the world: accounts, endpoints, processes, faults. Clients publish, operators change things, the
+nemesis causes faults. Then the faults end, all endpoints answer with success, and every accepted delivery must finish.
+A broken promise ends the run and prints the latest events.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ from tests.sim.scenes import Scene
 from tests.sim.store import Database, at_once
 
 TAIL = 80  # lines of the log that are shown with a violation
-LONGEST_DRAIN = 150.0  # seconds until everything has come to its end, with no faults
+LONGEST_DRAIN = 150.0  # seconds until everything has finished, without faults
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What became of a run."""
+    """The result of a run."""
 
     seed: int
     digest: str  # of the whole log: equal for equal runs
@@ -52,7 +52,7 @@ class Result(msgspec.Struct, frozen=True):
     matrix: frozenset[tuple[str, str]]  # fault, transition
     faults: dict[str, int]
     draws: tuple[float, ...]  # of full jitter, as parts of the wait
-    fullest: float  # a buffer of a lane that was to be let go, as part of what it may hold
+    fullest: float  # the buffer of a lane that is being released, as a share of its capacity
 
     def __str__(self) -> str:
         lines = "\n".join(self.tail)
@@ -69,7 +69,7 @@ class World:
         self.seed = seed
         rng = Random(seed)
         self.rng = rng
-        # What asyncio's streams, signals and subprocesses ask of a loop is not there.
+        # The parts of a loop for streams, signals and subprocesses are missing.
         self.loop = SimLoop(Random(rng.getrandbits(64)))  # type: ignore[abstract]
         self.loop.on_trouble = self._trouble
         self.owner = Owner("world")
@@ -101,14 +101,14 @@ class World:
             keep_dead_days=0,
         )
         self.is_stopping = False
-        self.left: set[bytes] = set()  # workers that say that they left nothing behind
+        self.left: set[bytes] = set()  # workers that report a complete drain
         self.is_draining = False  # the faults are over, everything has to end
         self.replaces_the_dead = True
         self.longest_drain = LONGEST_DRAIN
         self.memory_bytes: int | None = (
             None  # for large payloads in each process; None: as the product has it
         )
-        self.refused: set[bytes] = set()  # lanes whose notes the database takes no more
+        self.refused: set[bytes] = set()  # lanes whose writes the database refuses
         self.expected_errors: frozenset[str] = frozenset()  # that the product may report
         self.scene = scene
         if scene is not None:
@@ -132,11 +132,11 @@ class World:
     def _trouble(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, HooklineError | Died):
-            return  # of a call that nobody waits for any more
+            return  # of a call that no caller waits for any more
         self.fail("unexpected", f"{context.get('message')}: {error!r}")
 
     def _logged(self, logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
-        """The product reports a bug of its own by an error in its log."""
+        """Treat an error in the product's log as a bug."""
         if method in ("error", "exception", "critical") and event["event"] not in self.expected_errors:
             import traceback
 
@@ -218,7 +218,7 @@ class World:
     def _replace(self, process: Process) -> None:
         if (self.is_draining and self.is_stopping) or not self.replaces_the_dead:
             return
-        # Mostly soon; but where others are there, one may stay away until nobody expects it any more.
+        # Mostly soon. If others are up, it may stay away until it counts as dead.
         stays_away = len(self.processes) > 1 and not self.is_draining and self.rng.random() < 0.3
         pause = self.rng.uniform(15.0, 25.0) if stays_away else self.rng.uniform(0.05, 3.0)
         self.loop.call_later(pause, self._launch_again, process.delivers, context=self.owner.context)
@@ -290,7 +290,7 @@ class World:
         await self._leave_all()
 
     async def _calm_down(self) -> None:
-        """No more faults, everybody answers, nothing is held back by people."""
+        """End the faults, let all endpoints answer, and remove all pauses and limits."""
         self.log("calm")
         self.faults.is_over = True
         self.is_draining = True
@@ -306,7 +306,7 @@ class World:
             self.clients.is_done
             and self.operators.is_done
             and all(row["state"] != "pending" for row in rows["deliveries"].values())
-            # What was cancelled while it was under way is answered and settled too.
+            # Deliveries that were cancelled in flight are answered and settled too.
             and all(
                 not process.hooks.worker.dispatcher.in_flight and process.hooks.worker.settler._idle.is_set()
                 for process in self.processes

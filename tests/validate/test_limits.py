@@ -46,7 +46,7 @@ def test_a_rate_limit_has_a_burst_of_a_second_unless_it_is_said(said, limit):
         ({"per_second": 5, "burst": 0.5}, "/rate_limit/burst", ["from 1 to 10,000"]),
         ({"per_second": 5, "burst": 10_001}, "/rate_limit/burst", ["from 1 to 10,000"]),
         ({"per_minute": 100}, "/rate_limit/per_minute", ['{"per_second": 1.667}']),
-        ({"rate": 5}, "/rate_limit/rate", ["no field 'rate'"]),
+        ({"rate": 5}, "/rate_limit/rate", ["Unknown field 'rate'"]),
         ({"persecond": 5}, "/rate_limit/persecond", ["Did you mean per_second?"]),
     ],
 )
@@ -76,8 +76,8 @@ def test_a_circuit_says_what_differs_from_the_default(said, policy):
 @pytest.mark.parametrize(
     ("said", "pointer", "words"),
     [
-        ("open", "/circuit", ["consecutive_failures, failure_rate, window_s", "or null for none"]),
-        (False, "/circuit", ["or null for none"]),
+        ("open", "/circuit", ["consecutive_failures, failure_rate, window_s", "or null for no circuit"]),
+        (False, "/circuit", ["or null for no circuit"]),
         ({"consecutive_failures": 0}, "/circuit/consecutive_failures", ["from 1 to 1,000"]),
         ({"consecutive_failures": 2.5}, "/circuit/consecutive_failures", ["from 1 to 1,000"]),
         ({"failure_rate": 0}, "/circuit/failure_rate", ["from 0.01 to 1"]),
@@ -93,7 +93,7 @@ def test_a_circuit_says_what_differs_from_the_default(said, policy):
         ({"cooldown_s": []}, "/circuit/cooldown_s", ["from 0.1 to 86,400"]),
         ({"max_cooldown_s": 10}, "/circuit/max_cooldown_s", ["not below cooldown_s (300)"]),
         ({"cooldown": 10}, "/circuit/cooldown", ["Did you mean cooldown_s?"]),
-        ({"state": "open"}, "/circuit/state", ["no field 'state'"]),
+        ({"state": "open"}, "/circuit/state", ["Unknown field 'state'"]),
     ],
 )
 def test_a_circuit_that_will_not_do_names_the_field_and_what_is_allowed(said, pointer, words):

@@ -84,7 +84,7 @@ def test_a_filter_that_cannot_be_carried_out_lets_the_event_pass(expression):
         ("x" * (MAX_LENGTH + 1), "at most 1,000"),
         ("!" * 150 + "a", "nested"),
         ("(" * 450 + "a" + ")" * 450 + "|" + "!" * 90, "JMESPath"),
-        ("status == `paid`", "Between backticks is JSON"),
+        ("status == `paid`", "Backticks contain JSON"),
         ("||".join("a" * 150), "nested"),
     ],
 )

@@ -32,7 +32,7 @@ class DeadLetterAdmin:
         """Replay a dead letter, from the start of its schedule."""
         delivery = await self._delivery(id)
         if not await self._store.endpoints_by_id([delivery.endpoint_id]):
-            raise WrongState("replayed", f"{delivery.state.value} and has lost its endpoint")
+            raise WrongState("replayed", f"{delivery.state.value} and whose endpoint is deleted")
         # By event, because that verb names the states: a delivery that is no longer a dead letter is left alone.
         with self._changes.making_due(delivery.endpoint_id):
             redriven = await self._store.redrive_event(

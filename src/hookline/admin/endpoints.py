@@ -92,7 +92,7 @@ class EndpointAdmin:
             if is_written:
                 await self._changes.tell(id)  # one that was enabled or resumed has waiting deliveries
                 return endpoint
-        raise Overloaded(f"The endpoint {show('endpoint', id)} is being changed by others all the time.")
+        raise Overloaded(f"The endpoint {show('endpoint', id)} was changed by others meanwhile; try again.")
 
     def _opened(self, endpoint: Endpoint) -> Secrets | None:
         try:

@@ -72,7 +72,7 @@ class EventTypes:
 
 
 def event_type_report(event_type: EventType) -> EventTypeReport:
-    """A described type as it is shown."""
+    """A described event type."""
     return EventTypeReport(
         name=event_type.name,
         description=event_type.description,

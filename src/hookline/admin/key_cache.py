@@ -1,6 +1,6 @@
-"""Knows all API keys of the database in memory.
+"""Caches all API keys of the database in memory.
 
-So no request costs a read of the database. The copy is brought up to date once a second, and at once when a caller has
+So no request costs a read of the database. The copy is updated once a second, and at once when a caller has
 a key that is not in it. A copy that could not be compared with the store for TRUSTED_S is no longer trusted: a key in
 it may have been revoked elsewhere.
 

@@ -35,7 +35,7 @@ class KeyInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyReport(msgspec.Struct, kw_only=True):
-    """A key as it is shown; `key` itself only in the answer that creates it."""
+    """An API key. `key`, its value, is present only in the response that creates it."""
 
     id: str
     name: str
@@ -134,7 +134,7 @@ def _name(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or len(value) > MAX_NAME or not is_text(value):
-        raise Invalid(f"A key's name is a text of up to {MAX_NAME} characters.", pointer="/name")
+        raise Invalid(f"A key's name is a string of up to {MAX_NAME} characters.", pointer="/name")
     return value
 
 

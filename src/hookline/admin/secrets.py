@@ -45,7 +45,7 @@ class OldSecretReport(msgspec.Struct, kw_only=True):
 
 
 class SecretReport(msgspec.Struct, kw_only=True):
-    """What an endpoint's requests are signed with."""
+    """The secret that signs an endpoint's requests."""
 
     secret: str
     signature: str
@@ -85,7 +85,10 @@ class Rotation:
             if opened is not None and (
                 secret == opened.secret or (is_overlapping(endpoint, at=now) and secret == opened.old)
             ):
-                raise Invalid("This secret signs already; a rotation brings another one.", pointer="/secret")
+                raise Invalid(
+                    "This secret is already in use; give another one, or leave it out to get a new one.",
+                    pointer="/secret",
+                )
             rotated = rotate(
                 endpoint,
                 secret,
@@ -101,7 +104,9 @@ class Rotation:
                 await self._catalogue.include_own()
                 log.info("secret.rotated", endpoint_id=ids.show("endpoint", id), overlap_s=overlap)
                 return self._shown(changed)
-        raise Overloaded(f"The endpoint {ids.show('endpoint', id)} is being changed by others all the time.")
+        raise Overloaded(
+            f"The endpoint {ids.show('endpoint', id)} was changed by others meanwhile; try again."
+        )
 
     async def _endpoint(self, id: EndpointId) -> Endpoint:
         found = await self._store.endpoints_by_id([id])
@@ -140,7 +145,7 @@ _TRIES = 10  # against others who change the same endpoint at the same moment
 async def seal_all(store: Store, sealer: Sealer) -> int:
     """Seal every secret with the first key; how many endpoints had to be written."""
     if not sealer.seals:
-        raise ConfigError("HOOKLINE_SECRET_KEY is not set: there is nothing to seal with.")
+        raise ConfigError("HOOKLINE_SECRET_KEY is not set; set it to the key that is to encrypt the secrets.")
     mark = await store.mark_sealed(sealer.mark())
     await store.mark_sealed(sealer.renewed_mark(mark), was=mark)
     return await _rewrite_all(store, sealer.sealed)
@@ -149,7 +154,7 @@ async def seal_all(store: Store, sealer: Sealer) -> int:
 async def unseal_all(store: Store, sealer: Sealer) -> int:
     """Store every secret plain; how many endpoints had to be written."""
     if not sealer.seals:
-        raise ConfigError("HOOKLINE_SECRET_KEY is not set: there is nothing to open secrets with.")
+        raise ConfigError("HOOKLINE_SECRET_KEY is not set; set it to the key that encrypted the secrets.")
     mark = await store.mark_sealed(sealer.mark())
     sealer.renewed_mark(mark)  # refuses a wrong key
     written = await _rewrite_all(store, sealer.plain)
@@ -183,4 +188,4 @@ async def _rewrite(
         if not found:
             return False
         [endpoint] = found
-    raise Overloaded("An endpoint is being changed by others all the time.")
+    raise Overloaded("An endpoint was changed by others meanwhile; try again.")

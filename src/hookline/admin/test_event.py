@@ -78,7 +78,7 @@ class EndpointTest:
                     event_type=EVENT_TYPE,
                 )
             await self._catalogue.catch_up()
-        raise Overloaded("Endpoints are being changed all the time.")
+        raise Overloaded("Endpoints were changed meanwhile; try again.")
 
     def _event(self, endpoint: Endpoint) -> Event:
         now = self._clock.now()

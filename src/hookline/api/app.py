@@ -1,4 +1,4 @@
-"""Takes a request from its first header to the last byte of the answer.
+"""Handles a request to the API, from its first header to the last byte of the answer.
 
 The request gets an id, and its caller is checked. A publish takes the direct way, all other calls go through the
 router. Every exception becomes a problem document. Every answer has a Request-Id.

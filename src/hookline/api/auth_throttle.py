@@ -1,6 +1,6 @@
-"""Slows down callers that try keys that are not good.
+"""Slows down callers that try wrong API keys.
 
-Asked only for keys that are not good: a caller with a good key never gets here.
+It is called only for wrong keys: a caller with a valid key never gets here.
 """
 
 from collections.abc import Callable

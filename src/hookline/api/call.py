@@ -64,10 +64,10 @@ class Paged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, Generic[Shown], frozen=True):
-    """A part of a list, newest first; with `next_cursor` as `cursor` the next part is asked for."""
+    """One page of a list, newest first. Pass `next_cursor` as `cursor` to get the next page."""
 
     data: list[Shown]
-    next_cursor: Annotated[str | None, msgspec.Meta(description="null at the end of the list")]
+    next_cursor: Annotated[str | None, msgspec.Meta(description="null on the last page")]
 
 
 class CallRequest(msgspec.Struct, Generic[Query, Body], frozen=True):

@@ -32,9 +32,9 @@ _PART = re.compile(r"\{(\w+)\}")
 _NAMES = {("POST", "/v1/events"): "publish_event", ("POST", "/v1/events/batch"): "publish_batch"}
 _PARTS = {"name": parameters.TYPE_SCHEMA, "account_id": parameters.ACCOUNT_SCHEMA}
 _DESCRIPTION = """\
-Everything is JSON in snake_case; times are RFC 3339 in UTC. Lists come newest first in pages: `limit` and \
-`cursor`, answered by `next_cursor`. Errors are `application/problem+json` with a stable `code`; unknown fields and \
-parameters are refused with the nearest name. Every answer has a `Request-Id`."""
+Requests and responses are JSON in snake_case; times are RFC 3339 in UTC. Lists are sorted newest first and \
+paged: pass `next_cursor` of a page as `cursor` to get the next one. Errors are `application/problem+json` with a stable `code`; unknown fields and \
+parameters are refused, with a suggestion. Every response has a `Request-Id`."""
 
 
 def describe(table: Sequence[Call]) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
             {
                 "name": "Idempotency-Key",
                 "in": "header",
-                "description": "Your own name for this call: repeated, it is done once.",
+                "description": "A key of your choice. Repeating the request with the same key has no further effect.",
                 "schema": parameters.KEY_SCHEMA,
             }
         )

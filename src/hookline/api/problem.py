@@ -24,7 +24,7 @@ from hookline.errors import (
 RETRY_AFTER_S = 1
 # The same words for an id that nobody has, an id that cannot exist, somebody else's id, and an unknown path: the
 # caller learns nothing by comparing them.
-NOTHING_HERE = "There is nothing here: no such path, or nothing with this id."
+NOTHING_HERE = "Not found: no such path, or nothing with this id."
 MEDIA_TYPE = b"application/problem+json"
 
 STATUSES = {
@@ -47,7 +47,7 @@ STATUSES = {
 }
 TITLES = {
     400: "The request cannot be read",
-    401: "A key is needed",
+    401: "An API key is needed",
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
@@ -117,7 +117,7 @@ def describe(error: Exception, *, request_id: str) -> Problem:
         case IdempotencyConflict():
             return _problem("idempotency_conflict", str(error), request_id, pointer="/idempotency_key")
         case StorageFull():
-            return _problem("storage_full", "The database's disk is full.", request_id)
+            return _problem("storage_full", "The disk of the database is full.", request_id)
         case StoreUnavailable():
             return _problem(
                 "unavailable",
@@ -125,10 +125,14 @@ def describe(error: Exception, *, request_id: str) -> Problem:
                 request_id,
             )
         case StoreRefused():  # rights taken away, a newer schema: the log says what an operator has to do
-            return _problem("unavailable", "The database cannot be used at present.", request_id)
+            return _problem(
+                "unavailable", "The database cannot be used now; the server's log says why.", request_id
+            )
         case Overloaded():
-            return _problem("overloaded", "More is coming in than can be kept. Try again later.", request_id)
-    return _problem("internal", f"Something went wrong here. The log has it under {request_id}.", request_id)
+            return _problem("overloaded", "The server is overloaded. Try again later.", request_id)
+    return _problem(
+        "internal", f"Internal error. The server's log has the details under {request_id}.", request_id
+    )
 
 
 def headers_for(problem: Problem) -> list[tuple[bytes, bytes]]:

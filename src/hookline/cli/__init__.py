@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else list(arguments)
     open_streams()
     if not all(map(_is_text, given)):
-        _end("an argument is not text in UTF-8.", 2)
+        _end("an argument is not UTF-8 text.", 2)
     try:
         _run(given)
         sys.stdout.flush()

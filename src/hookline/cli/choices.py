@@ -15,4 +15,4 @@ ORDERINGS = ("parallel", "strict")
 SIGNATURES = ("v1", "v1a")
 SCOPES = ("publish", "read", "admin")
 
-state_option = click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
+state_option = click.option("--state", type=click.Choice(STATES), help="Only deliveries in this state.")

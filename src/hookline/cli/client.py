@@ -78,7 +78,7 @@ class Client:
             if cursor is None:
                 return
             left = None if left is None else left - len(page["data"])
-        click.echo("There are more; --limit shows them.", err=True)
+        click.echo("There are more; raise --limit to see them.", err=True)
 
     def _call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -123,7 +123,7 @@ class Client:
         detail = f"{problem['detail']}{f' ({chr(44).join(sorted(where))})' if where else ''}"
         if status == 401:
             said = (
-                "does not take the API key in HOOKLINE_API_KEY"
+                "does not accept the API key in HOOKLINE_API_KEY: use a key of this server that is not revoked"
                 if self._has_key
                 else "needs an API key: set HOOKLINE_API_KEY"
             )
@@ -136,7 +136,7 @@ class Client:
 
     def _stranger(self, status: int) -> CommandError:
         return CommandError(
-            f"what answers at {self._url} {_SETTING} is not hookline: it said {status}.",
+            f"the server at {self._url} {_SETTING} is not hookline: it answered {status}.",
             UNREACHABLE,
             status=status,
         )
@@ -150,7 +150,7 @@ def address_of(url: str, *, option: str) -> SplitResult:
     except ValueError:
         is_whole = False
     if not is_whole or not url.isascii() or not url.isprintable() or " " in url or "@" in parts.netloc:
-        raise CommandError(f"{option}: {url[:100]!r} is no URL such as http://localhost:3000/hook.", USAGE)
+        raise CommandError(f"{option}: {url[:100]!r} is not a URL such as http://localhost:3000/hook.", USAGE)
     return parts
 
 

@@ -13,6 +13,6 @@ from hookline.cli.exits import FAILED, USAGE, CommandError
 def must_agree(question: str, *, to: str) -> None:
     """Continue only if a person agrees; `to` is the verb in the message where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise CommandError(f"to {to} without being asked, add --yes.", USAGE)
+        raise CommandError(f"cannot ask for confirmation without a terminal: add --yes to {to}.", USAGE)
     if not click.confirm(question, err=True):
-        raise CommandError("nothing was done.", FAILED)
+        raise CommandError("nothing was changed.", FAILED)

@@ -28,7 +28,10 @@ def follow(client: "Client", path: str, job: Job) -> Job:
         with _bar(path, job) as show:
             return _follow(client, path, job, show)
     except KeyboardInterrupt:
-        click.echo(f"The job {job['id']} goes on; see {path}/{job['id']}.", err=True)
+        click.echo(
+            f"The job {job['id']} continues on the server; GET {path}/{job['id']} shows its progress.",
+            err=True,
+        )
         raise
 
 
@@ -39,7 +42,7 @@ def _follow(client: "Client", path: str, job: Job, show: Callable[[Job], None]) 
             return job
         if job["state"] != "running":
             why = f": {job['reason']}" if job.get("reason") else "."
-            raise CommandError(f"the job {job['id']} has failed after {job['done']:,}{why}", FAILED)
+            raise CommandError(f"the job {job['id']} failed after {job['done']:,} dead letters{why}", FAILED)
         threading.Event().wait(_LOOK_EVERY)
         job = client.get(f"{path}/{job['id']}")
 

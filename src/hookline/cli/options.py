@@ -21,10 +21,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 database_option = click.option(
     "--database",
     metavar="URL",
-    help="sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
+    help="Database: sqlite:///path.db or postgresql://…  [HOOKLINE_DATABASE; default sqlite:///hookline.db]",
 )
 url_option = click.option(
-    "--url", metavar="URL", help="The server.  [HOOKLINE_URL; default http://127.0.0.1:8080]"
+    "--url", metavar="URL", help="URL of the server.  [HOOKLINE_URL; default http://127.0.0.1:8080]"
 )
 limit_option = click.option(
     "--limit",
@@ -34,8 +34,8 @@ limit_option = click.option(
     metavar="N",
     help="Print at most this many.",
 )
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 def read_past(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -49,12 +49,12 @@ def read_future(context: click.Context, option: click.Parameter, value: str | No
 
 
 def read_span(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
-    """How long, in seconds."""
+    """A duration in seconds."""
     if value is None:
         return None
     found = seconds(value)
     if found is None:
-        raise click.BadParameter(f"{value!r} is no span such as 500ms, 90s, 15m, 2h or 7d")
+        raise click.BadParameter(f"{value!r} is not a duration such as 500ms, 90s, 15m, 2h or 7d")
     return found
 
 
@@ -84,7 +84,7 @@ def read_id(context: click.Context, option: click.Parameter, value: str | None) 
         ids.read(noun, value)
     except NotFound:
         like = ids.show(noun, bytes(16))
-        raise click.BadParameter(f"{value[:100]!r} is no id of an {noun}, such as {like}") from None
+        raise click.BadParameter(f"{value[:100]!r} is not an {noun} id, such as {like}") from None
     return value
 
 
@@ -109,7 +109,7 @@ def _moment(value: str | None, *, sign: int) -> str | None:
         return rfc3339.show(rfc3339.read(value))
     except (ValueError, OverflowError):
         raise click.BadParameter(
-            f"{value!r} is neither a span (90s, 15m, 2h, 7d) nor a time (2026-01-31T12:00:00Z)"
+            f"{value!r} is neither a duration (90s, 15m, 2h, 7d) nor a time (2026-01-31T12:00:00Z)"
         ) from None
 
 
@@ -120,13 +120,20 @@ def dead_letter_filter(command: _Command) -> _Command:
             "--until",
             callback=read_past,
             metavar="TIME",
-            help="That died before this: a time, or how long ago.",
+            help="Only those that died before this time, or more than this long ago.",
         ),
-        click.option("--since", callback=read_past, metavar="TIME", help="That died after this, such as 2h."),
-        click.option("--reason", type=click.Choice(REASONS), help="That died of this."),
-        click.option("--type", "event_type", callback=read_type, help="Of events of this type."),
-        click.option("--account", callback=read_account, help="Of this account."),
-        click.option("--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="Of this endpoint."),
+        click.option(
+            "--since",
+            callback=read_past,
+            metavar="TIME",
+            help="Only those that died after this time, or less than this long ago, such as 2h.",
+        ),
+        click.option("--reason", type=click.Choice(REASONS), help="Only those that died for this reason."),
+        click.option("--type", "event_type", callback=read_type, help="Only those of events of this type."),
+        click.option("--account", callback=read_account, help="Only those of this account."),
+        click.option(
+            "--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="Only those of this endpoint."
+        ),
     ):
         command = option(command)
     return command
@@ -158,9 +165,9 @@ def json_value(text: str | bytes, *, option: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_json)
     except RecursionError:
-        raise CommandError(f"{option}: the JSON is nested too deep.", USAGE) from None
+        raise CommandError(f"{option}: the JSON is nested too deeply.", USAGE) from None
     except ValueError as error:
-        hint = f"{text[:100]!r} is not JSON (a text needs quotation marks)"
+        hint = f"{text[:100]!r} is not JSON (a string needs quotation marks)"
         detail = hint if isinstance(text, str) else f"not JSON ({error})"
         raise CommandError(f"{option}: {detail}.", USAGE) from None
 

@@ -55,7 +55,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         print_json(found)
         return
     if not found:
-        click.echo("Nothing.", err=True)
+        click.echo("No results.", err=True)
         return
     on_terminal = sys.stdout.isatty()
     table = [

@@ -9,33 +9,33 @@ ABOUT = "hookline sends webhooks and does not lose them."
 
 # By purpose: name, the module of hookline.cli.commands that has it, its first line of help.
 SECTIONS = {
-    "Run it": (
-        ("serve", "operating", "Run the API and deliver."),
-        ("worker", "operating", "Deliver, without the API: any number on one PostgreSQL."),
-        ("migrate", "operating", "Bring the database's schema up to date."),
-        ("prune", "prune", "Delete what is finished and old, beside a running server."),
-        ("doctor", "doctor", "Say what is wrong here, and what to do about it."),
-        ("secrets", "secrets", "Secrets in the database: sealed with HOOKLINE_SECRET_KEY, or plain."),
-        ("config", "config", "Settings: what is in force, and where it comes from."),
+    "Run": (
+        ("serve", "operating", "Run the API server and deliver events."),
+        ("worker", "operating", "Deliver events without serving the API."),
+        ("migrate", "operating", "Bring the database schema up to date."),
+        ("prune", "prune", "Delete old finished deliveries and events."),
+        ("doctor", "doctor", "Check the installation and suggest fixes."),
+        ("secrets", "secrets", "Encrypt or decrypt the stored endpoint secrets."),
+        ("config", "config", "Show the settings and where each comes from."),
         ("version", "operating", "Print the version."),
-        ("completion", "completion", "Print what makes a shell complete commands."),
+        ("completion", "completion", "Print the shell completion script."),
     ),
     "Publish and follow": (
         ("send", "send", "Publish an event."),
-        ("events", "events", "Events: what was published, and its deliveries."),
-        ("replay", "events", "Replay an event's deliveries, whatever their state."),
-        ("deliveries", "deliveries", "Deliveries: an event on its way to one endpoint."),
-        ("dead", "dead", "Dead letters: deliveries that were given up."),
+        ("events", "events", "List events, their deliveries and attempts."),
+        ("replay", "events", "Replay an event's finished deliveries."),
+        ("deliveries", "deliveries", "List, retry and cancel deliveries: one event to one endpoint."),
+        ("dead", "dead", "List, replay and discard dead letters: failed deliveries."),
     ),
     "Manage": (
-        ("endpoints", "endpoints", "Endpoints: who gets which events."),
-        ("event-types", "event_types", "Event types: what they mean, and how their payloads look."),
-        ("keys", "keys", "API keys: who may call the server, and for what."),
+        ("endpoints", "endpoints", "Manage endpoints: the URLs that receive events."),
+        ("event-types", "event_types", "Describe event types and set their JSON Schemas."),
+        ("keys", "keys", "Manage API keys."),
     ),
     "Receive": (
-        ("listen", "listen", "Receive webhooks here: show them, check them, pass them on."),
-        ("sign", "signatures", "Print the headers that sign a body."),
-        ("verify", "signatures", "Check a request that was captured: headers and body."),
+        ("listen", "listen", "Run a development receiver that prints and verifies webhooks."),
+        ("sign", "signatures", "Sign a body and print the headers."),
+        ("verify", "signatures", "Verify the signature of a captured request."),
     ),
 }
 COMMANDS = {name: module for section in SECTIONS.values() for name, module, _ in section}
@@ -50,7 +50,8 @@ def front_page() -> str:
         lines += [f"  {name.ljust(width)}  {help}" for name, _, help in section]
     lines += [
         "",
-        f"{NAME} COMMAND --help says more. Settings are flags, HOOKLINE_* variables or hookline.toml:",
-        f"see {NAME} config show. {NAME} --version prints the version.",
+        f"{NAME} COMMAND --help explains a command. Settings come from flags, HOOKLINE_*",
+        f"variables and hookline.toml; {NAME} config show lists them.",
+        f"{NAME} --version prints the version.",
     ]
     return "\n".join(lines)

@@ -21,7 +21,7 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(ApiObject, Generic[_Item], frozen=True, kw_only=True):
-    """A part of a list, newest first."""
+    """One page of a list, newest first."""
 
     data: list[_Item]
     next_cursor: str | None = None  # None: this is the last page
@@ -153,7 +153,7 @@ class Failure(ApiObject, frozen=True, kw_only=True):
 
 
 class Death(ApiObject, frozen=True, kw_only=True):
-    """How a delivery died before it was replayed."""
+    """Why and when a delivery died before it was replayed."""
 
     reason: str
     at: datetime | None = None

@@ -7,7 +7,7 @@ from hookline.client.answers import ApiObject, without_secrets
 
 
 class Conservation(ApiObject, frozen=True, kw_only=True):
-    """Where all deliveries are that were ever accepted: `accepted` is the sum of the others."""
+    """The number of deliveries by state. `accepted` counts all that ever were, and is the sum of the others."""
 
     accepted: int
     pending: int

@@ -63,7 +63,7 @@ class Sealer:
             if (opened := _opened(cipher, text, of=of)) is not None:
                 return opened
         if _bytes_of(text) is None:
-            raise SealGarbled("A secret in the database begins like a sealed one, and is none.")
+            raise SealGarbled("A secret in the database is marked as encrypted, but is damaged.")
         raise SealBroken(
             "A secret in the database is sealed, "
             + (

@@ -1,4 +1,4 @@
-"""Makes the ends of attempts durable.
+"""Writes the results of attempts to the store.
 
 Settlements gather while one batch is with the store. There is never more than one batch under way. A batch whose
 outcome is in doubt is sent again unchanged: the store says of each row whether it was applied now or before. A

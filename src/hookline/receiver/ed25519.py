@@ -13,7 +13,7 @@ def is_signed(public_key: bytes, signature: str, message: bytes) -> bool:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError:
         raise VerificationError(
-            Refusal.BAD_SECRET, "Verifying with a public key takes the package `cryptography`."
+            Refusal.BAD_SECRET, "Verifying with a public key needs the package `cryptography`; install it."
         ) from None
     try:
         raw = b64decode(signature, validate=True)

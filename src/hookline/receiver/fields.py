@@ -38,7 +38,7 @@ class Fields:
         if values is None:
             raise VerificationError(Refusal.MISSING_HEADER, f"The request has no header {name}.")
         if len(values) > 1:
-            raise malformed(name, "came more than once")
+            raise malformed(name, "appears more than once")
         (value,) = values
         if not _is_readable(value):
             raise malformed(name, "is empty, too long, or not visible ASCII")

@@ -41,7 +41,7 @@ def _each(secrets: object) -> Iterable[object]:
     if isinstance(secrets, str):
         return (secrets,)
     if isinstance(secrets, bytes) or not isinstance(secrets, Iterable):
-        raise VerificationError(Refusal.BAD_SECRET, "A secret is text, or a list of texts.")
+        raise VerificationError(Refusal.BAD_SECRET, "A secret is a string, or a list of strings.")
     return secrets
 
 

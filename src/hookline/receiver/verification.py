@@ -76,11 +76,11 @@ def _standard(secrets: Secrets, fields: Fields, body: bytes) -> tuple[Verified, 
     id, timestamp = fields.need("webhook-id"), fields.need("webhook-timestamp")
     given = fields.need("webhook-signature").split(" ")
     if not _ID.fullmatch(id):
-        raise malformed("webhook-id", "is no id")
+        raise malformed("webhook-id", "is not an id")
     if not _TIMESTAMP.fullmatch(timestamp):
-        raise malformed("webhook-timestamp", "is no time in seconds since 1970")
+        raise malformed("webhook-timestamp", "is not a time in seconds since 1970")
     if len(given) > MAX_SIGNATURES:
-        raise malformed("webhook-signature", "holds too many signatures")
+        raise malformed("webhook-signature", "has too many signatures")
     message = f"{id}.{timestamp}.".encode("ascii") + body
     keys, faults = keys_for(secrets, Signing.STANDARD)
     number = _proving([_standard_proof(key, given, message) for key in keys], keys, faults)
@@ -111,7 +111,7 @@ def _classic(secrets: Secrets, fields: Fields, body: bytes) -> Verified:
         given.append(fields.need("x-webhook-signature-next"))
     id = fields.need("x-event-id")
     if not _ID.fullmatch(id):
-        raise malformed("x-event-id", "is no id")
+        raise malformed("x-event-id", "is not an id")
     keys, faults = keys_for(secrets, Signing.CLASSIC)
     proofs = [
         _is_among(b"sha256=" + hmac.digest(key.value, body, "sha256").hex().encode(), given) for key in keys
@@ -138,8 +138,8 @@ def _proving(proofs: list[bool], keys: list[VerificationKey], faults: list[str])
     if True in proofs:
         return keys[proofs.index(True)].number
     if faults:  # the right secret may be among those that could not be tried
-        raise VerificationError(Refusal.BAD_SECRET, "No usable secret fits. " + " ".join(faults))
-    raise VerificationError(Refusal.WRONG_SIGNATURE, "The signature does not fit the request.")
+        raise VerificationError(Refusal.BAD_SECRET, "None of the usable secrets matches. " + " ".join(faults))
+    raise VerificationError(Refusal.WRONG_SIGNATURE, "The signature does not match the request.")
 
 
 def _check_time(sent: int, now: float, tolerance: float) -> None:

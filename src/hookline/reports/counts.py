@@ -1,4 +1,4 @@
-"""Remembers counts, so that not every question is counted anew.
+"""Caches counts for reports and metrics.
 
 Counting a million deliveries takes a moment, and monitoring asks every few seconds. A count is used for five seconds,
 or for fifty times as long as it took, so that at most a fiftieth of the time is spent counting however much there is.

@@ -54,7 +54,7 @@ JobWord = Annotated[str, _one_of(("running", "done", "failed"))]
 
 
 class CircuitReport(msgspec.Struct, kw_only=True):
-    """A lane's health gate, as it stands."""
+    """The state of an endpoint's circuit breaker."""
 
     state: CircuitWord
     consecutive_failures: int
@@ -67,14 +67,14 @@ class CircuitReport(msgspec.Struct, kw_only=True):
 
 
 class EndpointProblem(msgspec.Struct):
-    """A field of a stored endpoint that cannot be used as it is, and why."""
+    """A stored endpoint field that is invalid, and why."""
 
     field: str
     detail: str
 
 
 class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """An endpoint as it is shown; `secret` only in the answer that creates it."""
+    """An endpoint. `secret` is present only in the response that creates it."""
 
     id: EndpointText
     account: str
@@ -106,7 +106,7 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
 
 
 class DeliveryCounts(msgspec.Struct):
-    """How many of an event's deliveries are in each state."""
+    """The number of an event's deliveries in each state."""
 
     pending: int
     delivered: int
@@ -115,7 +115,7 @@ class DeliveryCounts(msgspec.Struct):
 
 
 class EventReport(msgspec.Struct, kw_only=True):
-    """An event with its payload as it came, and how its deliveries stand."""
+    """An event with its payload, unchanged, and the number of its deliveries in each state."""
 
     id: EventText
     type: str
@@ -129,14 +129,14 @@ class EventReport(msgspec.Struct, kw_only=True):
 
 
 class ErrorReport(msgspec.Struct):
-    """What kept an attempt from being accepted."""
+    """Why an attempt was not accepted."""
 
     kind: ErrorWord
     detail: str | None
 
 
 class DeathReport(msgspec.Struct):
-    """How a delivery died before it was redriven."""
+    """Why and when a delivery died before it was replayed."""
 
     reason: ReasonWord
     at: Moment | None
@@ -178,14 +178,14 @@ class PhasesReport(msgspec.Struct):
 
 
 class RequestReport(msgspec.Struct):
-    """What was sent; the headers only of an attempt that was not accepted, secrets masked."""
+    """The request as sent. Headers are kept only if the attempt was not accepted; secrets are masked."""
 
     url: str | None
     headers: dict[str, str] | None
 
 
 class AttemptReport(msgspec.Struct, kw_only=True):
-    """One request and its answer."""
+    """One HTTP request and its response."""
 
     id: AttemptText
     delivery_id: DeliveryText
@@ -204,7 +204,7 @@ class AttemptReport(msgspec.Struct, kw_only=True):
 
 
 class JobReport(msgspec.Struct, kw_only=True):
-    """A bulk replay or discard and how far it is; one that was only tried out has no id."""
+    """A bulk replay or discard and its progress. A dry run has no id."""
 
     id: str | None
     state: JobWord
@@ -246,14 +246,14 @@ class PublishedReport(msgspec.Struct, kw_only=True):
 
 
 class ReplayedReport(msgspec.Struct):
-    """The deliveries that are replayed."""
+    """The number of replayed deliveries, and their ids."""
 
     replayed: int
     deliveries: list[DeliveryText]
 
 
 class StatusReport(msgspec.Struct):
-    """A probe's answer."""
+    """The result of a health probe."""
 
     status: str
 
@@ -274,13 +274,13 @@ class AlertReport(msgspec.Struct, kw_only=True):
 
 
 class ConservationReport(msgspec.Struct, kw_only=True):
-    """Where all deliveries are that were ever accepted: `accepted` is the sum of the others."""
+    """The number of deliveries by state. `accepted` counts all that ever were, and is the sum of the others."""
 
-    account: Annotated[str | None, msgspec.Meta(description="null: all of them")]
+    account: Annotated[str | None, msgspec.Meta(description="null: all accounts")]
     accepted: int
     pending: int
     delivered: int
     dead: int
     cancelled: int
-    pruned: Annotated[int, msgspec.Meta(description="deleted because they were finished and old")]
+    pruned: Annotated[int, msgspec.Meta(description="deleted after their retention time")]
     as_of: Moment

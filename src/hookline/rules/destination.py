@@ -39,7 +39,7 @@ _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z")  # what resolvers would read as (part of) an IPv4 address
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
-_PRIVATE_HINT = "Private destinations need --dev, or HOOKLINE_ALLOW_NETWORKS naming their networks."
+_PRIVATE_HINT = "Private destinations need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS."
 
 
 def canonical(url: str, *, private_allowed: bool, allowed: Sequence[Network] | None = None) -> str:
@@ -52,16 +52,16 @@ def canonical(url: str, *, private_allowed: bool, allowed: Sequence[Network] | N
         _invalid(f"A URL may have at most {MAX_URL_BYTES:,} bytes.")
     unsafe = _UNSAFE.search(url)
     if unsafe:
-        _invalid(f"A URL cannot hold {unsafe.group()!a} (at {unsafe.start()}); percent-encode it.")
+        _invalid(f"A URL cannot contain {unsafe.group()!a} (at {unsafe.start()}); percent-encode it.")
     if "#" in url:
-        _invalid("A URL here has no fragment: nothing after '#' would ever be sent.")
+        _invalid("Remove the fragment ('#' and what follows) from the URL: it is never sent.")
     shape = _SHAPE.match(url)
     scheme = shape["scheme"].lower() if shape else ""
     if shape is None or scheme not in _DEFAULT_PORTS:
         _invalid("A URL begins with https:// (or http://), followed by a host.")
     path, query = shape["path"] or "/", shape["query"] or ""
     if not (path + query).isascii():
-        _invalid("The path and the query of a URL are ASCII; percent-encode the rest as UTF-8.")
+        _invalid("The path and the query of a URL must be ASCII; percent-encode other characters as UTF-8.")
     host, port = _host_and_port(shape["authority"])
     host = _canonical_host(host, private_allowed=private_allowed, allowed=allowed)
     suffix = _canonical_port(port, scheme=scheme)
@@ -73,7 +73,9 @@ def canonical(url: str, *, private_allowed: bool, allowed: Sequence[Network] | N
 
 def _host_and_port(authority: str) -> tuple[str, str | None]:
     if "@" in authority:
-        _invalid("A URL here holds no user name or password; use the endpoint's headers for credentials.")
+        _invalid(
+            "Remove the user name and password from the URL; use the endpoint's headers for credentials."
+        )
     if authority.startswith("["):
         bracketed = _BRACKETED.match(authority)
         if bracketed is None:
@@ -93,7 +95,7 @@ def _canonical_port(port: str | None, *, scheme: str) -> str:
     number = int(port)
     if number in DENIED_PORTS or (number < 1024 and number not in _DEFAULT_PORTS.values()):
         _forbidden(
-            f"Port {number} is not open to webhooks; use 443, 80, or one above 1023 that is no database's."
+            f"Webhooks cannot be sent to port {number}; use 443, 80, or a port above 1023 that no database uses."
         )
     return "" if number == _DEFAULT_PORTS[scheme] else f":{number}"
 
@@ -124,7 +126,7 @@ def _check_literal(address: str, *, private_allowed: bool, allowed: Sequence[Net
         return
     if not is_public(address):
         # One text for every refused address: it must not tell what is behind it.
-        _forbidden(f"The address is not one of the public internet. {_PRIVATE_HINT}")
+        _forbidden(f"The address is not public. {_PRIVATE_HINT}")
 
 
 def _canonical_name(host: str, *, private_allowed: bool) -> str:
@@ -135,7 +137,7 @@ def _canonical_name(host: str, *, private_allowed: bool) -> str:
         _invalid(f"A host name may have at most {MAX_NAME_BYTES} bytes.")
     if _NUMBER.match(labels[-1]):
         _invalid(
-            f"The host {_shown(host)} looks like an IP address; write one as four decimal numbers, such as 192.0.2.1."
+            f"The host {_shown(host)} looks like an IP address; write it as four decimal numbers, such as 192.0.2.1."
         )
     if not private_allowed:
         if len(labels) == 1:
@@ -161,7 +163,7 @@ def _canonical_label(label: str, *, host: str) -> str:
     if not encoded.startswith("xn--") or (label.isascii() and encoded != label):
         _invalid(
             f"The host part {_shown(label)} is not an internationalised name (IDNA 2008): "
-            "small letters, composed, without symbols."
+            "use lower case, composed characters and no symbols."
         )
     return encoded
 

@@ -1,4 +1,4 @@
-"""Detects events that go round in a circle.
+"""Detects events that loop.
 
 Every request says in `hookline-hops` how many times a hookline sent its event on. A program that publishes because of a
 webhook passes the number along. A chain that is too long is refused: it would never end.

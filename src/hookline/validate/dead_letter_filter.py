@@ -42,10 +42,10 @@ def chosen(value: Any, *, at: str = "/filter") -> Chosen:
     """The dead letters that a job's `filter` selects."""
     allowed = f"{', '.join(FIELDS)}, or ids alone"
     if not isinstance(value, Mapping):
-        raise Invalid(f"filter is an object of {allowed}.", pointer=at)
+        raise Invalid(f"filter is an object with {allowed}.", pointer=at)
     if "replayed" in value:
         raise Invalid(
-            f"What was replayed is pending again, and no dead letter until it dies. filter holds {allowed}.",
+            f"A replayed delivery is pending and no longer a dead letter. A filter takes {allowed}.",
             pointer=f"{at}/replayed",
             code="unknown_field",
         )
@@ -53,13 +53,13 @@ def chosen(value: Any, *, at: str = "/filter") -> Chosen:
     said = {name: each for name, each in value.items() if each is not None}
     if not said:
         raise Invalid(
-            f"filter names at least one of {allowed}; all of them are those until now: "
-            '{"until": "<the time>"}.',
+            f"filter needs at least one of {allowed}. For all dead letters, give the present time: "
+            '{"until": "<time>"}.',
             pointer=at,
         )
     if "ids" in said:
         if len(said) > 1:
-            raise Invalid("ids stands alone in a filter: each names one dead letter.", pointer=f"{at}/ids")
+            raise Invalid("ids cannot be combined with other fields of a filter.", pointer=f"{at}/ids")
         return Chosen(DEAD, _ids(said["ids"], at=f"{at}/ids"))
     return Chosen(
         DeliveryFilter(
@@ -90,7 +90,7 @@ def reason(value: Any, *, pointer: str, code: str = "invalid_field") -> Reason:
 
 def _ids(value: Any, *, at: str) -> tuple[DeliveryId, ...]:
     if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_IDS:
-        raise Invalid(f"ids is a list of 1 to {MOST_IDS:,} ids of deliveries.", pointer=at)
+        raise Invalid(f"ids is a list of 1 to {MOST_IDS:,} delivery ids.", pointer=at)
     read = (DeliveryId(_id("delivery", each, at=f"{at}/{place}")) for place, each in enumerate(value))
     return tuple(sorted(set(read)))
 
@@ -102,7 +102,7 @@ def _id(noun: str, value: Any, *, at: str) -> bytes:
     except NotFound:
         pass
     article = "an" if noun == "endpoint" else "a"
-    raise Invalid(f"This is not the id of {article} {noun}, such as {ids.show(noun, bytes(16))}.", pointer=at)
+    raise Invalid(f"This is not {article} {noun} id, such as {ids.show(noun, bytes(16))}.", pointer=at)
 
 
 def _moment(value: Any, *, at: str) -> float:

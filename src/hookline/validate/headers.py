@@ -32,7 +32,7 @@ _VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
 def merged(old: Mapping[str, str], new: Any) -> dict[str, str]:
     """The old headers, with the new ones replacing those of the same name; None removes a header."""
     if not isinstance(new, Mapping):
-        raise Invalid("headers is an object of names and values.", pointer="/headers")
+        raise Invalid("headers is an object with names and values.", pointer="/headers")
     result = {name.lower(): (name, value) for name, value in old.items()}
     seen: set[str] = set()
     for name, value in new.items():
@@ -40,7 +40,9 @@ def merged(old: Mapping[str, str], new: Any) -> dict[str, str]:
         _check_name(name, pointer=pointer)
         folded = name.lower()
         if folded in seen:
-            raise Invalid("Two headers have the same name but for upper and lower case.", pointer=pointer)
+            raise Invalid(
+                "Two headers have the same name; upper and lower case are the same.", pointer=pointer
+            )
         seen.add(folded)
         if value is None:
             result.pop(folded, None)

@@ -72,12 +72,12 @@ def checked(value: Any, *, pointer: str = "/schema") -> str:
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError):
         raise Invalid(
-            "The schema cannot be kept as JSON: a number in it is too large.", pointer=pointer
+            "The schema cannot be stored as JSON: it contains a number that is too large.", pointer=pointer
         ) from None
     if len(text) > MAX_BYTES:
         raise Invalid(f"A schema has at most {MAX_BYTES:,} bytes as JSON.", pointer=pointer)
     if value.get("$schema", DRAFT) not in (DRAFT, DRAFT + "#"):
-        raise Invalid(f"Schemas are of the draft {DRAFT}.", pointer=f"{pointer}/$schema")
+        raise Invalid(f"$schema must be {DRAFT}, or left out.", pointer=f"{pointer}/$schema")
     from jsonschema_rs import ValidationError
 
     try:

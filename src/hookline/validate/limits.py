@@ -74,7 +74,9 @@ def circuit(value: Any, *, before: CircuitPolicy | None = None) -> CircuitPolicy
         return None
     names = CircuitPolicy.__struct_fields__
     if not isinstance(value, Mapping):
-        raise Invalid(f"circuit is an object of {', '.join(names)}, or null for none.", pointer="/circuit")
+        raise Invalid(
+            f"circuit is an object with {', '.join(names)}, or null for no circuit.", pointer="/circuit"
+        )
     check_known(value, names, at="/circuit")
     old = before or _DEFAULT_CIRCUIT
     said = {name: value[name] for name in value if value[name] is not None}

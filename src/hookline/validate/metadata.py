@@ -49,7 +49,7 @@ def _merge(old: Any, new: Any) -> Any:
 def _check_json(value: Any, *, pointer: str, room: int) -> None:
     """Refuse values that do not come back unchanged from the database."""
     if room < 0:
-        raise Invalid(f"metadata is nested more than {DEPTH_LIMIT} deep.", pointer="/metadata")
+        raise Invalid(f"metadata is nested more than {DEPTH_LIMIT} levels deep.", pointer="/metadata")
     match value:
         case None | bool():
             return
@@ -69,12 +69,12 @@ def _check_json(value: Any, *, pointer: str, room: int) -> None:
         case dict():
             for key, each in value.items():
                 if not isinstance(key, str) or not is_text(key):
-                    raise Invalid("The keys of metadata are texts without NUL.", pointer=pointer)
+                    raise Invalid("The keys of metadata are strings without NUL.", pointer=pointer)
                 _check_json(each, pointer=f"{pointer}/{pointer_step(key)}", room=room - 1)
             return
         case _:
             pass
     raise Invalid(
-        "metadata holds JSON values: texts without NUL, finite numbers, whole ones of at most 64 bits.",
+        "metadata contains JSON values: strings without NUL, finite numbers, whole numbers of at most 64 bits.",
         pointer=pointer,
     )

@@ -72,7 +72,7 @@ def check_known(names: Iterable[object], known: Collection[str], *, at: str = ""
     for name in names:
         if name not in known:
             raise Invalid(
-                f"There is no field {str(name)[:100]!r} here.{did_you_mean(str(name), known)}",
+                f"Unknown field {str(name)[:100]!r}.{did_you_mean(str(name), known)}",
                 pointer=f"{at}/{pointer_step(name)}",
                 code="unknown_field",
             )

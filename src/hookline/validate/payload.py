@@ -38,7 +38,7 @@ def check_text(body: bytes) -> None:
     if body.isascii():
         return
     if body.startswith(b"\xef\xbb\xbf"):
-        raise Unreadable("The JSON begins with a byte order mark.")
+        raise Unreadable("The JSON begins with a byte order mark; remove it.")
     try:
         body.decode()
     except UnicodeDecodeError as error:
@@ -59,7 +59,7 @@ def check_depth(json: bytes, *, limit: int = DEPTH_LIMIT) -> None:
 
 def too_deep() -> Unreadable:
     """The error for JSON nested deeper than allowed."""
-    return Unreadable(f"The JSON is nested more than {DEPTH_LIMIT} deep.", code="too_deep")
+    return Unreadable(f"The JSON is nested more than {DEPTH_LIMIT} levels deep.", code="too_deep")
 
 
 def not_json(error: Exception) -> Unreadable:

@@ -214,7 +214,7 @@ def checked(value: Any, *, pointer: str = "/filter") -> str:
             tree = Parser().parse(value).parsed
     except PendingDeprecationWarning:
         raise Invalid(
-            "Between backticks is JSON: a text is written 'paid', or `\"paid\"`.", pointer=pointer
+            "Backticks contain JSON: write a string as 'paid' or `\"paid\"`.", pointer=pointer
         ) from None
     except LexerError as error:
         raise _not_jmespath(error.message, error.lexer_position, pointer) from None
@@ -222,15 +222,19 @@ def checked(value: Any, *, pointer: str = "/filter") -> str:
         raise _not_jmespath(_cause(error), getattr(error, "lex_position", None), pointer) from None
     except JMESPathError as error:
         raise _not_jmespath(str(error), None, pointer) from None
-    except (ValueError, RecursionError):
-        raise Invalid("A filter is a JMESPath expression that is not nested deep.", pointer=pointer) from None
+    except ValueError:
+        raise Invalid(
+            "A filter is a JMESPath expression without NUL and lone surrogates.", pointer=pointer
+        ) from None
+    except RecursionError:
+        raise Invalid("The filter is nested too deeply.", pointer=pointer) from None
     _check(tree, pointer=pointer, room=MAX_DEPTH)
     return value
 
 
 def _check(node: Any, *, pointer: str, room: int) -> None:
     if not room:
-        raise Invalid(f"A filter is nested at most {MAX_DEPTH} deep.", pointer=pointer)
+        raise Invalid(f"A filter may be nested at most {MAX_DEPTH} levels deep.", pointer=pointer)
     kind = node["type"]
     if kind in _BUILDING:
         raise Invalid(

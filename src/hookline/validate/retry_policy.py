@@ -32,7 +32,7 @@ def retry(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise Invalid(f"retry is one of {_SHAPES}.{_meant(value)}", pointer="/retry")
     if not value:
-        raise Invalid(f"retry is one of {_SHAPES}; this says nothing.", pointer="/retry")
+        raise Invalid(f"retry is one of {_SHAPES}; it is empty.", pointer="/retry")
     if "preset" in value:
         return _preset(value)
     if "schedule" in value:
@@ -48,7 +48,7 @@ def retry_statuses(value: Any) -> tuple[str | int, ...]:
     for place, each in enumerate(value):
         if not _is_status(each):
             raise Invalid(
-                f"retry_statuses holds {allowed}.{_meant_status(each)}", pointer=f"/retry_statuses/{place}"
+                f"retry_statuses contains {allowed}.{_meant_status(each)}", pointer=f"/retry_statuses/{place}"
             )
     return tuple(dict.fromkeys(value))
 
@@ -119,7 +119,7 @@ def _jitter(value: Any) -> str | dict[str, float]:
     if isinstance(value, Mapping):
         check_known(value, ("below", "above"), at=pointer)
         if not value:
-            raise Invalid(f"jitter is {kinds}; this says nothing.", pointer=pointer)
+            raise Invalid(f"jitter is {kinds}; it is empty.", pointer=pointer)
         return {
             side: number(value.get(side, 0), 0, 1, pointer=f"{pointer}/{side}") for side in ("below", "above")
         }
@@ -136,7 +136,8 @@ def _only(value: Mapping[str, Any], known: tuple[str, ...], *, with_: str) -> No
     for name in value:
         if name not in known:
             raise Invalid(
-                f"{name} does not go with {with_}: retry is one of {_SHAPES}.", pointer=f"/retry/{name}"
+                f"{name} cannot be combined with {with_}: retry is one of {_SHAPES}.",
+                pointer=f"/retry/{name}",
             )
 
 

@@ -180,7 +180,7 @@ def _at(root: Any, path: str, pointer: str) -> Any:
         elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
             found = found[int(step)]
         else:
-            raise _Found(Flaw(pointer, f"Nothing in the schema is at {path[:100]!r}."))
+            raise _Found(Flaw(pointer, f"The schema has nothing at {path[:100]!r}."))
     if isinstance(found, Mapping) and found is not root and "$id" in found:
         raise _Found(Flaw(pointer, "$id is supported at the top of a schema only."))
     return found

@@ -84,7 +84,7 @@ def _replace_the_dead(system: System) -> int:
 
 
 def _others_waited(system: System, began: float, poisoned: int) -> list[str]:
-    """How long did deliveries of other lanes wait? Only those that were acknowledged before the first death count."""
+    """How long deliveries of other lanes waited. Only those acknowledged before the first death count."""
     acks = {line["id"]: line["at"] for line in system.promises() if line["did"] == "ack" and "at" in line}
     lane = f"/{poisoned % system.scene.endpoints}"
     waits = sorted(

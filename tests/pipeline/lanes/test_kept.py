@@ -1,4 +1,4 @@
-"""A lane that was to be released and was kept still works."""
+"""A lane whose release was cancelled still works."""
 
 import asyncio
 

@@ -27,7 +27,7 @@ class ConservationCalls:
             Call(
                 method="GET",
                 path="/v1/conservation",
-                summary="Count deliveries by state: all that were ever accepted, of one account or of all; may be some seconds old",
+                summary="Count all deliveries ever accepted by state; the result may be a few seconds old",
                 scope=CallScope.READ,
                 handler=self.show,
                 query=ConservationQuery,

@@ -43,7 +43,7 @@ class DeadLetterCalls:
             Call(
                 method="POST",
                 path="/v1/dead-letters/{delivery_id}/replay",
-                summary="Replay a dead letter, from the beginning of its schedule",
+                summary="Replay a dead letter; its retry schedule starts again",
                 scope=CallScope.ADMIN,
                 handler=self.replay,
                 body=Nothing,

@@ -85,7 +85,7 @@ class DeliveryCalls:
             Call(
                 method="POST",
                 path="/v1/deliveries/{delivery_id}/retry",
-                summary="Retry a pending delivery now; its attempt count goes on",
+                summary="Retry a pending delivery now; its attempt count continues",
                 scope=CallScope.ADMIN,
                 handler=self.retry,
                 body=Nothing,

@@ -57,7 +57,7 @@ class DocCalls:
             Call(
                 method="GET",
                 path="/openapi.json",
-                summary="Get this description",
+                summary="Get this OpenAPI description",
                 scope=self._scope,
                 for_accounts=True,
                 handler=self.openapi,
@@ -66,7 +66,7 @@ class DocCalls:
             Call(
                 method="GET",
                 path="/docs",
-                summary="Show this description to people",
+                summary="Show this description as a web page",
                 scope=self._scope,
                 for_accounts=True,
                 handler=self.page,

@@ -54,7 +54,7 @@ class EndpointCalls:
             Call(
                 method="POST",
                 path="/v1/endpoints",
-                summary="Create an endpoint; the answer shows its secret",
+                summary="Create an endpoint; the response contains its secret",
                 scope=CallScope.ADMIN,
                 handler=self.create,
                 body=NewEndpoint,
@@ -73,7 +73,7 @@ class EndpointCalls:
             Call(
                 method="PATCH",
                 path=one,
-                summary="Update an endpoint by a merge patch",
+                summary="Update an endpoint with a merge patch",
                 scope=CallScope.ADMIN,
                 handler=self.update,
                 body=ChangedEndpoint,
@@ -83,21 +83,25 @@ class EndpointCalls:
             Call(
                 method="DELETE",
                 path=one,
-                summary="Delete an endpoint; its pending deliveries are cancelled",
+                summary="Delete an endpoint and cancel its pending deliveries",
                 scope=CallScope.ADMIN,
                 handler=self.delete,
                 status=204,
             ),
             self._setting("enable", "Enable an endpoint", enabled=True),
             self._setting(
-                "disable", "Disable an endpoint: nothing is sent, pending deliveries wait", enabled=False
+                "disable",
+                "Disable an endpoint: it gets no new events, and pending deliveries wait",
+                enabled=False,
             ),
-            self._setting("pause", "Pause an endpoint: its deliveries wait", paused=True),
+            self._setting(
+                "pause", "Pause an endpoint: new and pending deliveries wait until it is resumed", paused=True
+            ),
             self._setting("resume", "Resume a paused endpoint", paused=False),
             Call(
                 method="POST",
                 path=f"{one}/circuit/reset",
-                summary="Reset an endpoint's circuit: sending begins again, with one request",
+                summary="Reset an endpoint's circuit: sending resumes with one request",
                 scope=CallScope.ADMIN,
                 handler=self.reset_circuit,
                 body=Nothing,

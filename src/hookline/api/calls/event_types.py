@@ -13,7 +13,7 @@ from hookline.validate import endpoint_fields
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said about a type, in place of what was said before."""
+    """The description and the schema of an event type; replaces the earlier ones."""
 
     description: Annotated[Any, null_or({"type": "string", "maxLength": endpoint_fields.MAX_DESCRIPTION})] = (
         None
@@ -22,7 +22,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
         Any,
         msgspec.Meta(
             extra_json_schema={"type": ["object", "null"]},
-            description="a JSON Schema (draft 2020-12) that payloads of this type have to fit",
+            description="a JSON Schema (draft 2020-12); payloads that do not match are refused",
         ),
     ] = None
 
@@ -61,7 +61,7 @@ class EventTypeCalls:
             Call(
                 method="PUT",
                 path=one,
-                summary="Describe an event type; its schema applies from the answer on",
+                summary="Describe an event type; its schema applies to later publishes",
                 scope=CallScope.ADMIN,
                 handler=self.put,
                 body=Description,
@@ -70,7 +70,7 @@ class EventTypeCalls:
             Call(
                 method="DELETE",
                 path=one,
-                summary="Delete an event type's description; the type can still be published",
+                summary="Delete an event type's description and schema; its events can still be published",
                 scope=CallScope.ADMIN,
                 handler=self.delete,
                 status=204,

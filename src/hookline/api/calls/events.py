@@ -81,13 +81,13 @@ class Events(Paged, frozen=True, kw_only=True):
 
 
 class OfEvent(Paged, frozen=True, kw_only=True):
-    """Which of an event's deliveries?"""
+    """The parameters that select an event's deliveries."""
 
     state: State | None = None
 
 
 class ReplayOfEvent(msgspec.Struct, frozen=True):
-    """Which of an event's deliveries are replayed; by default all but the pending ones."""
+    """The deliveries of an event to replay; by default all that are not pending."""
 
     endpoint_id: Annotated[Any, null_or(id_schema("endpoint"))] = None
     states: Annotated[
@@ -124,7 +124,7 @@ class EventCalls:
             Call(
                 method="POST",
                 path="/v1/events/batch",
-                summary="Publish up to 1,000 events; a bad one does not stop the others",
+                summary="Publish up to 1,000 events; an invalid one does not stop the others",
                 scope=CallScope.PUBLISH,
                 handler=None,
                 body=Batch,
@@ -135,7 +135,7 @@ class EventCalls:
             Call(
                 method="GET",
                 path="/v1/events",
-                summary="List events; payloads above 16 KiB are left out",
+                summary="List events, without payloads above 16 KiB",
                 scope=CallScope.READ,
                 handler=self.list_events,
                 query=Events,

@@ -28,7 +28,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "minItems": 1,
         "maxItems": MOST_IDS,
         "items": id_schema("delivery"),
-        "description": "stands alone",
+        "description": "cannot be combined with other fields",
     },
 }
 _FILTER = {
@@ -40,7 +40,7 @@ _FILTER = {
 
 
 class JobOrder(msgspec.Struct, frozen=True):
-    """Which dead letters a job is about; `dry_run` only counts them."""
+    """The dead letters of a bulk job. With `dry_run` they are only counted."""
 
     filter: Annotated[Any, msgspec.Meta(extra_json_schema=_FILTER)]
     dry_run: bool | None = None

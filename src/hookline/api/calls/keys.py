@@ -21,7 +21,7 @@ _SCOPES = {
 
 
 class NewKey(msgspec.Struct, frozen=True):
-    """What a new key is called and good for; with `account` for that account alone."""
+    """The name and scopes of a new API key; `account` restricts it to one account."""
 
     scopes: Annotated[Any, msgspec.Meta(extra_json_schema=_SCOPES)]
     name: Annotated[Any, null_or({"type": "string", "maxLength": MAX_NAME})] = None
@@ -42,7 +42,7 @@ class KeyCalls:
             Call(
                 method="GET",
                 path="/v1/keys",
-                summary="List keys, revoked ones too; the keys themselves are not shown",
+                summary="List API keys, including revoked ones, without their values",
                 scope=CallScope.ADMIN,
                 handler=self.list_keys,
                 query=Paged,
@@ -51,7 +51,7 @@ class KeyCalls:
             Call(
                 method="POST",
                 path="/v1/keys",
-                summary="Create a key; only this answer shows it",
+                summary="Create an API key; only this response shows it",
                 scope=CallScope.ADMIN,
                 handler=self.create,
                 body=NewKey,
@@ -62,7 +62,7 @@ class KeyCalls:
             Call(
                 method="GET",
                 path="/v1/keys/{key_id}",
-                summary="Get a key",
+                summary="Get an API key, without its value",
                 scope=CallScope.ADMIN,
                 handler=self.show,
                 answer=KeyReport,
@@ -70,7 +70,7 @@ class KeyCalls:
             Call(
                 method="DELETE",
                 path="/v1/keys/{key_id}",
-                summary="Revoke a key for good",
+                summary="Revoke an API key permanently",
                 scope=CallScope.ADMIN,
                 handler=self.revoke,
                 status=204,

@@ -31,7 +31,7 @@ class MetricCalls:
             Call(
                 method="GET",
                 path="/metrics",
-                summary="Get the metrics of the whole installation, for Prometheus",
+                summary="Get the metrics of all processes in Prometheus format",
                 scope=self._scope,
                 for_accounts=False,
                 handler=self.show,

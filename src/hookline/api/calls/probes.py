@@ -18,7 +18,7 @@ class ProbeCalls:
             Call(
                 method="GET",
                 path="/healthz",
-                summary="Check whether the process runs",
+                summary="Check that the process is running",
                 scope=CallScope.OPEN,
                 handler=self.healthz,
                 answer=StatusReport,
@@ -26,7 +26,7 @@ class ProbeCalls:
             Call(
                 method="GET",
                 path="/readyz",
-                summary="Check whether the process can do its work",
+                summary="Check that the process is ready to serve",
                 scope=CallScope.OPEN,
                 handler=self.readyz,
                 answer=StatusReport,

@@ -13,7 +13,7 @@ from hookline.rules.rotation import DEFAULT_OVERLAP_S, LONGEST_OVERLAP_S
 
 
 class RotationOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A rotation: for `overlap_s` seconds (a day) both secrets sign; you may give the new secret yourself."""
+    """A rotation of a secret. Both secrets sign for `overlap_s` seconds (one day by default)."""
 
     overlap_s: Annotated[
         Any,
@@ -38,7 +38,7 @@ class SecretCalls:
             Call(
                 method="GET",
                 path=secret,
-                summary="Get the secrets that sign an endpoint's requests now",
+                summary="Get an endpoint's secrets",
                 scope=CallScope.ADMIN,
                 handler=self.show,
                 answer=SecretReport,
@@ -46,7 +46,7 @@ class SecretCalls:
             Call(
                 method="POST",
                 path=f"{secret}/rotate",
-                summary="Rotate an endpoint's secret; for a while both sign",
+                summary="Rotate an endpoint's secret; both secrets sign during the overlap",
                 scope=CallScope.ADMIN,
                 handler=self.rotate,
                 body=RotationOrder,

@@ -17,7 +17,7 @@ class TrialCalls:
             Call(
                 method="POST",
                 path="/v1/endpoints/{endpoint_id}/test",
-                summary="Test an endpoint: send a test event to it alone",
+                summary="Test an endpoint: send a test event to this endpoint only",
                 scope=CallScope.ADMIN,
                 handler=self.send,
                 body=Nothing,

@@ -23,7 +23,7 @@ class WorkerCalls:
             Call(
                 method="GET",
                 path="/v1/workers",
-                summary="List workers: the processes that publish and deliver, as of their last heartbeat",
+                summary="List workers, the processes that publish and deliver, as of their last heartbeat",
                 scope=CallScope.READ,
                 handler=self.list_workers,
                 query=Paged,

@@ -204,7 +204,7 @@ def _diagnose(body: bytes, kind: type[msgspec.Struct]) -> Invalid | Unreadable:
     wrong = next(
         name for name in known if name != "payload" and name in fields and not _is_text(name, fields[name])
     )
-    return Invalid(f"The field {wrong} is a text.", pointer=f"/{wrong}")
+    return Invalid(f"The field {wrong} is a string.", pointer=f"/{wrong}")
 
 
 def _is_text(name: str, value: msgspec.Raw) -> bool:

@@ -1,8 +1,8 @@
-"""Answers a publish without a task of its own.
+"""Answers publishes on a fast path, without a task for each.
 
 A publish that arrives whole is read in the parser's callbacks, handed to the intake, and answered in one write
 when its commit is done. A head that was parsed before is not parsed again: the same bytes mean the same. Everything
-else goes the ordinary way from the start: a request that comes in pieces, one that is refused, one on a connection
+else takes the ordinary path from the start: a request that comes in pieces, one that is refused, one on a connection
 with another request under way. So every refusal is implemented once.
 """
 

@@ -31,7 +31,7 @@ def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examina
         yield bad("database", f"{shown}: {error}", "start PostgreSQL, or correct HOOKLINE_DATABASE")
         return None
     except HooklineError as error:
-        yield bad("database", f"{shown}: {error}", "do what it says, or correct HOOKLINE_DATABASE")
+        yield bad("database", f"{shown}: {error}", "follow this message, or correct HOOKLINE_DATABASE")
         return None
     yield ok("database", f"{shown}: {found.server} answers")
     yield from judge(found, wall=wall)
@@ -42,18 +42,22 @@ def judge(found: Examination, *, wall: float) -> Iterator[Finding]:
     """Judge the facts; `wall` is this machine's time."""
     settings = ", ".join(f"{name}={value}" for name, value in found.settings.items())
     if found.unsafe is not None:
-        yield bad("durability", found.unsafe, "change it before anything is accepted")
+        yield bad("durability", found.unsafe, "change this setting of the database before you publish events")
     else:
         yield ok("durability", settings)
     if found.schema is not None:
         detail, _, step = found.schema.rpartition(": ")  # the error's text ends with what to do
         yield bad("schema", detail, step.rstrip("."))
     else:
-        yield ok("schema", "is the one of this version")
+        yield ok("schema", "up to date")
     if found.missing_rights:
         more = f" and {len(found.missing_rights) - 3} more" if len(found.missing_rights) > 3 else ""
         named = ", ".join(found.missing_rights[:3]) + more
-        yield bad("rights", f"the user lacks {named}", "GRANT them on all tables of the schema hookline")
+        yield bad(
+            "rights",
+            f"the database user lacks {named}",
+            "GRANT these rights on all tables of the schema hookline",
+        )
     if found.connections is not None:
         yield _check_connections(found.connections, found.needed_connections)
     if found.now:
@@ -61,9 +65,9 @@ def judge(found: Examination, *, wall: float) -> Iterator[Finding]:
 
 
 def _check_connections(allowed: int, needed: int) -> Finding:
-    detail = f"{allowed} are allowed, one process needs up to {needed}"
+    detail = f"{allowed} allowed; one hookline process needs up to {needed}"
     if allowed < needed:
-        return warn("connections", detail, "raise PostgreSQL's max_connections, and restart it")
+        return warn("connections", detail, "raise max_connections of PostgreSQL and restart it")
     return ok("connections", detail)
 
 
@@ -73,20 +77,20 @@ def _check_clock(found: Examination, *, wall: float) -> Iterator[Finding]:
     if is_file:  # the times it holds are in the past, unless this machine's clock was set back
         ahead = max(ahead, 0.0)
     if abs(ahead) < SKEW_S:
-        yield ok("clock", "agrees with the database's")
+        yield ok("clock", "agrees with the database's clock")
         return
     if is_file:
         yield warn(
             "clock",
-            f"the file's time is {ahead:,.0f} s ahead of this machine's clock: an earlier run's clock was ahead, or this one is behind",
-            "check `date`; if it is right, nothing is to be done: retries take up to a ninth longer until the two meet, "
-            "in ten times as long",
+            f"the time in the file is {ahead:,.0f} s ahead of this machine's clock: the clock was ahead earlier, or is behind now",
+            "check `date`; if it is right, do nothing: hookline catches up in ten times that time, "
+            "and until then retries take up to a ninth longer",
         )
         return
     where = "ahead of" if ahead < 0 else "behind"
     detail = f"this machine's clock is {abs(ahead):,.0f} s {where} the database's"
     make = bad if abs(ahead) >= LARGE_SKEW_S else warn
-    yield make("clock", detail, "set it by NTP (chronyd, systemd-timesyncd): signatures carry the time")
+    yield make("clock", detail, "set it by NTP (chronyd, systemd-timesyncd): signatures contain the time")
 
 
 def _check_file(path: Path, shown: str, *, wall: float) -> Generator[Finding, None, Examination | None]:
@@ -98,14 +102,14 @@ def _check_file(path: Path, shown: str, *, wall: float) -> Generator[Finding, No
         yield bad("database", f"{shown}: the directory {folder} is not writable", f"chown or chmod {folder}")
         return None
     if path.is_dir():
-        yield bad("database", f"{shown}: it is a directory", "name a file")
+        yield bad("database", f"{shown}: this is a directory", "set HOOKLINE_DATABASE to a file")
         return None
     found = None
     if not path.exists():
         yield warn(
             "database",
-            f"{shown}: there is no such file yet",
-            "`hookline serve` or `hookline migrate` makes it",
+            f"{shown}: the file does not exist yet",
+            "`hookline serve` or `hookline migrate` creates it",
         )
     else:
         found = yield from _check_present(path, shown, wall=wall)
@@ -122,7 +126,11 @@ def _check_present(path: Path, shown: str, *, wall: float) -> Generator[Finding,
     try:
         found = examine(str(path), wall=wall)
     except HooklineError as error:
-        yield bad("database", f"{shown}: {error}", "restore it from a backup, or name another file")
+        yield bad(
+            "database",
+            f"{shown}: {error}",
+            "restore it from a backup, or set HOOKLINE_DATABASE to another file",
+        )
         return None
     server = _serving(path)
     yield ok("database", f"{shown}: {found.server}, {server}")
@@ -130,7 +138,9 @@ def _check_present(path: Path, shown: str, *, wall: float) -> Generator[Finding,
     mode = path.stat().st_mode & 0o777
     if mode & 0o007:
         yield warn(
-            "permissions", f"everybody may read {path} ({mode:o})", f"chmod o= {path}*: it holds secrets"
+            "permissions",
+            f"every user of this machine may read {path} ({mode:o})",
+            f"chmod o= {path}*: it contains secrets",
         )
     return found
 
@@ -141,7 +151,7 @@ def _serving(path: Path) -> str:
         pid = int(Path(f"{path}.lock").read_text("ascii"))
         os.kill(pid, 0)
     except (OSError, ValueError):
-        return "no server uses it"
+        return "not in use by a server"
     return f"served by process {pid}"
 
 
@@ -150,15 +160,15 @@ def _check_disk(folder: Path) -> Iterator[Finding]:
     if kind in REMOTE:
         yield bad(
             "disk",
-            f"{folder} is on {kind}, which SQLite's locks do not work on",
+            f"{folder} is on {kind}, where SQLite's locks do not work",
             "use a local disk, or PostgreSQL",
         )
     free = shutil.disk_usage(folder).free
     shown = f"{free / (1 << 30):,.1f} GiB free in {folder}"
     if free < TOO_LITTLE_BYTES:
-        yield bad("disk", shown, "make room: without it publishes are refused")
+        yield bad("disk", shown, "free some space: on a full disk publishes are refused")
     elif free < LITTLE_BYTES:
-        yield warn("disk", shown, "make room soon: without it publishes are refused")
+        yield warn("disk", shown, "free some space soon: on a full disk publishes are refused")
     else:
         yield ok("disk", shown)
 

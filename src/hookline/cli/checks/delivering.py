@@ -30,7 +30,7 @@ def check_delivering(found: Examination, *, wall: float, heartbeat: float) -> It
         yield ok("deliveries", "1 process delivers" if delivering == 1 else f"{delivering} processes deliver")
         return
     if found.waiting is None or now - found.waiting.since < LONG_S:
-        yield ok("deliveries", "none is due for long")
+        yield ok("deliveries", "none is overdue")
         return
     number = found.waiting.deliveries
     many = f"{counted(number, 'delivery', 'deliveries')}{' or more' if number >= MOST_COUNTED else ''}"
@@ -39,6 +39,6 @@ def check_delivering(found: Examination, *, wall: float, heartbeat: float) -> It
         step = "restart the server without --no-worker" if alive else "start `hookline serve`"
     yield warn(
         "deliveries",
-        f"{many} {'is' if number == 1 else 'are'} due, the first since {rfc3339.show(found.waiting.since)}, and no live process delivers",
+        f"{many} {'is' if number == 1 else 'are'} due, the first since {rfc3339.show(found.waiting.since)}, and no running process delivers",
         step,
     )

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from hookline import ids
 from hookline.cli.checks.findings import Finding, ok, warn
-from hookline.cli.output import counted
 from hookline.config import PREFIX, Settings
 from hookline.errors import Invalid
 from hookline.rules.destination import canonical
@@ -25,7 +24,7 @@ def check_destinations(found: Examination, settings: Settings) -> Iterator[Findi
         return
     refused = [(id, url) for id, url in destinations if not _may_send(url, settings)]
     if not refused:
-        yield ok("endpoints", f"their addresses may be sent to ({_many(len(destinations))} enabled)")
+        yield ok("endpoints", f"the URLs of all enabled endpoints are allowed ({_many(len(destinations))})")
         return
     named = ", ".join(
         f"{ids.show('endpoint', id)} at {urlsplit(url).hostname}" for id, url in refused[:NAMED]
@@ -34,7 +33,7 @@ def check_destinations(found: Examination, settings: Settings) -> Iterator[Findi
     yield warn(
         "endpoints",
         f"a process with these settings would refuse to send to {named}{more}, and every attempt would fail",
-        f"set {PREFIX}ALLOW_NETWORKS alike wherever hookline runs, or disable them",
+        f"set {PREFIX}ALLOW_NETWORKS to the same value for every hookline process, or disable these endpoints",
     )
 
 
@@ -57,4 +56,4 @@ def _may_send(url: str, settings: Settings) -> bool:
 
 
 def _many(number: int) -> str:
-    return f"{counted(number, 'is', 'are')}{' or more' if number >= MOST_COUNTED else ''}"
+    return f"{number:,}{' or more' if number >= MOST_COUNTED else ''}"

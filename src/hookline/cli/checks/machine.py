@@ -26,7 +26,7 @@ def check_port(host: str, port: int) -> Iterator[Finding]:
             yield bad(
                 "port",
                 f"cannot listen on {host} port {port}: {why}",
-                "stop what listens there, or use --port",
+                "stop the process that listens there, or choose another --port",
             )
             return
     yield ok("port", f"{port} is free on {host}")
@@ -43,7 +43,7 @@ def check_open_files(max_in_flight: int) -> Iterator[Finding]:
         needed = max_in_flight + RESERVED
         yield warn(
             "open files",
-            f"{allowed:,} are allowed: {slots:,} requests can be under way at once, and not {max_in_flight:,}",
+            f"{allowed:,} are allowed: {slots:,} requests can be in flight at once, not {max_in_flight:,}",
             f"raise the hard limit (ulimit -Hn {needed}, LimitNOFILE={needed}), or lower HOOKLINE_MAX_IN_FLIGHT",
         )
     else:

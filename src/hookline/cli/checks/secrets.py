@@ -21,30 +21,30 @@ def check_secret_key(keys: Sequence[str], found: Examination | None) -> Iterator
     if not keys and closed:
         yield bad(
             "secret_key",
-            f"the database holds sealed secrets ({closed:,}), and {KEY} is not set: nothing can be delivered",
-            f"set {KEY} to the key they were sealed with",
+            f"the database has encrypted secrets ({closed:,}), but {KEY} is not set: nothing can be delivered",
+            f"set {KEY} to the key that encrypted them",
         )
     elif closed or is_other:
         yield bad(
             "secret_key",
-            f"{KEY} is not the key that this database's secrets are sealed with: nothing can be delivered",
-            f"set {KEY} to that key; to change keys, to the new one and that one, separated by a comma",
+            f"{KEY} is not the key that encrypted the secrets in this database: nothing can be delivered",
+            f"set {KEY} to that key; to change keys, set it to the new key and that key, separated by a comma",
         )
     elif not keys:
         yield warn(
             "secret_key",
-            "without a key endpoints' secrets are stored as they are",
-            f"set {KEY}, keep it apart from the database, and run `hookline secrets seal`",
+            "endpoint secrets are stored in plain text",
+            f"set {KEY}, keep it apart from the database, and run `hookline secrets seal` to encrypt them",
         )
     elif found is not None and found.plain:
         endpoints = counted(found.plain, "endpoint", "endpoints")
         yield warn(
             "secret_key",
-            f"secrets of {endpoints} are stored as they are, from before there was a key",
-            "run `hookline secrets seal`",
+            f"the secrets of {endpoints} are still stored in plain text",
+            "run `hookline secrets seal` to encrypt them",
         )
     else:
-        yield ok("secret_key", "endpoints' secrets are sealed")
+        yield ok("secret_key", "endpoint secrets are encrypted")
 
 
 def _opens(sealer: Sealer, text: str, *, of: bytes) -> bool:

@@ -21,7 +21,7 @@ def check_server(settings: Settings) -> Iterator[Finding]:
         if error.status is None:
             yield warn("server", str(error), "start it with `hookline serve`, or correct HOOKLINE_URL")
         else:
-            yield bad("server", str(error), "see its log, or correct HOOKLINE_URL")
+            yield bad("server", str(error), "read the server's log, or correct HOOKLINE_URL")
         yield from check_port(settings.host, settings.port)
         return
     yield ok("server", f"hookline answers at {settings.url}")
@@ -35,12 +35,12 @@ def _check_key(client: Client, settings: Settings) -> Iterator[Finding]:
         client.get("/v1/endpoints", limit=1)
     except CommandError as error:
         if error.status == 403:
-            yield ok("key", "the server knows it; it may not read")
+            yield ok("key", "the server accepts it; it has no read scope")
             return
-        step = "set HOOKLINE_API_KEY to a key of this server (`hookline keys`)"
+        step = "set HOOKLINE_API_KEY to a key of this server (`hookline keys create` creates one)"
         yield bad("key", str(error), step)
         return
-    yield ok("key", "the server takes it" if settings.api_key else "none is needed here")
+    yield ok("key", "the server accepts it" if settings.api_key else "the server needs none")
 
 
 def _is_here(settings: Settings) -> bool:

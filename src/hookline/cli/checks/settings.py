@@ -28,23 +28,23 @@ def check_settings(settings: Settings, sources: Mapping[str, str]) -> Iterator[F
 def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
     """Check where webhooks may go besides public addresses."""
     if not allowed:
-        yield ok("allow_networks", "webhooks go to public addresses only")
+        yield ok("allow_networks", "webhooks are sent to public addresses only")
         return
     named = ", ".join(map(str, allowed))
     for network in allowed:
         if network.prefixlen == 0:
             yield warn(
-                "allow_networks", f"{network} opens every private address", "name the networks you mean"
+                "allow_networks", f"{network} allows every private address", "list only the networks you need"
             )
             return
         if any(network.version == each.version and each.subnet_of(network) for each in _METADATA):  # type: ignore[arg-type]  # of one version
             yield warn(
                 "allow_networks",
-                f"{network} holds the address where clouds hand out credentials",
-                "leave 169.254.0.0/16 and fd00:ec2::/32 out",
+                f"{network} includes the metadata address where clouds hand out credentials",
+                "exclude 169.254.0.0/16 and fd00:ec2::/32",
             )
             return
-    yield ok("allow_networks", f"webhooks also go to {named}")
+    yield ok("allow_networks", f"webhooks are also sent to {named}")
 
 
 def check_file(sources: Mapping[str, str], database: str) -> Iterator[Finding]:
@@ -55,6 +55,6 @@ def check_file(sources: Mapping[str, str], database: str) -> Iterator[Finding]:
         return
     mode = Path(FILE).stat().st_mode & 0o777
     if mode & 0o077:
-        yield warn(FILE, f"it holds secrets and others may read it ({mode:o})", f"chmod 600 {FILE}")
+        yield warn(FILE, f"it contains secrets, and other users may read it ({mode:o})", f"chmod 600 {FILE}")
     else:
         yield ok(FILE, "only you may read it")

@@ -28,5 +28,5 @@ def check_stored_endpoints(found: Examination, settings: Settings) -> Iterator[F
         yield bad(
             "endpoints",
             f"{'; '.join(at_fault[:NAMED])}{more}",
-            "correct them by `hookline endpoints update` or PATCH, or delete them: their deliveries fail",
+            "their deliveries fail: correct them with `hookline endpoints update`, or delete them",
         )

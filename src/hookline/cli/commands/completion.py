@@ -8,7 +8,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete commands.
+    """Print the shell completion script.
 
     \b
     bash  hookline completion bash > ~/.local/share/bash-completion/completions/hookline
@@ -22,7 +22,7 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"There is no completion for {shell}.")
+        raise click.UsageError(f"There is no completion script for {shell}.")
     # Without the class's check of the installed bash: the script may be meant for another machine.
     words = kind(root, {}, NAME, f"_{NAME.upper()}_COMPLETE")
     click.echo(words.source_template % words.source_vars())

@@ -11,13 +11,13 @@ from hookline.cli.output import print_json, print_rows
 
 @click.group()
 def config() -> None:
-    """Settings: what is in force, and where it comes from."""
+    """Show the settings and where each comes from."""
 
 
 @config.command()
 @json_option
 def show(as_json: bool) -> None:
-    """Print every setting that is in force in this folder; keys and passwords are masked."""
+    """Print the effective settings; keys and passwords are masked."""
     with Errors():
         from hookline.config import PREFIX, presentable
 

@@ -27,17 +27,17 @@ REPLAYED = ("id", "endpoint_id", "event_type", "last_death.reason", "replays", "
 
 @click.group()
 def dead() -> None:
-    """Dead letters: deliveries that were given up."""
+    """List, replay and discard dead letters: failed deliveries."""
 
 
 @dead.command("list")
 @dead_letter_filter
-@click.option("--replayed", is_flag=True, help="Those that are being tried again instead.")
+@click.option("--replayed", is_flag=True, help="List replayed deliveries that are not delivered yet instead.")
 @limit_option
 @url_option
 @json_option
 def list_dead(replayed: bool, limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
-    """Print dead letters, newest event first."""
+    """List dead letters, newest event first."""
     with Errors():
         found = connect(url).pages("/v1/dead-letters", limit=limit, replayed=replayed or None, **filter)
         print_rows(found, REPLAYED if replayed else COLUMNS, as_json=as_json)
@@ -48,7 +48,7 @@ def list_dead(replayed: bool, limit: int, url: str | None, as_json: bool, **filt
 @url_option
 @json_option
 def show(delivery_id: str, url: str | None, as_json: bool) -> None:
-    """Print a dead letter with its payload and all its attempts."""
+    """Show a dead letter with its payload and all its attempts."""
     with Errors():
         client = connect(url)
         delivery = client.get(f"/v1/deliveries/{path_step('delivery', delivery_id)}")
@@ -71,13 +71,13 @@ def show(delivery_id: str, url: str | None, as_json: bool) -> None:
 @dead.command()
 @click.argument("delivery_ids", nargs=-1)
 @dead_letter_filter
-@click.option("--all", "everything", is_flag=True, help="All dead letters there are.")
-@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.option("--all", "everything", is_flag=True, help="All dead letters.")
+@click.option("--dry-run", is_flag=True, help="Print how many match, and change nothing.")
 @click.option("--yes", "-y", is_flag=True, hidden=True)  # not needed; accepted because discard accepts it
 @url_option
 @json_option
 def replay(**options: Any) -> None:
-    """Replay dead letters: those named, or those that the options choose."""
+    """Replay dead letters, by id or by filter."""
     with Errors():
         _carry_out("replay", "replayed", **options)
 
@@ -85,13 +85,13 @@ def replay(**options: Any) -> None:
 @dead.command()
 @click.argument("delivery_ids", nargs=-1)
 @dead_letter_filter
-@click.option("--all", "everything", is_flag=True, help="All dead letters there are.")
-@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.option("--all", "everything", is_flag=True, help="All dead letters.")
+@click.option("--dry-run", is_flag=True, help="Print how many match, and change nothing.")
 @yes_option
 @url_option
 @json_option
 def discard(**options: Any) -> None:
-    """Give dead letters up for good: those named, or those that the options choose."""
+    """Discard dead letters, by id or by filter. They become cancelled."""
     with Errors():
         _carry_out("discard", "discarded", asks=True, **options)
 
@@ -115,19 +115,22 @@ def _carry_out(
     if dry_run or (asks and not yes):
         tried = client.post(path, {"filter": chosen, "dry_run": True})
         if dry_run:
-            say(f"{tried['matched']:,} would be {done}.", tried, as_json=as_json)
+            say(f"{_letters(tried['matched'])} would be {done}.", tried, as_json=as_json)
             return
-        letters = counted(tried["matched"], "dead letter", "dead letters")
-        must_agree(f"{verb.capitalize()} {letters}?", to=verb)
+        must_agree(f"{verb.capitalize()} {_letters(tried['matched'])}?", to=verb)
     if len(delivery_ids) == 1:
         # Sent one by one, the server says what is wrong with each: not there, not dead.
         delivery = client.post(f"/v1/dead-letters/{path_step('delivery', delivery_ids[0])}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)
         return
     job = _run(client, path, chosen)
-    say(f"{job['done']:,} {done}.", job, as_json=as_json)
+    say(f"{_letters(job['done'])} {done}.", job, as_json=as_json)
     if job["failed"]:
-        raise CommandError(f"{job['failed']:,} were not dead letters (any more).", FAILED)
+        raise CommandError(f"{job['failed']:,} skipped: not dead letters, or no longer.", FAILED)
+
+
+def _letters(number: int) -> str:
+    return counted(number, "dead letter", "dead letters")
 
 
 def _run(client: "Client", path: str, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +147,8 @@ def _chosen(ids: tuple[str, ...], everything: bool, filter: dict[str, Any]) -> d
     said = {name: value for name, value in filter.items() if value is not None}
     if bool(ids) + bool(said) + everything != 1:
         raise CommandError(
-            "say which: ids of deliveries, or options such as --endpoint and --since, or --all.", USAGE
+            "choose dead letters in one way: by delivery ids, by filters such as --endpoint, or with --all.",
+            USAGE,
         )
     if ids:
         return {"ids": list(ids)}

@@ -35,22 +35,34 @@ ATTEMPT_COLUMNS = ("number", "at", "status", "error.kind", "duration_ms", "reque
 
 @click.group()
 def deliveries() -> None:
-    """Deliveries: an event on its way to one endpoint."""
+    """List, retry and cancel deliveries: one event to one endpoint."""
 
 
 @deliveries.command("list")
 @state_option
-@click.option("--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="To this endpoint.")
-@click.option("--event", "event_id", callback=read_id, metavar="ID", help="Of this event.")
-@click.option("--account", callback=read_account, help="Of this account.")
-@click.option("--type", "event_type", callback=read_type, help="Of events of this type.")
-@click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
-@click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
+@click.option(
+    "--endpoint", "endpoint_id", callback=read_id, metavar="ID", help="Only deliveries to this endpoint."
+)
+@click.option("--event", "event_id", callback=read_id, metavar="ID", help="Only deliveries of this event.")
+@click.option("--account", callback=read_account, help="Only deliveries of this account.")
+@click.option("--type", "event_type", callback=read_type, help="Only deliveries of events of this type.")
+@click.option(
+    "--since",
+    callback=read_past,
+    metavar="TIME",
+    help="Only deliveries of events published after this time, or less than this long ago, such as 2h.",
+)
+@click.option(
+    "--until",
+    callback=read_past,
+    metavar="TIME",
+    help="Only deliveries of events published before this time, or more than this long ago.",
+)
 @limit_option
 @url_option
 @json_option
 def list_deliveries(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
-    """Print deliveries, newest first."""
+    """List deliveries, newest first."""
     with Errors():
         print_rows(
             connect(url).pages("/v1/deliveries", limit=limit, **filter), DELIVERY_COLUMNS, as_json=as_json
@@ -59,11 +71,11 @@ def list_deliveries(limit: int, url: str | None, as_json: bool, **filter: Any) -
 
 @deliveries.command()
 @click.argument("delivery_id")
-@click.option("--attempts", is_flag=True, help="With every request that was made.")
+@click.option("--attempts", is_flag=True, help="Also print all attempts.")
 @url_option
 @json_option
 def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> None:
-    """Print a delivery."""
+    """Show a delivery."""
     with Errors():
         client = connect(url)
         path = f"/v1/deliveries/{path_step('delivery', delivery_id)}"
@@ -79,7 +91,7 @@ def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> No
 @url_option
 @json_option
 def attempts(delivery_id: str, limit: int, url: str | None, as_json: bool) -> None:
-    """Print the requests that were made for a delivery, newest first."""
+    """List the attempts of a delivery, newest first."""
     with Errors():
         found = connect(url).pages(
             f"/v1/deliveries/{path_step('delivery', delivery_id)}/attempts", limit=limit
@@ -92,7 +104,7 @@ def attempts(delivery_id: str, limit: int, url: str | None, as_json: bool) -> No
 @url_option
 @json_option
 def cancel(delivery_id: str, url: str | None, as_json: bool) -> None:
-    """Give up a pending delivery."""
+    """Cancel a pending delivery."""
     _do("cancel", delivery_id, url, as_json)
 
 
@@ -101,7 +113,7 @@ def cancel(delivery_id: str, url: str | None, as_json: bool) -> None:
 @url_option
 @json_option
 def retry(delivery_id: str, url: str | None, as_json: bool) -> None:
-    """Make a pending delivery due now."""
+    """Retry a pending delivery now."""
     _do("retry", delivery_id, url, as_json)
 
 

@@ -16,14 +16,16 @@ _COLOURS = {"ok": "green", "warn": "yellow", "bad": "red"}
 
 @click.command()
 @database_option
-@click.option("--host", help="Where a server would listen.  [HOOKLINE_HOST; default 127.0.0.1]")
-@click.option("--port", metavar="N", help="On which port.  [HOOKLINE_PORT; default 8080]")
+@click.option("--host", help="Address that the server would listen on.  [HOOKLINE_HOST; default 127.0.0.1]")
+@click.option(
+    "--port", metavar="N", help="Port that the server would listen on.  [HOOKLINE_PORT; default 8080]"
+)
 @url_option
 @json_option
 def doctor(as_json: bool, **flags: Any) -> None:
-    """Say what is wrong here, and what to do about it.
+    """Check the installation and suggest fixes.
 
-    One line for each thing looked at; ends with 1 if something is bad. Nothing is changed.
+    Prints one line per check: ok, warn or bad. Exits with 1 if a line is bad. Changes nothing.
     """
     with Errors():
         found = []
@@ -52,7 +54,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     try:
         settings, sources = settings_with_sources(flags)
     except ConfigError as error:
-        yield bad("configuration", str(error), "correct it; the rest depends on it")
+        yield bad("configuration", str(error), "correct it, then run this command again for the other checks")
         return
     yield from check_settings(settings, sources)
     yield from check_file(sources, settings.database)

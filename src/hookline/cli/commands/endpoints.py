@@ -28,38 +28,64 @@ COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit=circu
 
 @click.group()
 def endpoints() -> None:
-    """Endpoints: who gets which events."""
+    """Manage endpoints: the URLs that receive events."""
 
 
 @endpoints.command("list")
-@click.option("--account", callback=read_account, help="Of this account.")
-@click.option("--enabled/--disabled", default=None, help="Only those.")
-@click.option("--circuit", type=click.Choice(CIRCUITS), help="Whose circuit is in this state.")
-@click.option("--slow/--not-slow", default=None, help="That answer slowly, or do not.")
-@click.option("--type", "event_type", callback=read_type, help="That get events of this type.")
+@click.option("--account", callback=read_account, help="Only endpoints of this account.")
+@click.option("--enabled/--disabled", default=None, help="Only enabled, or only disabled endpoints.")
+@click.option("--circuit", type=click.Choice(CIRCUITS), help="Only endpoints whose circuit is in this state.")
+@click.option(
+    "--slow/--not-slow", default=None, help="Only endpoints that respond slowly, or only the others."
+)
+@click.option(
+    "--type", "event_type", callback=read_type, help="Only endpoints that receive events of this type."
+)
 @limit_option
 @url_option
 @json_option
 def list_endpoints(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
-    """Print endpoints, newest first."""
+    """List endpoints, newest first."""
     with Errors():
         print_rows(connect(url).pages("/v1/endpoints", limit=limit, **filter), COLUMNS, as_json=as_json)
 
 
 def _fields(command: Any) -> Any:
     for option in (
-        click.option("--field", "fields", multiple=True, metavar="NAME=JSON", help="Any field of the API."),
         click.option(
-            "--retry", metavar="PRESET|JSON", help="Such as brisk, [0, 5, 60], or the API's object."
+            "--field",
+            "fields",
+            multiple=True,
+            metavar="NAME=JSON",
+            help="Set any endpoint field of the API; can be repeated.",
         ),
-        click.option("--rate", type=float, metavar="N", help="Requests per second at most."),
-        click.option("--signing", type=click.Choice(STYLES), help="How its requests are signed."),
         click.option(
-            "--ordering", type=click.Choice(ORDERINGS), help="Whether a delivery waits for those before it."
+            "--retry",
+            metavar="PRESET|JSON",
+            help="A preset (brisk), a list of waits in seconds ([0, 5, 60]), or a retry policy as JSON.",
         ),
-        click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header to send."),
-        click.option("--description", help="For people."),
-        click.option("--event", "events", multiple=True, metavar="PATTERN", help="Such as 'order.*' or '*'."),
+        click.option("--rate", type=float, metavar="N", help="Maximum number of requests per second."),
+        click.option("--signing", type=click.Choice(STYLES), help="Signature style of its requests."),
+        click.option(
+            "--ordering",
+            type=click.Choice(ORDERINGS),
+            help="strict: send each event only after the previous one has ended.",
+        ),
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="NAME:VALUE",
+            help="Header to send with each request; can be repeated.",
+        ),
+        click.option("--description", help="Text that describes the endpoint."),
+        click.option(
+            "--event",
+            "events",
+            multiple=True,
+            metavar="PATTERN",
+            help="Event type pattern, such as 'order.*' or '*'; can be repeated.",
+        ),
     ):
         command = option(command)
     return command
@@ -67,16 +93,16 @@ def _fields(command: Any) -> Any:
 
 @endpoints.command()
 @click.argument("endpoint_url", metavar="URL")
-@click.option("--account", callback=read_account, help="Whose endpoint it is.")
+@click.option("--account", callback=read_account, help="Account of the endpoint.")
 @_fields
 @url_option
 @json_option
 def create(endpoint_url: str, account: str | None, url: str | None, as_json: bool, **options: Any) -> None:
-    """Add an endpoint. Prints its secret, this once."""
+    """Create an endpoint and print its secret."""
     with Errors():
         said = {"url": endpoint_url, **({} if account is None else {"account": account}), **_said(**options)}
         made = connect(url).post("/v1/endpoints", said)
-        with although(f"{made['id']} is made", step="`hookline endpoints secret` prints its secret"):
+        with although(f"{made['id']} is created", step="`hookline endpoints secret` prints its secret"):
             print_fields(made, as_json=as_json)
 
 
@@ -89,11 +115,11 @@ def create(endpoint_url: str, account: str | None, url: str | None, as_json: boo
 def update(
     endpoint_id: str, endpoint_url: str | None, url: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Change what the options name."""
+    """Update an endpoint; fields without an option stay as they are."""
     with Errors():
         said = {**({} if endpoint_url is None else {"url": endpoint_url}), **_said(**options)}
         if not said:
-            raise CommandError("say what to change, such as --retry or --field timeout_ms=5000.", USAGE)
+            raise CommandError("name a field to change, such as --retry or --field timeout_ms=5000.", USAGE)
         print_fields(connect(url).patch(_path(endpoint_id), said), as_json=as_json)
 
 
@@ -102,7 +128,7 @@ def update(
 @url_option
 @json_option
 def show(endpoint_id: str, url: str | None, as_json: bool) -> None:
-    """Print an endpoint."""
+    """Show an endpoint."""
     with Errors():
         print_fields(connect(url).get(_path(endpoint_id)), as_json=as_json)
 
@@ -114,19 +140,19 @@ def show(endpoint_id: str, url: str | None, as_json: bool) -> None:
 @url_option
 @json_option
 def delete(endpoint_id: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) -> None:
-    """Delete an endpoint; its pending deliveries are cancelled."""
+    """Delete an endpoint and cancel its pending deliveries."""
     with Errors():
         client = connect(url)
         if dry_run or not yes:
             endpoint = client.get(_path(endpoint_id))
             named = f"{endpoint['id']} ({printable(endpoint['url'])})"
             if dry_run:
-                text = f"{named} would be deleted, and what waits for it cancelled."
+                text = f"{named} would be deleted, and its pending deliveries cancelled."
                 say(text, {"id": endpoint["id"], "deleted": False}, as_json=as_json)
                 return
-            must_agree(f"Delete {named} and cancel what waits for it?", to="delete")
+            must_agree(f"Delete {named} and cancel its pending deliveries?", to="delete")
         client.delete(_path(endpoint_id))
-        text = f"{endpoint_id} is deleted, and what waited for it cancelled."
+        text = f"{endpoint_id} is deleted, and its pending deliveries are cancelled."
         say(text, {"id": endpoint_id, "deleted": True}, as_json=as_json)
 
 
@@ -144,11 +170,11 @@ def _verb(name: str, path: str, help: str) -> None:
             say(f"{endpoint['id']} is {state}{paused}, circuit {circuit}.", endpoint, as_json=as_json)
 
 
-_verb("pause", "pause", "Send nothing until it is resumed; deliveries wait.")
-_verb("resume", "resume", "Send again.")
-_verb("enable", "enable", "Give it events, and send what waits.")
-_verb("disable", "disable", "Give it no new events; what is pending waits.")
-_verb("reset-circuit", "circuit/reset", "Close its circuit: try again now.")
+_verb("pause", "pause", "Pause an endpoint: new and pending deliveries wait until it is resumed.")
+_verb("resume", "resume", "Resume a paused endpoint.")
+_verb("enable", "enable", "Enable an endpoint and send its waiting deliveries.")
+_verb("disable", "disable", "Disable an endpoint: it gets no new events, and pending deliveries wait.")
+_verb("reset-circuit", "circuit/reset", "Close an endpoint's circuit, so that sending resumes now.")
 
 
 @endpoints.command()
@@ -156,7 +182,7 @@ _verb("reset-circuit", "circuit/reset", "Close its circuit: try again now.")
 @url_option
 @json_option
 def secret(endpoint_id: str, url: str | None, as_json: bool) -> None:
-    """Print the secret that its requests are signed with."""
+    """Print an endpoint's secret."""
     with Errors():
         _show_secret(connect(url).get(f"{_path(endpoint_id)}/secret"), as_json=as_json)
 
@@ -166,13 +192,13 @@ def secret(endpoint_id: str, url: str | None, as_json: bool) -> None:
 @click.option(
     "--overlap",
     callback=read_span,
-    metavar="SPAN",
-    help="How long the old one signs too, such as 7d; a day without it.",
+    metavar="DURATION",
+    help="How long the old secret also signs, such as 7d.  [default: 1d]",
 )
 @click.option(
     "--signature",
     type=click.Choice(SIGNATURES),
-    help="v1 is a shared secret, v1a a key pair; as it was without it.",
+    help="v1: shared secret; v1a: key pair.  [default: unchanged]",
 )
 @yes_option
 @url_option
@@ -180,11 +206,12 @@ def secret(endpoint_id: str, url: str | None, as_json: bool) -> None:
 def rotate(
     endpoint_id: str, overlap: float | None, signature: str | None, yes: bool, url: str | None, as_json: bool
 ) -> None:
-    """Give it another secret, and print it; for a while both sign."""
+    """Rotate an endpoint's secret and print the new one. Both secrets sign during the overlap."""
     with Errors():
         if overlap == 0 and not yes:
             must_agree(
-                "Receivers will refuse everything until they know the new secret. Rotate?", to="rotate"
+                "Without an overlap receivers refuse all requests until they have the new secret. Rotate?",
+                to="rotate",
             )
         said = {"overlap_s": None if overlap is None else round(overlap), "signature": signature}
         body = {name: value for name, value in said.items() if value is not None}
@@ -201,31 +228,29 @@ def _show_secret(found: dict[str, Any], *, as_json: bool) -> None:
     if found["public_key"] is not None:
         click.echo(f"Receivers need only the public key: {found['public_key']}", err=True)
     if found["old"] is not None:
-        click.echo(f"The one before signs too, until {found['old']['valid_until']}.", err=True)
+        click.echo(f"The old secret also signs until {found['old']['valid_until']}.", err=True)
 
 
 @endpoints.command()
 @click.argument("endpoint_id")
-@click.option("--no-wait", is_flag=True, help="Do not wait for the receiver's answer.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the response.")
 @url_option
 @json_option
 def test(endpoint_id: str, no_wait: bool, url: str | None, as_json: bool) -> None:
-    """Send it a test event, and say how it answered; ends with 1 if it did not accept it."""
+    """Send a test event and print the response; exit with 1 if it was not accepted."""
     with Errors():
         client = connect(url)
         sent = client.post(f"{_path(endpoint_id)}/test", {})
         if no_wait:
-            say(f"{sent['id']} is on its way.", sent, as_json=as_json)
+            say(f"{sent['id']} is created.", sent, as_json=as_json)
             return
-        from hookline.cli.first_answer import answered
+        from hookline.cli.first_answer import answered, why_not_sent
 
         delivery, attempt = answered(client, sent["id"])
         if as_json:
             print_json({**delivery, "attempt_log": [attempt] if attempt else []})
         if attempt is None:
-            raise CommandError(
-                f"{sent['id']} was not sent yet: it waits for {delivery['waiting_for']}.", FAILED
-            )
+            raise CommandError(f"{sent['id']} was not sent yet: {why_not_sent(delivery)}.", FAILED)
         error = attempt["error"] or {}
         answer = attempt["status"] or printable(f"{error.get('kind')} {error.get('detail') or ''}".strip())
         if error:
@@ -273,7 +298,7 @@ def _headers(given: tuple[str, ...]) -> dict[str, str]:
 
 def _finite(rate: float) -> float:
     if not isfinite(rate):
-        raise CommandError(f"--rate: {rate} is no number of requests.", USAGE)
+        raise CommandError(f"--rate: {rate} is not a number of requests.", USAGE)
     return rate
 
 
@@ -298,7 +323,7 @@ def _preset(name: str) -> str:
 def _split(text: str, mark: str, option: str) -> tuple[str, str]:
     name, found, value = text.partition(mark)
     if not found or not name:
-        raise CommandError(f"{option}: {text[:100]!r} has no {mark!r} in it.", USAGE)
+        raise CommandError(f"{option}: {text[:100]!r} has no {mark!r}.", USAGE)
     return name.strip(), value.strip()
 
 

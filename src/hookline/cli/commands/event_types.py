@@ -26,7 +26,7 @@ COLUMNS = ("name", "description", "schema", "updated_at")
 
 @click.group()
 def event_types() -> None:
-    """Event types: what they mean, and how their payloads look."""
+    """Describe event types and set their JSON Schemas."""
 
 
 @event_types.command("list")
@@ -34,7 +34,7 @@ def event_types() -> None:
 @url_option
 @json_option
 def list_event_types(limit: int, url: str | None, as_json: bool) -> None:
-    """Print the types that were described."""
+    """List the described event types."""
     with Errors():
         print_rows(connect(url).pages("/v1/event-types", limit=limit), COLUMNS, as_json=as_json)
 
@@ -44,21 +44,21 @@ def list_event_types(limit: int, url: str | None, as_json: bool) -> None:
 @url_option
 @json_option
 def show(name: str, url: str | None, as_json: bool) -> None:
-    """Print what is said about a type."""
+    """Show a type's description and schema."""
     with Errors():
         print_fields(connect(url).get(_path(name)), as_json=as_json)
 
 
 @event_types.command("set")
 @click.argument("name")
-@click.option("--description", help="For people.")
+@click.option("--description", help="Text that describes the type.")
 @click.option(
     "--schema",
     type=click.File("rb"),
     metavar="FILE",
-    help="A JSON Schema, - for standard input; payloads that do not fit it are refused.",
+    help="JSON Schema file (- for standard input); payloads that do not match are refused.",
 )
-@click.option("--no-schema", is_flag=True, help="Take any payload from now on.")
+@click.option("--no-schema", is_flag=True, help="Remove the schema; any payload is accepted.")
 @url_option
 @json_option
 def set_event_type(
@@ -69,10 +69,10 @@ def set_event_type(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Describe a type. What the options do not name stays as it was."""
+    """Set a type's description or schema; the rest stays as it is."""
     with Errors():
         if schema is not None and no_schema:
-            raise CommandError("--schema and --no-schema exclude each other.", USAGE)
+            raise CommandError("use either --schema or --no-schema.", USAGE)
         given = None if schema is None else json_value(schema.read(), option="--schema")
         client = connect(url)
         found = _known(client, name)
@@ -93,18 +93,22 @@ def set_event_type(
 @url_option
 @json_option
 def delete(name: str, dry_run: bool, yes: bool, url: str | None, as_json: bool) -> None:
-    """Forget what was said about a type; events of it can still be published."""
+    """Delete a type's description and schema; its events can still be published."""
     with Errors():
         client = connect(url)
         if dry_run or not yes:
             found = client.get(_path(name))
             if dry_run:
                 said = {"name": found["name"], "deleted": False}
-                say(f"{found['name']} would be deleted.", said, as_json=as_json)
+                say(f"The description and schema of {found['name']} would be deleted.", said, as_json=as_json)
                 return
-            must_agree(f"Forget what was said about {found['name']}?", to="delete")
+            must_agree(f"Delete the description and schema of {found['name']}?", to="delete")
         client.delete(_path(name))
-        say(f"{name} is deleted.", {"name": name, "deleted": True}, as_json=as_json)
+        say(
+            f"The description and schema of {name} are deleted.",
+            {"name": name, "deleted": True},
+            as_json=as_json,
+        )
 
 
 def _known(client: "Client", name: str) -> dict[str, Any]:

@@ -19,27 +19,37 @@ from hookline.cli.options import (
     read_type,
     url_option,
 )
-from hookline.cli.output import print_fields, print_json, print_rows
+from hookline.cli.output import counted, print_fields, print_json, print_rows
 
 COLUMNS = ("id", "type", "account", "created_at", *(f"{each}=deliveries.{each}" for each in STATES))
 
 
 @click.group()
 def events() -> None:
-    """Events: what was published, and its deliveries."""
+    """List events, their deliveries and attempts."""
 
 
 @events.command("list")
-@click.option("--type", callback=read_type, help="Of this type.")
-@click.option("--account", callback=read_account, help="Of this account.")
-@click.option("--idempotency-key", metavar="KEY", help="Published under this key.")
-@click.option("--since", callback=read_past, metavar="TIME", help="Published after this, such as 2h.")
-@click.option("--until", callback=read_past, metavar="TIME", help="Published before this.")
+@click.option("--type", callback=read_type, help="Only events of this type.")
+@click.option("--account", callback=read_account, help="Only events of this account.")
+@click.option("--idempotency-key", metavar="KEY", help="Only events with this idempotency key.")
+@click.option(
+    "--since",
+    callback=read_past,
+    metavar="TIME",
+    help="Only events published after this time, or less than this long ago, such as 2h.",
+)
+@click.option(
+    "--until",
+    callback=read_past,
+    metavar="TIME",
+    help="Only events published before this time, or more than this long ago.",
+)
 @limit_option
 @url_option
 @json_option
 def list_events(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
-    """Print events, newest first."""
+    """List events, newest first."""
     with Errors():
         print_rows(connect(url).pages("/v1/events", limit=limit, **filter), COLUMNS, as_json=as_json)
 
@@ -49,7 +59,7 @@ def list_events(limit: int, url: str | None, as_json: bool, **filter: Any) -> No
 @url_option
 @json_option
 def show(event_id: str, url: str | None, as_json: bool) -> None:
-    """Print an event with its payload."""
+    """Show an event with its payload."""
     with Errors():
         print_fields(connect(url).get(f"/v1/events/{path_step('event', event_id)}"), as_json=as_json)
 
@@ -61,7 +71,7 @@ def show(event_id: str, url: str | None, as_json: bool) -> None:
 @url_option
 @json_option
 def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as_json: bool) -> None:
-    """Print an event's deliveries, one for each endpoint that asked for it."""
+    """List an event's deliveries, one for each subscribed endpoint."""
     with Errors():
         found = connect(url).pages(
             f"/v1/events/{path_step('event', event_id)}/deliveries", limit=limit, state=state
@@ -75,7 +85,7 @@ def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as
 @url_option
 @json_option
 def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
-    """Print the requests that were made for an event, newest first."""
+    """List the attempts of an event's deliveries, newest first."""
     with Errors():
         found = connect(url).pages(f"/v1/events/{path_step('event', event_id)}/attempts", limit=limit)
         print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
@@ -91,7 +101,7 @@ def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
     "states",
     multiple=True,
     type=click.Choice(FINISHED),
-    help="Only those in this state, or these.",
+    help="Only deliveries in this state; can be repeated.",
 )
 @dry_run_option
 @url_option
@@ -104,7 +114,7 @@ def replay(
     url: str | None,
     as_json: bool,
 ) -> None:
-    """Replay an event's deliveries, whatever their state."""
+    """Replay an event's finished deliveries. Finished means delivered, dead or cancelled."""
     with Errors():
         client = connect(url)
         path = f"/v1/events/{path_step('event', event_id)}"
@@ -125,6 +135,6 @@ def replay(
         if as_json:
             print_json(answer)
             return
-        click.echo(f"{answer['replayed']:,} {done}.", err=True)
+        click.echo(f"{counted(answer['replayed'], 'delivery', 'deliveries')} {done}.", err=True)
         for id in answer["deliveries"]:
             click.echo(id)

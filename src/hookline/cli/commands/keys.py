@@ -18,7 +18,7 @@ COLUMNS = ("id", "name", "hint", "scopes", "account", "created_at", "revoked_at"
 
 @click.group()
 def keys() -> None:
-    """API keys: who may call the server, and for what."""
+    """Manage API keys."""
 
 
 @keys.command()
@@ -29,30 +29,30 @@ def keys() -> None:
     multiple=True,
     type=click.Choice(SCOPES),
     required=True,
-    help="What it is good for; may be given more than once. admin includes the others.",
+    help="What the key may do; can be repeated. admin includes the others.",
 )
-@click.option("--account", help="For this account alone.")
+@click.option("--account", help="Restrict the key to this account.")
 @database_option
 @json_option
 def create(database: str | None, as_json: bool, **fields: Any) -> None:
-    """Make a key and print it, this once."""
+    """Create an API key and print it. It is shown only once."""
     with Errors():
         from hookline.cli.database import keys
 
         made = keys.create(_database(database), {**fields, "scopes": sorted(set(fields["scopes"]))})
-        with although(f"{made['id']} is made", step="nobody knows the key: revoke it"):
+        with although(f"{made['id']} is created", step="the key was not shown: revoke it"):
             if as_json:
                 print_json(made)
                 return
             click.echo(made["key"])
-        click.echo(f"{made['id']} is made. The key is shown this once, and kept nowhere.", err=True)
+        click.echo(f"{made['id']} is created. The key is shown only once; keep it in a safe place.", err=True)
 
 
 @keys.command("list")
 @database_option
 @json_option
 def list_keys(database: str | None, as_json: bool) -> None:
-    """Print all keys, newest first; none is shown itself."""
+    """List API keys, newest first, without their values."""
     with Errors():
         from hookline.cli.database import keys
 
@@ -64,7 +64,7 @@ def list_keys(database: str | None, as_json: bool) -> None:
 @database_option
 @json_option
 def show(key_id: str, database: str | None, as_json: bool) -> None:
-    """Print what is known of a key."""
+    """Show a key's name, scopes and account, without its value."""
     with Errors():
         from hookline.cli.database import keys
 
@@ -77,7 +77,7 @@ def show(key_id: str, database: str | None, as_json: bool) -> None:
 @database_option
 @json_option
 def revoke(key_id: str, yes: bool, database: str | None, as_json: bool) -> None:
-    """End a key for good, in every server within five seconds."""
+    """Revoke a key permanently; every server refuses it within 5 seconds."""
     with Errors():
         from hookline.cli.database import keys
 

@@ -36,35 +36,45 @@ if TYPE_CHECKING:
     "--status",
     type=click.IntRange(200, 599),
     metavar="N",
-    help="Answer with this.  [200; 401 when the signature is wrong]",
+    help="Respond with this status.  [default: 200, or 401 if the signature is wrong]",
 )
 @click.option(
-    "--delay", callback=read_span, default="0s", metavar="SPAN", help="Answer this late, such as 2s."
+    "--delay",
+    callback=read_span,
+    default="0s",
+    metavar="DURATION",
+    help="Wait this long before responding, such as 2s.",
 )
 @click.option(
     "--fail-first",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Answer 503 to the first N requests of each event.",
+    help="Respond with 503 to the first N requests of each event.",
 )
-@click.option("--forward", metavar="URL", help="Pass each request on, and answer with what comes back.")
-@click.option("--register", is_flag=True, help="Add an endpoint for this receiver; it is deleted at the end.")
+@click.option("--forward", metavar="URL", help="Forward each request to this URL and return its response.")
 @click.option(
-    "--event", "events", multiple=True, metavar="PATTERN", help="What to ask for with --register.  [*]"
+    "--register", is_flag=True, help="Create an endpoint for this receiver; it is deleted at the end."
 )
-@click.option("--account", callback=read_account, help="Whose endpoint it is, with --register.")
 @click.option(
-    "--as", "public", metavar="URL", help="Where the server reaches this receiver, with --register."
+    "--event",
+    "events",
+    multiple=True,
+    metavar="PATTERN",
+    help="Event types to subscribe to, with --register; can be repeated.  [default: *]",
 )
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after this many requests.")
-@click.option("--headers", is_flag=True, help="Show the headers too.")
+@click.option("--account", callback=read_account, help="Account of the endpoint, with --register.")
+@click.option(
+    "--as", "public", metavar="URL", help="URL at which the server can reach this receiver, with --register."
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Exit after this many requests.")
+@click.option("--headers", is_flag=True, help="Also print the headers.")
 @url_option
 @json_option
 def listen(**options: Any) -> None:
-    """Receive webhooks here: show them, check them, pass them on.
+    """Run a development receiver that prints and verifies webhooks. It can also forward them.
 
-    Ends with Ctrl-C.
+    Ctrl-C ends it.
     """
     with Errors():
         _listen(**options)
@@ -90,7 +100,7 @@ def _listen(
     as_json: bool,
 ) -> None:
     if not register and (events or account or public):
-        raise CommandError("--event, --account and --as go with --register.", USAGE)
+        raise CommandError("--event, --account and --as need --register.", USAGE)
     from hookline.cli.client import address_of
     from hookline.cli.listener.listener import Manners
 
@@ -113,7 +123,7 @@ def _listen(
                 }
                 secret = registered.enter_context(_endpoint(url, said))
                 listener.manners = manners._replace(secrets=(*given, secret))
-            how = "" if listener.manners.secrets else "; signatures are not checked without --secret"
+            how = "" if listener.manners.secrets else "; signatures are not checked (add --secret)"
             click.echo(f"listening on {place}{how}", err=True)
             ending.wait()
     click.echo(f"{counted(show.seen, 'request', 'requests')}.", err=True)
@@ -195,7 +205,7 @@ def _serving(host: str, port: int, manners: "Manners", show: _Screen) -> Iterato
         listener = Listener(host, port, manners, show)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"cannot listen on {host} port {port}: {why}.", FAILED) from None
+        raise CommandError(f"cannot listen on {host} port {port} (--host, --port): {why}.", FAILED) from None
     thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

@@ -13,19 +13,24 @@ from hookline.version import VERSION
 
 @click.command()
 @click.option(
-    "--dev", is_flag=True, default=None, help="Loopback only, no key needed, private networks allowed."
+    "--dev",
+    is_flag=True,
+    default=None,
+    help="Development mode: listen on loopback only, need no API key, allow private networks.",
 )
 @click.option("--host", help="Address to listen on.  [HOOKLINE_HOST; default 127.0.0.1]")
 @click.option(
     "--port", metavar="N", help="Port to listen on, 0 for a free one.  [HOOKLINE_PORT; default 8080]"
 )
 @click.option(
-    "--processes", metavar="N", help="How many processes; PostgreSQL only.  [HOOKLINE_PROCESSES; default 1]"
+    "--processes",
+    metavar="N",
+    help="Number of server processes (PostgreSQL only).  [HOOKLINE_PROCESSES; default 1]",
 )
-@click.option("--no-worker", is_flag=True, help="Only the API: others deliver.")
+@click.option("--no-worker", is_flag=True, help="Run only the API; other processes deliver.")
 @database_option
 def serve(no_worker: bool, **flags: Any) -> None:
-    """Run the API and deliver."""
+    """Run the API server and deliver events."""
     with Errors():
         found = settings(flags)
         from hookline.cli.server.serve import run
@@ -34,10 +39,10 @@ def serve(no_worker: bool, **flags: Any) -> None:
 
 
 @click.command()
-@click.option("--dev", is_flag=True, default=None, help="Private networks allowed.")
+@click.option("--dev", is_flag=True, default=None, help="Development mode: allow private networks.")
 @database_option
 def worker(**flags: Any) -> None:
-    """Deliver, without the API: any number on one PostgreSQL."""
+    """Deliver events without serving the API. Any number of workers can share one PostgreSQL database."""
     with Errors():
         found = settings(flags)
         from hookline.cli.server.worker import run
@@ -50,7 +55,7 @@ def worker(**flags: Any) -> None:
 @database_option
 @json_option
 def migrate(dry_run: bool, as_json: bool, **flags: Any) -> None:
-    """Bring the database's schema up to date."""
+    """Bring the database schema up to date."""
     with Errors():
         found = settings(flags)
         from hookline.cli.server.migrate import look, run
@@ -64,7 +69,7 @@ def migrate(dry_run: bool, as_json: bool, **flags: Any) -> None:
         if not names:
             click.echo("The schema is up to date.", err=True)
         elif dry_run:
-            click.echo("Nothing was changed: these would be applied.", err=True)
+            click.echo("Dry run: these migrations would be applied; nothing was changed.", err=True)
 
 
 @click.command()

@@ -20,18 +20,18 @@ LEAST = 3_600.0  # seconds; a request under way may still settle what is younger
 @click.option(
     "--older-than",
     callback=read_span,
-    metavar="SPAN",
-    help="Finished longer ago than this, such as 7d; an hour at least.  [HOOKLINE_KEEP_DELIVERED_DAYS, HOOKLINE_KEEP_DEAD_DAYS]",
+    metavar="DURATION",
+    help="Delete what finished longer ago than this, such as 7d (minimum 1h).  [default: HOOKLINE_KEEP_DELIVERED_DAYS and HOOKLINE_KEEP_DEAD_DAYS]",
 )
 @dry_run_option
 @yes_option
 @database_option
 @json_option
 def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, **flags: Any) -> None:
-    """Delete what is finished and old, beside a running server."""
+    """Delete old finished deliveries and events. Safe while a server runs."""
     with Errors():
         if older_than is not None and older_than < LEAST:
-            raise CommandError("--older-than is an hour at least (1h).", USAGE)
+            raise CommandError("--older-than must be at least 1h.", USAGE)
         found = settings(flags)
         from hookline.cli.database import pruning
         from hookline.rules.retention import Keep, keep_from_days
@@ -45,7 +45,7 @@ def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, **f
             return
         if not yes:
             there = pruning.count(found.database, keep)
-            must_agree(f"Delete {_listed(there)} for good?", to="prune")
+            must_agree(f"Permanently delete {_listed(there)}?", to="prune")
         gone = pruning.prune(found.database, keep)
         say(f"{_listed(gone)} deleted.", gone, as_json=as_json)
 

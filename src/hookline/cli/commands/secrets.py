@@ -8,24 +8,24 @@ import click
 from hookline.cli.confirm import must_agree
 from hookline.cli.exits import Errors
 from hookline.cli.options import database_option, json_option, settings, yes_option
-from hookline.cli.output import say
+from hookline.cli.output import counted, say
 
 
 @click.group()
 def secrets() -> None:
-    """Secrets in the database: sealed with HOOKLINE_SECRET_KEY, or plain."""
+    """Encrypt or decrypt the stored endpoint secrets."""
 
 
 @secrets.command()
 @database_option
 @json_option
 def seal(as_json: bool, **flags: Any) -> None:
-    """Seal every endpoint's secret with the first key of HOOKLINE_SECRET_KEY."""
+    """Encrypt all stored endpoint secrets with the first key in HOOKLINE_SECRET_KEY."""
     with Errors():
         from hookline.admin.secrets import seal_all
 
         written = _run(flags, seal_all)
-        say(f"{written} endpoints sealed.", {"sealed": written}, as_json=as_json)
+        say(f"Encrypted the secrets of {_endpoints(written)}.", {"sealed": written}, as_json=as_json)
 
 
 @secrets.command()
@@ -33,14 +33,18 @@ def seal(as_json: bool, **flags: Any) -> None:
 @yes_option
 @json_option
 def unseal(yes: bool, as_json: bool, **flags: Any) -> None:
-    """Store every endpoint's secret plain, as it is without a key."""
+    """Decrypt all stored endpoint secrets, so that they are stored in plain text."""
     with Errors():
         if not yes:
-            must_agree("Store every secret plain?", to="unseal")
+            must_agree("Store all endpoint secrets in plain text?", to="unseal")
         from hookline.admin.secrets import unseal_all
 
         written = _run(flags, unseal_all)
-        say(f"{written} endpoints unsealed.", {"unsealed": written}, as_json=as_json)
+        say(f"Decrypted the secrets of {_endpoints(written)}.", {"unsealed": written}, as_json=as_json)
+
+
+def _endpoints(number: int) -> str:
+    return counted(number, "endpoint", "endpoints")
 
 
 def _run(flags: dict[str, Any], work: Callable[..., Awaitable[int]]) -> int:

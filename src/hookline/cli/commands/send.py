@@ -13,20 +13,22 @@ from hookline.cli.output import although, counted, print_json
 @click.command()
 @click.argument("event_type", metavar="TYPE")
 @click.argument("payload", default="-")
-@click.option("--account", help="Whose event it is.")
+@click.option("--account", help="Account of the event.")
 @click.option(
-    "--idempotency-key", metavar="KEY", help="Your own name for it: sent once, however often repeated."
+    "--idempotency-key",
+    metavar="KEY",
+    help="Idempotency key: repeating the command with the same key creates no second event.",
 )
 @click.option(
     "--deliver-at",
     callback=read_future,
     metavar="TIME",
-    help="Not before this: a time, or in how long, such as 2h.",
+    help="Do not deliver before this time, or before this much time has passed, such as 2h.",
 )
 @url_option
 @json_option
 def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields: str | None) -> None:
-    """Publish an event. PAYLOAD is JSON; read from standard input without it."""
+    """Publish an event. PAYLOAD is JSON; if omitted, it is read from standard input."""
     from hookline.validate.names import check_account, check_idempotency_key, check_type
 
     with Errors():
@@ -35,7 +37,7 @@ def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields
             if fields[name] is not None:
                 check(fields[name])
         if payload == "-" and sys.stdin.isatty():
-            click.echo("Type the payload, a JSON value, and end it with Ctrl-D.", err=True)
+            click.echo("Type the payload as JSON and end it with Ctrl-D.", err=True)
         given = sys.stdin.buffer.read() if payload == "-" else payload.encode()
         said = {"type": event_type} | {name: value for name, value in fields.items() if value is not None}
         # Built by hand, so that the payload's bytes stay as they are.
@@ -46,7 +48,7 @@ def send(event_type: str, payload: str, url: str | None, as_json: bool, **fields
                 print_json(event)
                 return
             click.echo(event["id"])
-        again = ", published before" if event["duplicate"] else ""
+        again = "; this event was published before" if event["duplicate"] else ""
         click.echo(f"{counted(event['deliveries'], 'delivery', 'deliveries')}{again}.", err=True)
 
 
@@ -61,6 +63,6 @@ def _one_value(text: bytes) -> bytes:
         if error.code == "too_deep":
             raise CommandError(f"the payload is invalid: {error.detail}", USAGE) from None
         raise CommandError(
-            "the payload is not one JSON value (a text needs quotation marks).", USAGE
+            "the payload is not one JSON value (a string needs quotation marks).", USAGE
         ) from None
     return value

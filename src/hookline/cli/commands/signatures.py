@@ -25,7 +25,7 @@ def secret_options(command: "Callable[..., Any]") -> "Callable[..., Any]":
             multiple=True,
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="A file that holds the secret.",
+            help="File that contains the secret.",
         ),
         click.option("--secret", "secrets", multiple=True, metavar="SECRET", help="The endpoint's secret."),
     ):
@@ -46,7 +46,7 @@ def secrets_of(secrets: tuple[str, ...], secret_files: tuple[Path, ...]) -> list
 
 
 def check_usable(secret: str) -> None:
-    """Refuse a secret that verifies nothing: each request would be answered 401, and its sender would give it up."""
+    """Refuse an invalid secret: every request would be answered 401, and its sender would give up."""
     from hookline.crypto.signing import PREFIX, PUBLIC_PREFIX
     from hookline.model import Signing
     from hookline.receiver import VerificationError
@@ -63,11 +63,16 @@ def check_usable(secret: str) -> None:
 @click.argument("body", type=click.File("rb"), default="-")
 @secret_options
 @click.option(
-    "--style", type=click.Choice(STYLES), default="standard", show_default=True, help="How to sign."
+    "--style", type=click.Choice(STYLES), default="standard", show_default=True, help="Signature style."
 )
-@click.option("--id", "event_id", metavar="ID", help="The event's id; a new one without it.")
-@click.option("--type", "event_type", metavar="TYPE", help="The event's type, for its header.")
-@click.option("--at", callback=read_past, metavar="TIME", help="When it was sent; now without it.")
+@click.option("--id", "event_id", metavar="ID", help="Event id.  [default: a new id]")
+@click.option("--type", "event_type", metavar="TYPE", help="Event type, for the event type header.")
+@click.option(
+    "--at",
+    callback=read_past,
+    metavar="TIME",
+    help="When it was sent: a time, or how long ago.  [default: now]",
+)
 @json_option
 def sign(
     body: IO[bytes],
@@ -79,14 +84,15 @@ def sign(
     at: str | None,
     as_json: bool,
 ) -> None:
-    """Print the headers that sign a body.
+    """Sign a body and print the headers.
 
-    BODY is a file; standard input without it. Its bytes are signed as they are, a newline at the end included.
+    BODY is a file; if omitted, it is read from standard input. Its bytes are signed as they are, including a newline
+    at the end.
     """
     with Errors():
         given = secrets_of(secrets, secret_files)
         if len(given) != 1:
-            raise CommandError("say which one secret signs: --secret or --secret-file.", USAGE)
+            raise CommandError("give exactly one secret, with --secret or --secret-file.", USAGE)
         headers = _headers(given[0], body.read(), style=style, event_id=event_id, at=at)
         if event_type is not None:
             headers["webhook-event" if style == "standard" else "x-webhook-event"] = event_type
@@ -147,19 +153,30 @@ def _new_id() -> str:
     "file",
     type=click.File("rb"),
     metavar="FILE",
-    help="The request's headers: lines of `name: value`, or a JSON object.",
+    help="File with the request's headers: lines of `name: value`, or a JSON object.",
 )
-@click.option("--header", "lines", multiple=True, metavar="NAME:VALUE", help="One header of the request.")
-@click.option("--style", type=click.Choice(STYLES), help="Refuse what is signed in the other one.")
+@click.option(
+    "--header",
+    "lines",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="One header of the request; can be repeated.",
+)
+@click.option("--style", type=click.Choice(STYLES), help="Accept only this signature style.")
 @click.option(
     "--tolerance",
     callback=read_span,
     default="5m",
     show_default=True,
-    metavar="SPAN",
-    help="How old it may be.",
+    metavar="DURATION",
+    help="Maximum age of the request.",
 )
-@click.option("--at", callback=read_past, metavar="TIME", help="When it was received; now without it.")
+@click.option(
+    "--at",
+    callback=read_past,
+    metavar="TIME",
+    help="When it was received: a time, or how long ago.  [default: now]",
+)
 @json_option
 def verify(
     body: IO[bytes],
@@ -172,19 +189,20 @@ def verify(
     at: str | None,
     as_json: bool,
 ) -> None:
-    """Check a request that was captured: headers and body.
+    """Verify the signature of a captured request.
 
-    BODY is a file; standard input without it. Ends with 0 if one of the secrets signed it, with 1 if none did.
+    BODY is a file; if omitted, it is read from standard input. Exits with 0 if one of the secrets signed the request,
+    and with 1 if none did.
     """
     with Errors():
         given = secrets_of(secrets, secret_files)
         if not given:
-            raise CommandError("say what to check with: --secret or --secret-file.", USAGE)
+            raise CommandError("give a secret, with --secret or --secret-file.", USAGE)
         headers = (_read_headers(file.read()) if file is not None else []) + [_header(each) for each in lines]
         if not headers and file is not None:
-            raise CommandError(f"--headers: {file.name} holds no headers, such as webhook-id: evt_1.", USAGE)
+            raise CommandError(f"--headers: {file.name} has no headers, such as `webhook-id: evt_1`.", USAGE)
         if not headers:
-            raise CommandError("say what the request's headers were: --headers or --header.", USAGE)
+            raise CommandError("give the request's headers, with --headers or --header.", USAGE)
         _verify(given, headers, body.read(), style=style, tolerance=tolerance, at=at, as_json=as_json)
 
 
@@ -242,5 +260,5 @@ def _read_headers(text: bytes) -> list[tuple[str, str]]:
 def _header(line: str) -> tuple[str, str]:
     name, mark, value = line.partition(":")
     if not mark or not name.strip():
-        raise CommandError(f"--header: {line[:100]!r} has no ':' in it.", USAGE)
+        raise CommandError(f"--header: {line[:100]!r} has no ':'.", USAGE)
     return name.strip(), value.strip()

@@ -19,7 +19,9 @@ from hookline.errors import SchemaBehind, SchemaMissing
 
 GC_AFTER = 10_000  # objects; events and deliveries come and go by the thousand and hold no cycles
 STOPPED = "hookline has stopped."
-UNDRAINED = "hookline has stopped before all was answered; what is left is sent again after the next start."
+UNDRAINED = (
+    "hookline has stopped before all requests were answered; the rest is sent again after the next start."
+)
 
 
 def on_signals(stopping: asyncio.Event) -> None:
@@ -82,11 +84,10 @@ def say_stopping(hookline: Hookline) -> None:
     """Say what is still to be finished."""
     in_flight = hookline.worker.dispatcher.in_flight
     if in_flight == 0:
-        click.echo("hookline is stopping; nothing is under way.", err=True)
+        click.echo("hookline is stopping; no request is in flight.", err=True)
         return
-    under_way = f"{counted(in_flight, 'request', 'requests')} under way"
-    within = f"{hookline.settings.drain_s:g} s at most"
-    click.echo(f"hookline is stopping: {under_way}, {within}; a second signal ends it now.", err=True)
+    waiting = f"waiting up to {hookline.settings.drain_s:g} s for {counted(in_flight, 'request', 'requests')} in flight"
+    click.echo(f"hookline is stopping: {waiting}; a second signal stops it at once.", err=True)
 
 
 def end(*, is_drained: bool) -> None:

@@ -31,7 +31,7 @@ from hookline.rules.restarts import deaths_in_a_row, pause_after
 _LOOK_EVERY = 60.0  # seconds; signals and children wake the parent, so this is only a fallback
 _PID_BYTES = 4
 _OUTGROWN = 78  # exit code of a child that finds the schema too new: the others would end likewise
-_SAY_OUTGROWN = "hookline: The database was migrated by a later version, which this one can no longer work with: upgrade hookline."
+_SAY_OUTGROWN = "hookline: The database was migrated by a later version and no longer supports this one: upgrade hookline."
 
 log = structlog.get_logger()
 
@@ -207,7 +207,7 @@ class Parent:
 
     def _let_go(self) -> None:
         count = len(self._living())
-        click.echo(f"hookline is stopping {count} processes; a second signal ends them now.", err=True)
+        click.echo(f"hookline is stopping {count} processes; a second signal stops them at once.", err=True)
         self._deadline = self._clock.monotonic() + self._within
         self._on_leave()
         os.close(self._held)

@@ -37,16 +37,16 @@ from hookline.version import VERSION
 
 DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
 GRACE_S = 5.0  # for a process to end, beyond the time it has to finish its work
-FIRST_KEY = """hookline made the first API key of this database. It is shown this once, and kept nowhere:
+FIRST_KEY = """hookline created the first API key of this database. It is shown only once; keep it in a safe place:
 
     {key}
 
-Send it as 'Authorization: Bearer <key>'; hookline's own commands take it from HOOKLINE_API_KEY.
-It may do everything: `hookline keys create` makes others that may do less, `hookline keys revoke` ends one.
+Send it as 'Authorization: Bearer <key>'; hookline's own commands read it from HOOKLINE_API_KEY.
+It allows everything. `hookline keys create` creates restricted keys, `hookline keys revoke` revokes a key.
 
 """
 NO_KEY_LEFT = (
-    "hookline: all keys of this database are revoked; `hookline keys create --scope admin` makes one.\n"
+    "hookline: all API keys of this database are revoked; `hookline keys create --scope admin` creates one.\n"
 )
 
 
@@ -72,11 +72,11 @@ def run(settings: Settings, *, delivers: bool = True) -> None:
 def _check(settings: Settings) -> None:
     if settings.dev and not _is_loopback(settings.host):
         raise ConfigError(
-            f"--host: {settings.host} is not this machine only; --dev listens on loopback alone."
+            f"--host: {settings.host} is not a loopback address; --dev listens on loopback only."
         )
     if settings.processes > 1 and settings.database.startswith("sqlite:"):
         raise ConfigError(
-            f"--processes: {settings.processes} need PostgreSQL; one process serves an SQLite file."
+            f"--processes: {settings.processes} processes need PostgreSQL; an SQLite file is served by one."
         )
 
 
@@ -96,7 +96,9 @@ def _listener(settings: Settings) -> socket.socket:
     except (OSError, UnicodeError) as error:
         listener.close()
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CannotListen(f"cannot listen on {settings.host} port {settings.port}: {why}.") from None
+        raise CannotListen(
+            f"cannot listen on {settings.host} port {settings.port} (--host, --port): {why}."
+        ) from None
     return listener
 
 
@@ -203,7 +205,7 @@ async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
     waiting.cancel()
     if serving.done():
         await serving
-        raise CannotListen("the server ended by itself.")
+        raise CannotListen("the server stopped unexpectedly; its log says why.")
 
 
 def _greeting(settings: Settings, listener: socket.socket) -> str:

@@ -1,4 +1,4 @@
-"""Keeps submissions in line until they are committed.
+"""Queues submissions by account until they are committed.
 
 Accounts take turns, so that no account waits for all that another has handed in. What one account hands in keeps its
 order.

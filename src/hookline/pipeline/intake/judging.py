@@ -1,4 +1,4 @@
-"""Judges events by their payloads, with the current schemas and filters.
+"""Applies the current schemas and filters to the payloads of events.
 
 An event is judged before it joins the line for a commit, so that no other event waits for that. Each turn of the loop
 judges one slice, and accounts take turns.

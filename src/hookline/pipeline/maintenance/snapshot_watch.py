@@ -1,4 +1,4 @@
-"""Warns when somebody keeps the database from cleaning up.
+"""Warns about sessions that keep the database from cleaning up.
 
 Every delivering process looks now and then, and warns at most once a minute. `/metrics` has the figures.
 """

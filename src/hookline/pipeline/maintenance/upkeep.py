@@ -1,8 +1,8 @@
-"""Does a worker's chores.
+"""Runs a worker's periodic maintenance.
 
 Nothing here is urgent, and everything may be done twice: unneeded lanes are released, owned lanes are compared with the
-store, missed lanes are woken, deliveries of deleted endpoints are cancelled. Each chore has its own time: a chore that
-fails, or has more to do than fits into one turn, delays no other.
+store, missed lanes are woken, deliveries of deleted endpoints are cancelled. Each task has its own time: one that fails,
+or has more to do than fits into one turn, delays no other.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

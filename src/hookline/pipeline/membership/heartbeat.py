@@ -1,6 +1,6 @@
-"""Keeps this process alive in the eyes of the others.
+"""Shows the other processes that this one is alive.
 
-The pulse reads what the others did, the beat writes that this process lives. An attempt may start only while the last
+The beat writes that this process lives, the pulse reads what the others did. An attempt may start only while the last
 good pulse is recent: a worker that cannot see the database cannot know whether it still owns its lanes.
 """
 
