@@ -30,7 +30,8 @@ PIPELINE: tuple[frozenset[str], ...] = (
     frozenset({"catalogue"}),
     frozenset({"membership"}),
     frozenset({"lanes"}),
-    frozenset({"attempt", "settle", "intake", "maintenance"}),
+    frozenset({"attempt", "settle", "intake", "maintenance", "lane_status"}),
+    frozenset({"lane_events"}),
     frozenset({"worker"}),
 )
 PARTS = {part: rank for rank, layer in enumerate(PIPELINE) for part in layer}

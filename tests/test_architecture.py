@@ -6,6 +6,11 @@ from pathlib import Path
 import pytest
 
 from architecture import Rule, Violation, imported, violations
+from hookline.pipeline.lanes.circuit_probe import CircuitWalk
+from hookline.pipeline.lanes.flow_control import FlowControl
+from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.read_position import ReadPosition
+from hookline.pipeline.lanes.strict_order import StrictOrder
 
 SOURCE = Path(__file__).parent.parent / "src"
 
@@ -281,3 +286,53 @@ def test_a_class_name_that_stands_twice_is_seen():
     twice = {"hookline.model": "class Worker: ...", "hookline.pipeline.worker": "class Worker: ..."}
     assert repeated(twice) == {"Worker": ["hookline.model", "hookline.pipeline.worker"]}
     assert repeated({**twice, "hookline.model": "", "hookline.client.overview": "class Worker: ..."}) == {}
+
+
+# --- only Lane writes Lane ---
+
+LANE = "hookline.pipeline.lanes.lane"
+LANE_PARTS = {
+    f"hookline.pipeline.lanes.{part}"
+    for part in ("flow_control", "circuit_probe", "strict_order", "read_position")
+}
+OTHERS = {"self", "host", "hop", "found", "chore"}  # hosts and chores have attributes of the same names
+
+
+def writes_a_lane(source: str) -> list[str]:
+    """The attributes of lanes, or of their parts, that this module assigns to."""
+    attributes = {
+        name
+        for part in (Lane, FlowControl, CircuitWalk, StrictOrder, ReadPosition)
+        for name in part.__slots__
+    }
+    return [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store | ast.Del)
+        and node.attr in attributes
+        and ast.unparse(node.value).rpartition(".")[2] not in OTHERS
+    ]
+
+
+def test_nothing_but_a_lane_writes_a_lane():
+    others = [
+        each for each in MODULES if each.startswith("hookline.pipeline") and each not in {LANE, *LANE_PARTS}
+    ]
+    assert {module: writes_a_lane(MODULES[module].read_text()) for module in others} == {
+        each: [] for each in others
+    }
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "lane.behind = True",
+        "flight.lane.in_flight -= 1",
+        "each.flow.hold_until = 0.0",
+        "lane.order.head, x = 1, 2",
+        "del lane.mode",
+    ],
+)
+def test_a_module_that_writes_a_lane_is_seen(planted):
+    assert len(writes_a_lane(planted)) == 1

@@ -57,7 +57,7 @@ class World:
     async def crash(self, hooks: Hookline) -> None:
         """The process is gone: its tasks end where they are, nothing is settled, released or retired."""
         self._running.remove(hooks)
-        tasks = [*hooks.worker._supervisor.tasks, *hooks.worker._errands.tasks]
+        tasks = [*hooks.worker._supervisor.tasks, *hooks.worker.events.tasks.all]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -37,7 +37,7 @@ class Seen:
         self.failures = circuit.failures
         self.cooldown = circuit.cooldown
         self.counted = [Counted(part.index, part.attempts, part.failures, True) for part in circuit.slices]
-        self.counted.append(Counted(at, lane.flow._successes, 0, False))  # not yet counted
+        self.counted.append(Counted(at, lane.flow.walk._successes, 0, False))  # not yet counted
 
 
 class Circuits:
@@ -52,7 +52,7 @@ class Circuits:
         """Compare an owner's conclusion from an answer."""
         endpoint = self._rows["endpoints"].get(lane.endpoint_id)
         seen = self._seen.get(lane)
-        if endpoint is None or endpoint["circuit"] is None or lane.lost:
+        if endpoint is None or endpoint["circuit"] is None or lane.is_lost:
             return
         policy = json.loads(endpoint["circuit"])
         at = int(process.clock.now() // (policy["window_s"] / SLICES))

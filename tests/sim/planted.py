@@ -28,26 +28,28 @@ from hookline.admin.changes import Changes
 from hookline.clock import SystemClock
 from hookline.model import LONG_AGO, Circuit, Outcome
 from hookline.pipeline.intake.accept import Intake
-from hookline.pipeline.lanes.errands import Errands
+from hookline.pipeline.lane_events import LaneEvents
+from hookline.pipeline.lanes.circuit_probe import CircuitProbes, CircuitWalk
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.loader import Loader
-from hookline.pipeline.lanes.note_lock import NoteTurns
+from hookline.pipeline.lanes.notes import LaneNotes
 from hookline.pipeline.lanes.ownership import Ownership
 from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.settle import Settler
-from hookline.pipeline.worker import Worker
 from hookline.rules.circuit import begin_probe
+from hookline.rules.lane_state import Recovery
 from hookline.rules.liveness import By, DeadWorker, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
-from hookline.store.contract import Acceptance, EventFanout, Loaded, Release, Settlement, Verdict
+from hookline.store.contract import Acceptance, EventFanout, Loaded, Pulse, Release, Settlement, Verdict
 from hookline.store.sqlite import accept, retention, sql
 from hookline.store.sqlite import lanes as sqlite_lanes
 from hookline.store.sqlite.driver.bulk import write_rows
 from hookline.store.sqlite.driver.connections import on_writer
 from hookline.store.sqlite.lanes import attempt_row
 from hookline.store.sqlite.store import SqliteStore
+from tests.sim.sessions import Sessions
 
 Plant = Callable[["Garden"], None]
 BUGS: dict[str, Plant] = {}
@@ -113,13 +115,14 @@ def _m1(garden: Garden) -> None:
 @bug("M2 a crash under a delivery is not counted")
 def _m2(garden: Garden) -> None:
     """Lanes of the dead are sent like any other."""
-    adopted = garden.put(Worker, "_adopted", None)
+    adopted = garden.put(LaneEvents, "adopted", None)
 
-    def careless(self: Worker, lane: Lane) -> None:
-        lane.is_suspect = False
+    def careless(self: LaneEvents, lane: Lane) -> None:
+        lane.recovery = Recovery.NONE
+        lane._restate()
         adopted(self, lane)
 
-    Worker._adopted = careless
+    LaneEvents.adopted = careless
 
 
 @bug("M3 due by the wall clock")
@@ -129,12 +132,12 @@ def _m3(garden: Garden) -> None:
 
 @bug("M4 a circuit's probe is sent before it is written down")
 def _m4(garden: Garden) -> None:
-    async def hasty(self: Errands, lane: Lane) -> None:
+    async def hasty(self: CircuitProbes, lane: Lane) -> None:
         lane.flow.begin_probe()
         lane.flow.grant_probe()
         self._offer(lane)
 
-    garden.put(Errands, "prepare_probe", hasty)
+    garden.put(CircuitProbes, "send", hasty)
 
 
 @bug("M5 a bucket for each worker")
@@ -243,13 +246,12 @@ def _m14(garden: Garden) -> None:
 
 @bug("M15 the probe of a dead worker is waited for")
 def _m15(garden: Garden) -> None:
-    def endless(self: FlowControl) -> None:
+    def endless(self: CircuitWalk) -> float:
         until = self._now() + 1e6
         self.circuit = begin_probe(self.circuit, until=until)
-        self.hold_until = until
-        self._change()
+        return until
 
-    garden.put(FlowControl, "begin_probe", endless)
+    garden.put(CircuitWalk, "begin_probe", endless)
 
 
 @bug("M16 no recheck after a release")
@@ -306,7 +308,7 @@ def _m18(garden: Garden) -> None:
         self: Settler, batch: Sequence[tuple[Lane, Settlement]], *, with_notes: bool = True
     ) -> list[Verdict]:
         try:
-            owned = {lane.endpoint_id: lane.epoch for lane in await self._store.owned(self._worker())}
+            owned = {lane.endpoint_id: lane.epoch for lane in await self._store.owned(self.worker())}
         except Exception:
             owned = {lane.endpoint_id: lane.epoch for lane, _ in batch}
         ours = [each for each in batch if owned.get(each[1].endpoint_id) == each[1].epoch]
@@ -391,11 +393,11 @@ def _m25(garden: Garden) -> None:
         lane = self._lanes.get(endpoint)
         if lane is None or not lane.is_strict:
             return right(self, endpoint, delivery)  # type: ignore[no-any-return]
-        lane.is_strict = False
+        lane.takes_fresh = lane.is_held and not lane.is_suspect
         try:
             return right(self, endpoint, delivery)  # type: ignore[no-any-return]
         finally:
-            lane.is_strict = True
+            lane._restate()
 
     Handover.reserve = reserve
 
@@ -407,14 +409,14 @@ def _m26(garden: Garden) -> None:
 
 @bug("M27 a late answer to a dead owner ends the turn of the next one")
 def _m27(garden: Garden) -> None:
-    right = garden.put(Worker, "_settled", None)
+    right = garden.put(LaneEvents, "settled", None)
 
-    def settled(self: Worker, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
+    def settled(self: LaneEvents, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
         right(self, lane, settlement, verdict)
-        if lane.lost and verdict is Verdict.LATE:
-            self._crash_recovery.settled(settlement.attempt.delivery_id)
+        if lane.is_lost and verdict is Verdict.LATE:
+            self.recovery.settled(settlement.attempt.delivery_id)
 
-    Worker._settled = settled
+    LaneEvents.settled = settled
 
 
 @bug("M28 buried although its session lives")
@@ -473,7 +475,7 @@ def _m33(garden: Garden) -> None:
 
 @bug("M30 a lane that is kept is offered by nobody")
 def _m30(garden: Garden) -> None:
-    garden.put(Worker, "_kept", lambda self, lane: self._loader.nudge(lane))
+    garden.put(LaneEvents, "kept", lambda self, lane: self._loader.nudge(lane))
 
 
 @bug("M34 a replay whose answer is lost wakes nobody")
@@ -511,12 +513,32 @@ def _m38(garden: Garden) -> None:
 
 @bug("M39 notes of a lane are written at the same time")
 def _m39(garden: Garden) -> None:
-    async def at_once(self: NoteTurns, lanes: Any) -> None:
+    async def at_once(self: LaneNotes, lanes: Any) -> None:
         """Nobody waits."""
 
-    garden.put(NoteTurns, "wait", at_once)
-    garden.put(NoteTurns, "are_free", lambda self, lanes: True)
-    garden.put(NoteTurns, "writing", lambda self, lanes: nullcontext())
+    garden.put(LaneNotes, "wait", at_once)
+    garden.put(LaneNotes, "are_free", lambda self, lanes: True)
+    garden.put(LaneNotes, "writing", lambda self, lanes: nullcontext())
+
+
+@bug("M40 a lock that was taken again is not followed by a beat")
+def _m40(garden: Garden) -> None:
+    """Who was dead to others at two looks, and alive in between, is buried too soon after its last sign of life."""
+    right = garden.put(Sessions, "served", None)
+
+    def served(self: Sessions, call: Any, result: Any) -> Any:
+        result = right(self, call, result)
+        return msgspec.structs.replace(result, took=False) if isinstance(result, Pulse) else result
+
+    Sessions.served = served
+    garden.put(Sessions, "answered", answered_by_any)
+
+
+def answered_by_any(self: Sessions, process: Any, name: str) -> None:
+    """Without the beat, any answer lets the worker go on."""
+    for worker, holder in self._holders.items():
+        if holder is process:
+            self._freed_at.pop(worker, None)
 
 
 # Bugs that ordinary worlds rarely show, each with the scene (scenes.py) that makes its situation likely.
@@ -563,4 +585,5 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M30 a lane that is kept is offered by nobody": 2,
     "M35 deadlines are looked at once a second": 2,
     "M39 notes of a lane are written at the same time": 3,
+    "M40 a lock that was taken again is not followed by a beat": 5019,
 }

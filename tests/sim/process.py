@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hookline import Hookline, Settings
 from hookline.errors import HooklineError
-from hookline.pipeline.catalogue.host_limits import Host
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.sending import Request, SendResult, client
-from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Settlement
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -78,15 +76,15 @@ class Process:
             send(lane, delivery, is_probe)
 
         dispatcher._send = admitted
-        deliverer = self.hooks.worker._deliverer
-        conclude = deliverer._on_landed
+        settler = self.hooks.worker.settler
+        add = settler.add
 
-        def landed(lane: Lane, health: LaneHealth, host: Host | None, settlement: Settlement) -> None:
+        def landed(lane: Lane, settlement: Settlement) -> None:
             self._world.checks.landed(self, lane, settlement)
-            conclude(lane, health, host, settlement)
+            add(lane, settlement)
 
-        deliverer._on_landed = landed
-        sender = deliverer._sender
+        settler.add = landed  # type: ignore[method-assign]
+        sender = self.hooks.worker._deliverer._sender
         begin = sender.send
 
         def watched(request: Request, done: Callable[[SendResult], None]) -> None:

@@ -45,13 +45,16 @@ class Sessions:
         if not isinstance(result, Pulse):
             return result
         worker = call.keywords.get("worker")
+        took = worker in self._holders and self._holders[worker] is not process
         if worker in self._holders:
             self._hold(worker, process)
         gone = frozenset(id for id, holder in self._holders.items() if holder is None)
-        return msgspec.structs.replace(result, gone=gone, session=self._numbers[process])
+        return msgspec.structs.replace(result, gone=gone, session=self._numbers[process], took=took)
 
-    def answered(self, process: "Process") -> None:
-        """Record that a call on this process's session was answered: the locks it holds count as held again."""
+    def answered(self, process: "Process", name: str) -> None:
+        """Record that a call on this process's session was answered: after a beat the locks it holds count as held."""
+        if name == "pulse":
+            return
         for worker, holder in self._holders.items():
             if holder is process:
                 self._freed_at.pop(worker, None)
@@ -73,7 +76,7 @@ class Sessions:
     def free_for(self, worker: bytes) -> float:
         """Seconds that the worker's lock has been free, while the database was available.
 
-        A lock held briefly between two looks, by a session that never answered, was not seen by any worker.
+        A lock held briefly between two looks, by a session without a beat, was not seen by any worker.
         """
         if worker not in self._holders or self._holders[worker] is not None:
             return 0.0

@@ -47,7 +47,7 @@ class Stands:
         worker = process.hooks.worker
         dispatcher = worker.dispatcher
         for lane in worker.ownership.lanes.values():
-            if lane.releasing:
+            if lane.is_releasing:
                 self.fullest = max(self.fullest, len(lane.known) / lane.kept)
         if (
             dispatcher._alone is not None
@@ -82,7 +82,7 @@ def could_send(lane: Lane) -> bool:
     line = lane.parked_at
     if line is not None and not (isinstance(line, Host) and line.in_flight < line.cap):
         return False  # it waits for its host, or for memory
-    if lane.is_strict and (lane.in_flight or lane.unsettled or not lane._is_heads_turn()):
+    if not lane._is_turn():
         return False
     if lane.flow.is_probing and lane.in_flight:
         return False

@@ -201,7 +201,7 @@ class Link:
                     self._database.sessions.end(self._process)  # its outcome is unknown: it is dropped
                 raise
             if name in CALLS:
-                self._database.sessions.answered(self._process)
+                self._database.sessions.answered(self._process, name)
             if name == "pulse":
                 self._process.clock.answer(began, ahead=call.ahead)
             return result

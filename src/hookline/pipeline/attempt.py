@@ -31,7 +31,6 @@ from hookline.rules.outcome import classify, is_accepted
 from hookline.rules.redirect import next_url
 from hookline.rules.retry_after import asked_wait
 from hookline.rules.settlement import Dead, Delivered, RetryAt, decide
-from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Loaded, Settlement, Store
 
 _HEADERS_KEPT_BYTES = 2_048
@@ -110,8 +109,6 @@ class Deliverer:
         rng: Random,
         *,
         canonical: Callable[[str], str],
-        on_landed: Callable[[Lane, LaneHealth, Host | None, Settlement], None],
-        on_unsent: Callable[[Lane, LaneHealth, Host | None, Loaded], None],
     ) -> None:
         self._store = store
         self._sender = sender
@@ -120,8 +117,8 @@ class Deliverer:
         self._ids = ids
         self._rng = rng
         self._canonical = canonical  # checks a URL that a redirect points to; raises Invalid
-        self._on_landed = on_landed
-        self._on_unsent = on_unsent
+        self.on_landed: Callable[[Flight, Settlement, float | None], None]  # with the wait that was asked for
+        self.on_unsent: Callable[[Flight], None]
         self._blocked = BlockedEndpoints(clock)
         self._fetches: dict[asyncio.Task[None], None] = {}
         self.under_way: set[bytes] = set()
@@ -217,7 +214,7 @@ class Deliverer:
     def land(self, flight: Flight, answer: SendResult, *, was_made: bool = True) -> None:
         """An attempt ended, or its request could not even be made."""
         failpoint("answer.after")
-        delivery, lane = flight.delivery, flight.lane
+        delivery = flight.delivery
         if flight.hop is not None:
             flight.leave()
         if not answer.sent and (answer.short or not flight.hops):
@@ -235,17 +232,8 @@ class Deliverer:
             )
             settlement = self._settlement(flight, failed, with_evidence=False)
         self.under_way.discard(delivery.id)
-        attempt = settlement.attempt
-        try:
-            lane.landed(
-                attempt.outcome,
-                duration=attempt.duration,
-                asked=None if attempt.outcome is Outcome.ACCEPTED else self._asked(answer),
-                was_probe=flight.is_probe,
-            )
-        except Exception:  # an error in the lane must not keep the delivery from being settled
-            log.exception("lane.failed", delivery=ids.show("delivery", delivery.id))
-        self._on_landed(lane, flight.health, flight.prepared.host, settlement)
+        is_accepted = settlement.attempt.outcome is Outcome.ACCEPTED
+        self.on_landed(flight, settlement, None if is_accepted else self._asked(answer))
         if delivery.payload is None:
             self._let_go(flight)
 
@@ -257,7 +245,7 @@ class Deliverer:
 
     def _put_back(self, flight: Flight) -> None:
         self.under_way.discard(flight.delivery.id)
-        self._on_unsent(flight.lane, flight.health, flight.prepared.host, flight.delivery)
+        self.on_unsent(flight)
         if flight.delivery.payload is None:
             self._let_go(flight)
 

@@ -8,7 +8,7 @@ later, less and less often. Nobody else waits for it, and its delivery is not se
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import structlog
@@ -18,7 +18,7 @@ from hookline.clock import Clock
 from hookline.errors import HooklineError, RowRefused
 from hookline.model import NO_TIMINGS, State, WorkerId
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.lanes.note_lock import NoteTurns
+from hookline.pipeline.lanes.notes import LaneNotes
 from hookline.pipeline.refused_rows import is_row_at_fault, write_apart
 from hookline.store.contract import Settlement, Store, Verdict
 
@@ -52,20 +52,15 @@ class Settler:
         clock: Clock,
         *,
         worker: Callable[[], WorkerId],
-        on_settled: Callable[[Lane, Settlement, Verdict], None],
-        on_batch: Callable[[], None],
-        on_aside: Callable[[Lane, Settlement], None],
-        write_notes: Callable[[Iterable[Lane]], Awaitable[object]],
-        note_turns: NoteTurns,
+        notes: LaneNotes,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._worker = worker
-        self._on_settled = on_settled
-        self._on_batch = on_batch
-        self._on_aside = on_aside
-        self._write_notes = write_notes
-        self._note_turns = note_turns
+        self.worker = worker
+        self._notes = notes
+        self.on_settled: Callable[[Lane, Settlement, Verdict], None]
+        self.on_batch: Callable[[], None]
+        self.on_aside: Callable[[Lane, Settlement], None]
         self._waiting: list[Entry] = []
         self._aside: deque[_Aside] = deque()
         self._some = asyncio.Event()
@@ -80,7 +75,6 @@ class Settler:
 
     def add(self, lane: Lane, settlement: Settlement) -> None:
         """Settle this soon."""
-        lane.unsettled += 1
         self._waiting.append((lane, settlement))
         if len(self._waiting) == 1:
             self._some.set()
@@ -123,25 +117,24 @@ class Settler:
             verdicts = await write_apart(batch, self._write_without_notes, self._without_evidence)
         for entry, verdict in zip(batch, verdicts, strict=True):
             lane, settlement = entry
-            lane.unsettled -= 1
             if verdict is Verdict.APPLIED and settlement.state is State.DELIVERED:
                 self.delivered += 1  # the path of nearly all
-                self._on_settled(lane, settlement, verdict)
+                self.on_settled(lane, settlement, verdict)
             else:
                 self._end(entry, verdict, wait=_ASIDE_FOR)
-        self._on_batch()
+        self.on_batch()
 
     def _end(self, entry: Entry, verdict: Verdict | None, *, wait: float) -> None:
         lane, settlement = entry
         if verdict is None:
             self._aside.append(_Aside(entry, self._clock.monotonic() + wait, wait))
-            self._on_aside(lane, settlement)
+            self.on_aside(lane, settlement)
             return
         if verdict is Verdict.LATE:
             self.late += 1
         elif settlement.state is State.DELIVERED:
             self.delivered += 1
-        self._on_settled(lane, settlement, verdict)
+        self.on_settled(lane, settlement, verdict)
 
     async def _without_evidence(self, entry: Entry, error: Exception) -> list[Verdict | None]:
         """The store refuses this one, most likely for what a receiver sent. The delivery's new state is kept."""
@@ -166,10 +159,13 @@ class Settler:
     async def _try_again(self) -> None:
         """Try to write some of those that were set aside, if they are due."""
         at = self._clock.monotonic()
-        self._aside = deque(each for each in self._aside if not each.entry[0].lost)  # owned by another by now
+        self._aside = deque(
+            each for each in self._aside if not each.entry[0].is_lost
+        )  # owned by another by now
         due = [each for each in self._aside if each.at <= at][:_ASIDE_AT_ONCE]
         for each in due:
             self._aside.remove(each)
+            each.entry[0].settle_again()
             verdict: Verdict | None
             try:
                 [verdict] = await self._write_without_notes([each.entry])
@@ -177,7 +173,7 @@ class Settler:
                 verdict = None
             self._end(each.entry, verdict, wait=min(2 * each.wait, _ASIDE_LONGEST))
         if due:
-            self._on_batch()
+            self.on_batch()
 
     async def _write(self, batch: Sequence[Entry], *, with_notes: bool = True) -> list[Verdict]:
         """Write until the store answers, however long it is away; raises if it refuses a part of the batch."""
@@ -189,9 +185,9 @@ class Settler:
             notes = [lane.note() for lane in changed]
             versions = [(lane.flow, lane.flow.version) for lane in changed]
             try:
-                with self._note_turns.writing(changed):
+                with self._notes.writing(changed):
                     verdicts = await self._store.settle(
-                        self._worker(), settlements, notes=notes, now=self._clock.now()
+                        self.worker(), settlements, notes=notes, now=self._clock.now()
                     )
                 break
             except HooklineError as error:
@@ -211,24 +207,26 @@ class Settler:
         """The lanes with something to store, once no other write of them is under way."""
         while True:
             changed = list(
-                {lane.endpoint_id: lane for lane, _ in batch if lane.flow.is_dirty and not lane.lost}.values()
+                {
+                    lane.endpoint_id: lane for lane, _ in batch if lane.flow.is_dirty and not lane.is_lost
+                }.values()
             )
-            if self._note_turns.are_free(changed):
+            if self._notes.are_free(changed):
                 return changed
-            await self._note_turns.wait(changed)
+            await self._notes.wait(changed)
 
     async def _write_without_notes(self, batch: Sequence[Entry]) -> list[Verdict | None]:
         return [*await self._write(batch, with_notes=False)]
 
     async def _settle_these(self, batch: Sequence[Settlement]) -> list[Verdict]:
-        return await self._store.settle(self._worker(), batch, now=self._clock.now())
+        return await self._store.settle(self.worker(), batch, now=self._clock.now())
 
     async def _note(self, lanes: Sequence[Lane]) -> None:
         """Store what changed in the lanes, however long the store is away."""
         tries = 0
         while True:
             try:
-                await self._write_notes(lanes)
+                await self._notes.write(lanes)
             except HooklineError as error:
                 if tries == 0:
                     log.warning("settle.waiting", lanes=len(lanes), error=str(error))

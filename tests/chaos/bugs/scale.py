@@ -45,7 +45,7 @@ def serve_first_come_first() -> None:
     def of_the_first(self: Any, at: float) -> list[Any]:
         asked = ask(self, at)
         seen.update(each for each, _, _ in asked)
-        first = {each for each in seen if each.behind and not each.lost and each.sends > BACKLOG}
+        first = {each for each in seen if each.behind and not each.is_lost and each.sends > BACKLOG}
         for each, _, _ in asked:
             if first and each not in first:
                 self._look_at(each, at + self._poll)

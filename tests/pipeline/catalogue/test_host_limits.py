@@ -94,7 +94,7 @@ async def test_a_crowded_host_holds_up_nobody_else(database, receiver):
             await hooks.publish("other", {})
         await receiver.wait_for(lambda: len(receiver.bodies("/other")) == 50, seconds=CEILING_S)
         assert receiver.open_requests - 3 <= 0
-        assert not lane.lost, "it had nothing to send for so long that it was released"
+        assert not lane.is_lost, "it had nothing to send for so long that it was released"
         hold.set()
         await receiver.wait_for_requests(250, seconds=CEILING_S)
 

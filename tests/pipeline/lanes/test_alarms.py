@@ -3,7 +3,7 @@
 import pytest
 
 from hookline.ids import show
-from hookline.model import FOREVER, State
+from hookline.model import State
 from hookline.pipeline.intake.drafts import Draft
 from hookline.testing.clock import ManualClock
 from tests.receiver import Answer, Receiver
@@ -43,13 +43,13 @@ async def test_one_that_is_offered_a_moment_before_its_token_is_due_is_sent_or_w
         (_, event) = await hooks.accept([Draft("a", b"1"), Draft("a", b"2")])
         await world.until(lambda: len(lane.ready) == 1 and not lane.in_flight)
         sends = lane.sends
-        lane.alarm_at = FOREVER  # whoever set it has had its turn
+        dispatcher._alarm_at.clear()  # whoever set it has had its turn
         dispatcher._alarms.clear()
         clock._time = lane.flow.opens_at() - ticks * TICK
         clock.ticks = True
         dispatcher.offer(lane)
         clock.ticks = False
-        if lane.sends == sends and lane not in dispatcher.waiting and lane.alarm_at == FOREVER:
+        if lane.sends == sends and lane not in dispatcher.waiting and not dispatcher._alarm_at:
             forgotten.append(ticks)
             clock.advance(1.0)
             dispatcher.offer(lane)
@@ -77,13 +77,13 @@ async def test_one_that_is_offered_a_moment_before_its_probe_is_due_is_probed_or
             lambda: any(lane.has_unsent and lane.flow.circuit.probe_at for lane in lanes.values())
         )
         (lane,) = lanes.values()
-        lane.alarm_at = FOREVER
+        hooks.worker.dispatcher._alarm_at.clear()
         hooks.worker.dispatcher._alarms.clear()
         clock._time = lane.flow.circuit.probe_at - ticks * TICK
         clock.ticks = True
         hooks.worker.dispatcher.offer(lane)
         clock.ticks = False
-        if not hooks.worker._errands.is_out(lane) and lane.alarm_at == FOREVER:
+        if not hooks.worker.events.tasks.has(lane) and not hooks.worker.dispatcher._alarm_at:
             forgotten.append(ticks)
         await world.until_state(hooks, event.id, State.DELIVERED)
     assert forgotten == []

@@ -96,7 +96,7 @@ async def test_a_cooldown_that_is_over_before_the_lane_was_let_go_ends_with_a_pr
     opened = await until_circuit(world, hooks, endpoint, CircuitState.OPEN)
     (lane,) = hooks.worker.ownership.lanes.values()
     # All that it keeps in memory waits for the probe, so nothing is loaded either.
-    await world.until(lambda: lane.room() == 0 or lane.lost)
+    await world.until(lambda: lane.room() == 0 or lane.is_lost)
     world.clock.advance(opened.probe_at + 1 - world.clock.now())
     await world.until(lambda: len(receiver.requests) == 45)
     await until_circuit(world, hooks, endpoint, CircuitState.CLOSED)

@@ -43,7 +43,7 @@ class Held:
         for answer in self.answers[1:]:
             answer.set()
         await world.until(lambda: self.lane.in_flight == 1)
-        assert self.lane.releasing
+        assert self.lane.is_releasing
         assert not self.lane.wants_more()
         self.receiver.answer = None
         world.step = STEP
@@ -83,7 +83,7 @@ async def arrived_within(world: World, receiver: Receiver, seconds: float) -> in
 async def test_one_that_could_not_be_handed_away_sends_what_it_holds(world: World, receiver: Receiver):
     held = await a_lane_with_a_full_buffer(world, receiver)
     given = asyncio.ensure_future(held.sharing(world)._give([held.lane]))
-    await world.until(lambda: held.lane.releasing)
+    await world.until(lambda: held.lane.is_releasing)
     await held.land_all_but_one(world)
     assert await given_up(world, given) == 0
     assert await arrived_within(world, receiver, 20.0) == EVENTS
@@ -111,7 +111,7 @@ async def test_one_whose_release_is_in_doubt_sends_what_it_holds_once_it_is_know
 
     hooks.store.release = unavailable
     given = asyncio.ensure_future(held.sharing(world)._give([held.lane, idle]))
-    await world.until(lambda: held.lane.releasing)
+    await world.until(lambda: held.lane.is_releasing)
     await held.land_all_but_one(world)
     fails.set()
     with pytest.raises(StoreUnavailable):
@@ -140,4 +140,4 @@ async def test_one_that_is_let_go_and_whose_look_after_it_is_refused_is_not_take
         await world.pass_until(ownership.release([lane]))
     assert ownership.is_in_doubt
     await world.until(lambda: not ownership.is_in_doubt)
-    assert lane.lost
+    assert lane.is_lost

@@ -47,10 +47,10 @@ async def test_a_second_note_of_a_lane_waits_for_the_first(world: World, receive
     event = await hooks.publish("order.paid", "takes the lane")
     await world.until_state(hooks, event.id, State.DELIVERED)
     lane = await only_lane(world, hooks)
-    write_notes = hooks.worker.ownership.write_notes
+    write_notes = hooks.worker.ownership.notes.write
     hooks.store.note = notes = Gatekeeper(hooks.store.note)
     lane.flow.wait_out(world.clock.now() + 1)
-    lane.flow._change()
+    lane.flow.changed()
     older = asyncio.create_task(write_notes([lane]))
     while not notes.waiting:  # noqa: ASYNC110 - it comes with the next steps of the loop
         await asyncio.sleep(0)
@@ -80,8 +80,8 @@ async def test_a_settle_waits_for_the_note_of_its_lane(world: World, receiver: R
     await hooks.publish("order.paid", "trips the circuit")
     await world.until(lambda: receiver.open_requests)
     hooks.store.note = notes = Gatekeeper(hooks.store.note)
-    lane.flow._change()
-    noting = asyncio.create_task(hooks.worker.ownership.write_notes([lane]))
+    lane.flow.changed()
+    noting = asyncio.create_task(hooks.worker.ownership.notes.write([lane]))
     while not notes.waiting:  # noqa: ASYNC110 - it comes with the next steps of the loop
         await asyncio.sleep(0)
     answer.set()

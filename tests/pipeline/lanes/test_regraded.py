@@ -34,5 +34,5 @@ async def test_a_lane_that_waits_for_buffers_gets_those_of_its_new_class(world: 
     answer.set()
     await world.until(lambda: len(receiver.bodies("/good")) == 5)
     assert buffers.room(LaneHealth.UNTRIED) == 0, "the others still hold theirs"
-    assert not lane.lost, "it had nothing to send for so long that it was released"
+    assert not lane.is_lost, "it had nothing to send for so long that it was released"
     never.set()

@@ -274,7 +274,7 @@ async def test_lanes_of_the_dead_are_left_to_others_too(shared_world: World, rec
     assert [number for number in suspects if number] == [1, 3, 4]
 
 
-async def test_an_errand_that_is_called_off_before_its_first_step_keeps_no_other_from_being_run(
+async def test_a_task_that_is_cancelled_before_its_first_step_keeps_no_other_from_being_run(
     world: World, receiver: Receiver
 ):
     hooks = await world.start()
@@ -282,15 +282,15 @@ async def test_an_errand_that_is_called_off_before_its_first_step_keeps_no_other
     await hooks.accept([Draft("order.paid", b"1")])
     await world.until(lambda: hooks.worker.ownership.lanes)
     (lane,) = hooks.worker.ownership.lanes.values()
-    hooks.worker._errands.run(lane, asyncio.sleep(0))
-    hooks.worker._errands.call_off(lane)
+    hooks.worker.events.tasks.run(lane, asyncio.sleep(0))
+    hooks.worker.events.tasks.cancel(lane)
     ran = asyncio.Event()
 
     async def run() -> None:
         ran.set()
 
     def is_run() -> bool:
-        hooks.worker._errands.run(lane, run())
+        hooks.worker.events.tasks.run(lane, run())
         return ran.is_set()
 
     await world.until(is_run)

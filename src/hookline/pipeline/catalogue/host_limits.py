@@ -50,8 +50,8 @@ class Host:
             lane = self.line.popleft()
             if lane.parked_at is self:  # else its endpoint has moved to another host meanwhile
                 lane.unpark()
-                if lane.has_unsent and not lane.lost:
-                    lane.is_called = True
+                if lane.has_unsent and not lane.is_lost:
+                    lane.call()
                     return lane
         return None
 

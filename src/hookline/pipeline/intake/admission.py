@@ -69,12 +69,10 @@ class Admission:
     def _may_hold(self, lane: Lane) -> bool:
         """Whether our own loop is what keeps the lane full."""
         return (
-            lane.is_held
+            lane.takes_fresh
             and lane.health is LaneHealth.PROVEN
             and lane.flow.is_plain
             and lane.parked_at is None
-            and not lane.is_strict
-            and not lane.is_suspect
             and waits_for_the_loop(lane.flow.durations, turn=self.turn)
         )
 

@@ -17,6 +17,7 @@ from hookline import ids
 from hookline.clock import Clock
 from hookline.model import DeliveryId, WorkerId
 from hookline.pipeline.lanes.lane import Lane
+from hookline.pipeline.lanes.lane_tasks import LaneTasks
 from hookline.rules.crash_suspects import (
     TURN,
     goes_alone,
@@ -38,6 +39,7 @@ class CrashRecovery:
         self,
         store: Store,
         clock: Clock,
+        tasks: LaneTasks,
         *,
         slots: int,
         worker: Callable[[], WorkerId],
@@ -48,6 +50,7 @@ class CrashRecovery:
     ) -> None:
         self._store = store
         self._clock = clock
+        self._tasks = tasks
         self._slots = slots
         self._worker = worker
         self._probe = probe  # lets one through where the circuit asks for a probe
@@ -65,11 +68,19 @@ class CrashRecovery:
             turn.end(id)
             self._changed.set()
 
-    async def send(self, lane: Lane) -> None:
+    def begin(self, lane: Lane) -> None:
+        """Suspects were loaded into the lane: send them, unless they may not be sent yet."""
+        if not lane.is_careful and not lane.flow.wants_no_probe_yet() and not self._tasks.has(lane):
+            lane.begin_care()
+            self._tasks.run(lane, self._send_all(lane))
+
+    async def _send_all(self, lane: Lane) -> None:
         """Send the suspects that were loaded into the lane, then let it go on as usual."""
-        suspects = lane.set_aside()
-        if lane.is_strict:
-            suspects = _first(lane, suspects)
+        suspects: Sequence[Loaded] = lane.set_aside()
+        if lane.order is not None:
+            suspects = lane.order.first(suspects)
+            for id in lane.aside.keys() - {each.id for each in suspects}:
+                lane.forget_aside(id)
         plans = plan(suspects)
         condemned = cast("Sequence[Loaded]", plans.condemned)
         if condemned:
@@ -245,13 +256,3 @@ class _Turn:
     def end(self, id: DeliveryId) -> None:
         self.over.set()
         self._line.settled(id)
-
-
-def _first(lane: Lane, suspects: list[Loaded]) -> list[Loaded]:
-    """In strict order only one was under way, and none may go before it, however few marks it has."""
-    head = [each for each in suspects if each.id == lane.flow.head]
-    first = head or suspects[:1]
-    for each in suspects:
-        if each not in first:
-            lane.forget_aside(each.id)
-    return first

@@ -6,7 +6,7 @@ of a class. One delivery under way is one slot, from the first byte asked for to
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 from itertools import count
 
@@ -35,11 +35,10 @@ class Dispatcher:
         memory: PayloadMemory,
         may_send: Callable[[], bool],
         send: Callable[[Lane, Loaded, bool], None],
-        probe: Callable[[Lane], None],
     ) -> None:
         self.slots = slots
         self.in_flight = 0
-        self._in_line: dict[Lane, LaneHealth] = {}  # lanes that wait, with the line that each stands in
+        self.waiting: dict[Lane, LaneHealth] = {}  # lanes that wait in line, with the line of each
         self._shares = shares(slots)
         self._unproven = share_of_unproven(slots)
         self._used = [0] * len(LaneHealth)
@@ -49,10 +48,11 @@ class Dispatcher:
         self._memory = memory
         self._may_send = may_send
         self._send = send
-        self._probe = probe  # stores that a circuit's probe is sent, then offers the lane again
+        self.on_probe: Callable[[Lane], None]  # the lane's circuit asks for a probe
         self._pumping = False
         self._clock = clock
         self._alarms: list[tuple[float, int, Lane]] = []
+        self._alarm_at: dict[Lane, float] = {}  # the first alarm of each lane that has one
         self._alarm_set = asyncio.Event()
         self._order = count()
         self._crowded: set[Host] = set()  # hosts that lanes wait for
@@ -62,18 +62,13 @@ class Dispatcher:
     def is_saturated(self) -> bool:
         return self.in_flight >= self.slots
 
-    @property
-    def waiting(self) -> Collection[Lane]:
-        """The lanes that wait in line."""
-        return self._in_line.keys()
-
     def offer(self, lane: Lane) -> None:
         """The lane may have something to send: send it if there are slots and nobody waits, else put it in line."""
-        if lane in self._in_line:
+        if lane in self.waiting:
             return
         if not lane.can_send():
             self._look_later(lane)
-        elif self._in_line or self._pumping or self._alone is not None:
+        elif self.waiting or self._pumping or self._alone is not None:
             self._stand_in_line(lane)
             self.pump()
         else:
@@ -81,7 +76,7 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Send as long as there are slots and lanes in line."""
-        if self._pumping or not self._in_line:
+        if self._pumping or not self.waiting:
             return
         self._pumping = True
         try:
@@ -119,7 +114,7 @@ class Dispatcher:
         if lane.flow.is_plain or not lane.has_unsent or not lane.is_held:
             return
         if lane.flow.wants_probe():
-            self._probe(lane)
+            self.on_probe(lane)
         elif lane.awaits_time():
             self._wake_at(lane, lane.flow.looks_again_at())
 
@@ -148,28 +143,30 @@ class Dispatcher:
             self._memory.take(lane, size)
         if host is not None:
             host.in_flight += 1
-            lane.is_called = False
+            if lane.is_called:
+                lane.end_call()
         is_probe = lane.flow.spend()
-        lane.in_flight += 1
         self.in_flight += 1
         self._used[lane.health] += 1
         self._send(lane, delivery, is_probe)
 
     def _stand_in_line(self, lane: Lane) -> None:
-        if lane not in self._in_line:
-            self._in_line[lane] = lane.health
+        if lane not in self.waiting:
+            self.waiting[lane] = lane.health
             self._lines[lane.health].append(lane)
 
     def _step_out(self, lane: Lane) -> bool:
         """Take the lane out of its line; says whether it stood in one."""
-        health = self._in_line.pop(lane, None)
+        health = self.waiting.pop(lane, None)
         if health is None:
             return False
         self._lines[health].remove(lane)
         return True
 
     def regraded(self, lane: Lane, before: LaneHealth) -> None:
-        """The lane belongs to another class: it waits no longer for the memory of its former one."""
+        """The lane belongs to another class: it waits no longer for the slots and the memory of its former one."""
+        if self._step_out(lane):
+            self._stand_in_line(lane)
         self._memory.regraded(lane, before)
 
     async def run_alarms(self) -> None:
@@ -179,7 +176,7 @@ class Dispatcher:
             now = self._clock.now()
             while self._alarms and self._alarms[0][0] <= now:
                 lane = heappop(self._alarms)[2]
-                lane.alarm_at = FOREVER
+                self._alarm_at.pop(lane, None)
                 self.offer(lane)
             pause = self._alarms[0][0] - now if self._alarms else _NO_ALARM
             await self._clock.wait(self._alarm_set, max(pause, 0.0))
@@ -206,21 +203,17 @@ class Dispatcher:
             self.pump()
 
     def _wake_at(self, lane: Lane, at: float) -> None:
-        if at >= lane.alarm_at or lane.lost:
+        if at >= self._alarm_at.get(lane, FOREVER) or lane.is_lost:
             return
-        lane.alarm_at = at
+        self._alarm_at[lane] = at
         heappush(self._alarms, (at, next(self._order), lane))
         if self._alarms[0][2] is lane:
             self._alarm_set.set()
 
     def finish(self, lane: Lane, health: LaneHealth, host: Host | None) -> None:
         """A delivery of the lane is no longer under way; it was begun in that health and to that host."""
-        lane.in_flight -= 1
         self.in_flight -= 1
         self._used[health] -= 1
-        if self._in_line and self._in_line.get(lane, lane.health) is not lane.health:
-            self._step_out(lane)  # its answer moved it to another class: it waits for the slots of that one
-            self._stand_in_line(lane)
         if host is not None:
             host.in_flight -= 1
             if host.line:
@@ -241,7 +234,7 @@ class Dispatcher:
                 self._stand_in_line(lane)
                 free -= 1
             else:
-                lane.is_called = False
+                lane.end_call()
                 self._look_later(lane)
         if not host.line:
             self._crowded.discard(host)
@@ -260,6 +253,6 @@ class Dispatcher:
                     lane = line.pop() if self._newest_first else line.popleft()
                 else:
                     lane = line.popleft()
-                del self._in_line[lane]
+                del self.waiting[lane]
                 return lane
         return None

@@ -1,23 +1,21 @@
 """Decides when a lane may send.
 
-Circuit, rate limit and rests are decided here, in memory and exactly: a lane has one owner. What must survive the owner
-is stored with the settlement that changed it.
+Its circuit, its rate limit and the rests that receivers ask for are decided in memory and exactly: a lane has one
+owner. What must survive the owner is stored with the settlement that changed it.
 """
 
 from collections import deque
 from collections.abc import Callable
 
-from hookline.model import FOREVER, LONG_AGO, Circuit, CircuitState, DeliveryId, Endpoint, Outcome
-from hookline.rules import circuit as circuits
+from hookline.model import FOREVER, LONG_AGO, Circuit, Endpoint, Outcome
+from hookline.pipeline.lanes.circuit_probe import CircuitWalk
 from hookline.rules import limits
-from hookline.rules.slowness import is_very_slow
 from hookline.store.contract import Taken
 
 _SAMPLES = 100  # of response times, for the slowness of an endpoint
 _LONGEST_REST = 300.0  # seconds a whole lane rests for one Retry-After
 _LONG = 5.0  # seconds of rest that make it worth letting a lane go
 _QUIET = 60.0  # seconds for which a note that the store refuses is not tried again
-_PROBE_GRACE = 2.0  # seconds after a probe's deadline at which another may try
 
 
 class FlowControl:
@@ -27,41 +25,31 @@ class FlowControl:
         "_bucket",
         "_dead_until",
         "_endpoint",
-        "_first_success",
-        "_is_probe_granted",
         "_now",
         "_quiet_until",
-        "_successes",
         "applied",
-        "circuit",
         "durations",
-        "head",
-        "head_due",
         "hold_until",
         "is_plain",
         "rest_until",
         "version",
+        "walk",
         "written",
     )
 
     def __init__(self, taken: Taken, endpoint: Endpoint | None, *, now: Callable[[], float]) -> None:
         self._now = now
         self._endpoint = endpoint
-        self.circuit = taken.circuit
+        self.walk = CircuitWalk(taken.circuit, endpoint, now=now)
         self.hold_until = taken.hold_until
-        self.head = taken.head
-        self.head_due: float | None = None  # where to find the head among the timed; None: to be looked up
         self.applied = taken.applied
         self.durations: deque[float] = deque(maxlen=_SAMPLES)
         self.version = 0  # counts changes that are to be written down
         self.written = 0
         self._quiet_until = LONG_AGO  # the store refuses what is to be written: not tried before this
-        self._is_probe_granted = False
         self._dead_until = LONG_AGO
         # Nobody asks for longer; a row that says so is not to be believed.
         self.rest_until = min(taken.rest_until, now() + _LONGEST_REST)
-        self._successes = 0  # not yet counted in the circuit, since `_first_success`
-        self._first_success = LONG_AGO
         self._bucket: limits.Bucket | None = None
         if endpoint is not None and endpoint.rate_limit is not None:
             known = taken.tokens is not None and taken.tokens_at is not None
@@ -94,6 +82,10 @@ class FlowControl:
         return self._now()
 
     @property
+    def circuit(self) -> Circuit:
+        return self.walk.circuit
+
+    @property
     def bucket(self) -> limits.Bucket | None:
         return self._bucket
 
@@ -105,11 +97,7 @@ class FlowControl:
             self._bucket = None
         elif self._bucket is None:
             self._bucket = limits.full(limit, now=self._now())
-        if (
-            endpoint is not None
-            and endpoint.circuit is None
-            and self.circuit.state is not CircuitState.CLOSED
-        ):
+        if self.walk.follow(endpoint):
             self.reset(self.applied)
         self._settle_down()
 
@@ -118,8 +106,8 @@ class FlowControl:
         if self.is_plain:
             return LONG_AGO
         now = self._now()
-        if self.circuit.state is not CircuitState.CLOSED:
-            return self._token_at(now) if self._is_probe_granted else FOREVER
+        if not self.walk.is_closed:
+            return self._token_at(now) if self.walk.is_granted else FOREVER
         opens = max(self.hold_until, self._token_at(now))
         if opens <= now:
             self._settle_down()
@@ -134,7 +122,7 @@ class FlowControl:
 
     def looks_again_at(self) -> float:
         """When time alone may have changed whether the lane may send, or may be probed."""
-        if self.circuit.state is not CircuitState.CLOSED and not self._is_probe_granted:
+        if not self.walk.is_closed and not self.walk.is_granted:
             # A probe is a request like any other to the rate limit, and is not announced before it may be sent.
             return max(self._probes_at(), self._token_at(self._now()))
         return self.opens_at()
@@ -147,39 +135,28 @@ class FlowControl:
 
     def wants_no_probe_yet(self) -> bool:
         """Is the circuit open, and its cooldown not over?"""
-        return (
-            self.circuit.state is not CircuitState.CLOSED
-            and not self._is_probe_granted
-            and self._now() < self._probes_at()
-        )
+        return not self.walk.is_closed and not self.walk.is_granted and self._now() < self._probes_at()
 
     def wants_probe(self) -> bool:
         """Is the circuit open, its cooldown over, a token there, and no probe under way?"""
-        return (
-            self.circuit.state is not CircuitState.CLOSED
-            and not self._is_probe_granted
-            and self._now() >= self.looks_again_at()
-        )
+        return not self.walk.is_closed and not self.walk.is_granted and self._now() >= self.looks_again_at()
 
     def _probes_at(self) -> float:
         """When the circuit's next probe may go: after the cooldown, and not while the receiver wants to be left alone."""
-        return max(self.circuit.probe_at or LONG_AGO, self.rest_until)
+        return max(self.walk.cooldown_until, self.rest_until)
 
     @property
     def is_probing(self) -> bool:
-        return self._is_probe_granted
+        return self.walk.is_granted
 
     def begin_probe(self) -> None:
         """One probe may be sent, once this is written down; nobody else's before its time is over."""
-        timeout = 10.0 if self._endpoint is None else self._endpoint.timeout
-        until = self._now() + timeout + _PROBE_GRACE
-        self.circuit = circuits.begin_probe(self.circuit, until=until)
-        self.hold_until = until
-        self._change()
+        self.hold_until = self.walk.begin_probe()
+        self.changed()
 
     def grant_probe(self) -> None:
         """The probe is written down: let one delivery through."""
-        self._is_probe_granted = True
+        self.walk.is_granted = True
 
     def spend(self) -> bool:
         """A request is admitted; says whether it is the circuit's probe."""
@@ -188,79 +165,43 @@ class FlowControl:
         limit = None if self._endpoint is None else self._endpoint.rate_limit
         if self._bucket is not None and limit is not None:
             self._bucket = limits.take(self._bucket, limit, now=self._now()) or self._bucket
-        return self._is_probe_granted
+        return self.walk.is_granted
 
     @property
     def is_untroubled(self) -> bool:
         """Is there nothing that one more success could change?"""
-        return self.is_plain and not self.circuit.failures
-
-    def count_success(self, duration: float) -> None:
-        """An untroubled lane's attempt was accepted."""
-        self.durations.append(duration)
-        policy = None if self._endpoint is None else self._endpoint.circuit
-        if policy is not None:
-            now = self._now()
-            if now - self._first_success >= policy.window_s / circuits.SLICES:
-                self._bring_in_successes()
-                self._first_success = now
-            self._successes += 1
+        return self.is_plain and not self.walk.circuit.failures
 
     def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
         """An attempt was answered."""
-        if outcome is Outcome.ACCEPTED and self.is_untroubled:
-            self.count_success(duration)
-            return
         self.durations.append(duration)
-        policy = None if self._endpoint is None else self._endpoint.circuit
+        if outcome is Outcome.ACCEPTED and self.is_untroubled:
+            self.walk.count_success()
+            return
         now = self._now()
-        self._bring_in_successes()
-        before = self.circuit
-        if policy is not None:
-            if was_probe:
-                self._is_probe_granted = False
-                self.circuit = circuits.after_probe(before, outcome, policy=policy, now=now, asked=asked)
-                self.hold_until = self._probes_at()
-            else:
-                self.circuit = circuits.after_answer(
-                    before, outcome, policy=policy, now=now, is_slow=is_very_slow(self.durations)
-                )
-                if self.circuit.state is CircuitState.OPEN and before.state is CircuitState.CLOSED:
-                    self.hold_until = max(self.hold_until, self.circuit.probe_at or now)
+        was_closed = self.walk.is_closed
+        if self.walk.landed(outcome, durations=self.durations, now=now, asked=asked, was_probe=was_probe):
+            self.changed()
+        if was_probe and self.walk.policy is not None:
+            self.hold_until = self._probes_at()
+        elif was_closed and not self.walk.is_closed:
+            self.hold_until = max(self.hold_until, self.walk.cooldown_until)
         if outcome is Outcome.THROTTLED and asked is not None:
             self.rest_until = max(self.rest_until, now + min(asked, _LONGEST_REST))
             self.hold_until = max(self.hold_until, self.rest_until)
-            self._change()
-        if _shown(before) != _shown(self.circuit):
-            self._change()
+            self.changed()
         self._settle_down()
 
-    def _bring_in_successes(self) -> None:
-        """Bring the successes of the last while into the circuit; until something fails nobody looks at it."""
-        policy = None if self._endpoint is None else self._endpoint.circuit
-        if self._successes and policy is not None:
-            self.circuit = circuits.after_successes(
-                self.circuit, self._successes, policy=policy, now=self._first_success
-            )
-        self._successes = 0
-        self._first_success = LONG_AGO
-
-    def set_head(self, head: DeliveryId | None, *, until: float = LONG_AGO) -> None:
-        """Strict order: this delivery goes before any other, not before `until`; None: the next one may go."""
-        if head == self.head and head is None:
-            return
-        self.head = head
-        self.head_due = until
+    def hold(self, until: float) -> None:
+        """Send nothing before then."""
         self.hold_until = max(self.hold_until, until)
-        self._change()
+        self.changed()
         self._settle_down()
 
-    def look_again(self, head: DeliveryId | None, *, until: float = LONG_AGO) -> None:
-        """The store was asked what became of the head: it is this now, due at `until`, or there is none."""
-        self.head = head
-        self.head_due = until
+    def hold_anew(self, until: float) -> None:
+        """What the lane's order waited for has moved: send nothing before then, or before a probe may be sent."""
         self.hold_until = max(until, self._probes_at(), self._dead_until)
-        self._change()
+        self.changed()
         self._settle_down()
 
     def wait_out(self, until: float) -> None:
@@ -271,25 +212,16 @@ class FlowControl:
 
     def reset(self, applied: int) -> None:
         """An operator closed the circuit, by the change of this number; what the receiver asked for still holds."""
-        self.circuit = circuits.reset(self.circuit)
-        self._is_probe_granted = False
-        self.hold_until = self.rest_until
+        self.walk.reset()
+        self.hold_until = max(self.rest_until, self._dead_until)
         self.applied = max(self.applied, applied)
-        self._change()
+        self.changed()
         self._settle_down()
 
-    def _change(self) -> None:
+    def changed(self) -> None:
+        """Something changed that the next owner must know."""
         self.version += 1
 
     def _settle_down(self) -> None:
         """Is there anything to check at all?"""
-        self.is_plain = (
-            self.circuit.state is CircuitState.CLOSED
-            and self._bucket is None
-            and self.hold_until <= self._now()
-        )
-
-
-def _shown(circuit: Circuit) -> tuple[object, ...]:
-    """What of a circuit is worth a write by itself; counts of successes are not."""
-    return circuit.state, circuit.failures, circuit.probe_at, circuit.last_failure_at
+        self.is_plain = self.walk.is_closed and self._bucket is None and self.hold_until <= self._now()

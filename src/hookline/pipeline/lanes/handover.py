@@ -57,9 +57,7 @@ class Handover:
         lane = self._lanes.get(endpoint)
         if (
             lane is None
-            or lane.is_strict  # the next one may go only after this one is settled: the load keeps the order
-            or lane.is_suspect
-            or not lane.is_held
+            or not lane.takes_fresh  # in strict order too: the load keeps it
             or lane.parked_at is not None  # other lanes of its host go first, and the memory is theirs
             or lane.kept <= len(lane.known)
             or self._room(lane.health) <= 0
@@ -79,8 +77,7 @@ class Handover:
                 lane.forget(delivery.id)
                 self._miss(lane)
             return
-        lane.active_at = at
-        lane.add(delivery)
+        lane.add(delivery, at=at)
         self._offer(lane)
 
     def give_up(self, lane: Lane, delivery: DeliveryId) -> None:
@@ -103,7 +100,7 @@ class Handover:
 
     def _miss(self, lane: Lane) -> None:
         """The store holds a due delivery of the lane that is not in memory."""
-        lane.behind = lane.missed = True
+        lane.miss()
         if lane.wants_more():
             self._loader.nudge(lane)
 
@@ -123,16 +120,16 @@ class Handover:
         taken = await self._ownership.take_these(sorted(others))
         for id, found in taken.items():
             lane = held.get(id)
-            if lane is None or found.woke_at <= now or lane.is_strict or lane.is_suspect:
+            if lane is None or found.woke_at <= now or not lane.is_ordinary:
                 continue  # there may be older ones: the load keeps the order
             if not lane.flow.is_plain:
                 continue
-            lane.behind = False
+            lane.is_new()
             for delivery in waiting[id]:
                 if lane.room() > 0 and lane.is_held:
                     self._hand_over_fresh(lane, delivery)
                 else:
-                    lane.behind = True
+                    lane.miss()
         return [id for id in others if id not in taken]
 
     def _hand_over_fresh(self, lane: Lane, delivery: Loaded) -> None:

@@ -1,7 +1,8 @@
 """Holds what a worker knows of a lane it owns.
 
-These are the lane's unsent deliveries in their two queues, the ids it must not load again, and how much it may have
-under way. All of it is memory: losing it loses nothing, because the rows are still pending.
+These are the lane's state, its unsent deliveries in their two queues, the ids it must not load again, and how much it
+may have under way. All of it is memory: losing it loses nothing, because the rows are still pending. Only this module
+and the parts of a lane that it builds (flow control with the circuit, strict order, read position) change it.
 """
 
 from collections import deque
@@ -13,6 +14,8 @@ from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint
 from hookline.pipeline.lanes.buffers import Buffers
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.read_position import ReadPosition
+from hookline.pipeline.lanes.strict_order import StrictOrder
+from hookline.rules.lane_state import Care, Mode, Recovery, Step, mode_after, recovery_after
 from hookline.rules.slots import (
     RETRY_SHARE,
     SLOW,
@@ -22,11 +25,7 @@ from hookline.rules.slots import (
     is_retrys_turn,
     window_after,
 )
-from hookline.store.contract import LaneNote, Loaded, Suspect, Taken, Want
-
-
-def _nobody(lane: "Lane", before: LaneHealth) -> None:
-    """Nobody keeps lanes by their health here."""
+from hookline.store.contract import LaneNote, Loaded, Settlement, Suspect, Taken, Want
 
 
 class WaitingLine(Protocol):
@@ -45,10 +44,8 @@ class Lane:
     __slots__ = (
         "_buffers",
         "_held_up",
-        "_is_gone",
         "_shared",
         "active_at",
-        "alarm_at",
         "aside",
         "behind",
         "cap",
@@ -61,25 +58,23 @@ class Lane:
         "health",
         "in_flight",
         "is_called",
-        "is_careful",
         "is_held",
         "is_loading",
-        "is_strict",
-        "is_suspect",
+        "is_ordinary",
         "kept",
         "known",
-        "look_at",
-        "lost",
         "missed",
+        "mode",
         "next_due",
-        "on_regraded",
+        "order",
         "parked_at",
         "polled_at",
         "prepared",
         "reading",
         "ready",
-        "releasing",
+        "recovery",
         "sends",
+        "takes_fresh",
         "timed",
         "unsettled",
         "window",
@@ -97,9 +92,11 @@ class Lane:
         self.endpoint_id = taken.endpoint_id
         self.epoch = taken.epoch
         self.flow = FlowControl(taken, None if prepared is None else prepared.endpoint, now=now)
-        self.is_suspect = taken.suspect  # its last owner died: what it holds is sent with care first
-        self.is_careful = False  # being sent with care now: nothing more is loaded
-        self._is_gone = False
+        self.mode = Mode.OPEN
+        self.recovery = Recovery.SUSPECT if taken.suspect else Recovery.NONE
+        self.order: StrictOrder | None = StrictOrder(
+            self.flow, taken.head
+        )  # None: deliveries are sent in parallel
         self.prepared = prepared
         self.ready: deque[Loaded] = deque()
         self.timed: deque[Loaded] = deque()
@@ -110,74 +107,144 @@ class Lane:
         self.in_flight = 0
         self.unsettled = 0  # answered, the settle not yet acknowledged
         self.health = LaneHealth.UNTRIED if prepared is None else prepared.health
-        self.on_regraded: Callable[[Lane, LaneHealth], None] = _nobody  # told what its health was before
         self.behind = True  # the store may hold rows that are not here; nothing is handed over past them
         self.has_few_ready = False  # the last load found fewer fresh ones than there was room for
         self.missed = False  # something was committed while a load was under way, and is not here
         self.is_loading = False
         self._held_up: list[Loaded] = []  # reserved, and committed while a load was under way
-        self.releasing = False
-        self.lost = False
         self.parked_at: WaitingLine | None = None  # in whose line it stands: its host's, or that for memory
         self.is_called = False  # it was first in its host's line, and a slot was free
         self.sends = 0
         self.generation = 0  # counts how often unsent rows were forgotten
         self.active_at = at
-        self.alarm_at = FOREVER  # when the dispatcher looks at it again by itself
-        self.polled_at = LONG_AGO  # or of the wish to be looked at now
-        self.look_at = FOREVER  # when the loader looks at it next, by the monotonic clock
+        self.polled_at = LONG_AGO  # when it was last loaded; long ago: it is to be loaded now
         self.next_due = FOREVER  # store time of the earliest retry this owner knows of
         self._buffers = self._shared = buffers
-        self.is_held = False  # may deliveries be handed to it? (The worker's pulse must be fresh too.)
+        self.is_held = False  # may it send? (The worker's pulse must be fresh too.)
+        self.is_ordinary = False  # neither in strict order nor recovering from its last owner's death
+        self.takes_fresh = False  # may a delivery that was just committed be handed to it?
         self.window = 1
         self.follow(prepared)
         self.reading = ReadPosition(at=at)
         self._doubt()
         if self.health is LaneHealth.PROVEN and not taken.suspect:
             self.window = self.cap
+        if taken.suspect and self.order is not None and prepared is not None:
+            # What the dead owner sent may still be under way: the next one must not overtake it.
+            self.flow.wait_out(now() + prepared.endpoint.timeout)
+
+    # --- its state ---
 
     def follow(self, prepared: PreparedEndpoint | None) -> None:
         """The endpoint is this now; None: it was deleted, and nothing is sent."""
         if prepared is not self.prepared:
-            self._is_gone = False
+            self.mode = mode_after(self.mode, Step.CHANGE)
         self.prepared = prepared
         if self.parked_at is not None and (prepared is None or prepared.host is not self.parked_at):
             self.unpark()
         endpoint = None if prepared is None else prepared.endpoint
-        self.is_strict = endpoint is not None and endpoint.ordering is Ordering.STRICT
-        self.cap = 1 if endpoint is None or self.is_strict else endpoint.max_in_flight
-        self.depth = depth(self.cap, is_strict=self.is_strict)
+        self.flow.follow(endpoint)
+        self._follow_order(is_strict=endpoint is not None and endpoint.ordering is Ordering.STRICT)
+        self.cap = 1 if endpoint is None or self.order is not None else endpoint.max_in_flight
+        self.depth = depth(self.cap, is_strict=self.order is not None)
         self._keep()
         self.window = min(self.window, self.cap)
-        self.flow.follow(endpoint)
         self._restate()
+
+    def _follow_order(self, *, is_strict: bool) -> None:
+        if is_strict:
+            self.order = self.order or StrictOrder(self.flow, None)
+            return
+        if self.order is not None and self.order.head is not None:
+            self.order.give_up()  # nothing waits for it any more
+        self.order = None
 
     def _keep(self) -> None:
         # Memory is for what is soon sent: those that are not proven hold what they need to go on, no more.
         most = self._shared.most(self.health)
         self.kept = min(self.depth if self.health is LaneHealth.PROVEN else 2 * self.cap, most)
 
+    def _step(self, step: Step) -> None:
+        self.mode = mode_after(self.mode, step)
+        self._restate()
+
+    def _care(self, care: Care) -> None:
+        self.recovery = recovery_after(self.recovery, care)
+        self._restate()
+
+    def _restate(self) -> None:
+        self.is_held = self.mode is Mode.OPEN and self.prepared is not None and self.prepared.is_open
+        self.is_ordinary = self.order is None and self.recovery is Recovery.NONE
+        self.takes_fresh = self.is_held and self.is_ordinary
+
     def begin_release(self) -> None:
         """It is being let go: nothing is handed to it any more."""
-        self.releasing = True
-        self._restate()
+        self._step(Step.RELEASE)
 
     def keep(self) -> None:
         """It was not let go after all."""
-        self.releasing = False
+        self._step(Step.KEEP)
         self.read_again()
-        self._restate()
 
-    def stop(self, *, asked: float) -> None:
-        """The endpoint of that version said that it is gone: nothing is sent to it until it is disabled, or changed."""
-        if self.prepared is not None and self.prepared.endpoint.updated_at == asked:
-            self._is_gone = True
-            self._restate()
+    def lose(self) -> None:
+        """The lane is another's now, or nobody's: nothing in memory counts any more."""
+        self._step(Step.LOSE)
+        self._buffers.counts[self.health] -= len(self.known)
+        self._held_up.clear()
+        self.known.clear()
+        self.ready.clear()
+        self.timed.clear()
+        self.aside.clear()
 
-    def _restate(self) -> None:
-        self.is_held = not (self.releasing or self.lost or self._is_gone) and (
-            self.prepared is not None and self.prepared.is_open
-        )
+    def begin_care(self) -> None:
+        """What a dead owner may have had under way is sent with care from now on."""
+        self._care(Care.BEGIN)
+
+    def end_care(self) -> None:
+        """The suspects that were read are settled; there may be more, for which there was no room at once."""
+        # In strict order only one was under way.
+        is_over = self.order is not None or not self.reading.has_unseen_suspects
+        self._care(Care.FINISH if is_over else Care.INTERRUPT)
+        self.read_again()
+
+    def begin_again(self) -> None:
+        """Drop what is not under way, suspects too, so that it is read again as the store has it now."""
+        self._care(Care.INTERRUPT)
+        self.forget_unsent()
+
+    @property
+    def is_lost(self) -> bool:
+        return self.mode is Mode.LOST
+
+    @property
+    def is_releasing(self) -> bool:
+        return self.mode is Mode.RELEASING
+
+    @property
+    def is_strict(self) -> bool:
+        return self.order is not None
+
+    @property
+    def is_suspect(self) -> bool:
+        """May a dead owner have had some of its deliveries under way?"""
+        return self.recovery is not Recovery.NONE
+
+    @property
+    def is_careful(self) -> bool:
+        """Are these being sent with care now?"""
+        return self.recovery is Recovery.CAREFUL
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Is nothing under way, and no release either?"""
+        return not (self.in_flight or self.unsettled or self.is_careful or self.is_releasing)
+
+    @property
+    def is_movable(self) -> bool:
+        """May it be given to another worker now? What is suspect is sent here first."""
+        return self.is_at_rest and not self.is_suspect
+
+    # --- what it may send ---
 
     @property
     def is_idle(self) -> bool:
@@ -190,7 +257,7 @@ class Lane:
     @property
     def awaits_head(self) -> bool:
         """Must a delivery that is not in memory go before any other?"""
-        return self.is_strict and self.flow.head is not None and self.flow.head not in self.known
+        return self.order is not None and self.order.awaits(self.known)
 
     def room(self) -> int:
         """How many more deliveries may be kept in memory; there is always room for the head."""
@@ -199,7 +266,7 @@ class Lane:
             room = self.kept - len(self.known)
         else:
             room = min(self.kept, line.room_in_line()) - len(self.known)
-        return max(1, room) if self.is_strict and self.awaits_head else room
+        return max(1, room) if self.order is not None and self.order.awaits(self.known) else room
 
     def wants_more(self) -> bool:
         """Is there so much room that a load is worth it? At half, or less while others wait for the same host."""
@@ -221,9 +288,9 @@ class Lane:
         if self.parked_at is not None:
             return False
         flow = self.flow
-        if flow.is_plain and not self.is_strict:
+        if flow.is_plain and self.order is None:
             return True
-        if self.is_strict and (self.in_flight or self.unsettled or not self._is_heads_turn()):
+        if not self._is_turn():
             return False
         if flow.is_probing and self.in_flight:
             return False
@@ -238,9 +305,7 @@ class Lane:
             or self.parked_at is not None
         ):
             return False
-        if self.is_strict and (self.in_flight or self.unsettled or not self._is_heads_turn()):
-            return False
-        return not (self.flow.is_probing and self.in_flight)
+        return self._is_turn() and not (self.flow.is_probing and self.in_flight)
 
     def free_window(self) -> int:
         """How many more it could send at once now, if it were given them."""
@@ -248,30 +313,44 @@ class Lane:
             return 0
         flow = self.flow
         free = self.window - self.in_flight - len(self.ready) - len(self.timed)
-        if flow.is_plain and not self.is_strict:
+        if flow.is_plain and self.order is None:
             return max(0, free)
         if flow.wants_probe():
             return 0 if self.in_flight or self.has_unsent else 1
-        if flow.opens_at() > flow.now() or (self.is_strict and self.unsettled):
+        if flow.opens_at() > flow.now() or (self.order is not None and self.unsettled):
             return 0
         return min(1, max(0, free))  # a probe, a rate or an order: one after the other
 
-    def _is_heads_turn(self) -> bool:
-        head = self.flow.head
-        return head is None or any(delivery.id == head for delivery in self.timed)
+    def _is_turn(self) -> bool:
+        """Whether order lets the next one be sent."""
+        order = self.order
+        return order is None or (not (self.in_flight or self.unsettled) and order.has_turn(self.timed))
 
     def pop(self) -> Loaded:
-        """The next delivery: fresh ones first, with a share for the timed; a strict lane's head before all."""
+        """Begin the next delivery: fresh ones first, with a share for the timed; a strict lane's head before all."""
         self.sends += 1
-        head = self.flow.head
-        if head is not None and self.is_strict:
-            for delivery in self.timed:
-                if delivery.id == head:
-                    self.timed.remove(delivery)
-                    return delivery
+        self.in_flight += 1
+        if self.order is not None:
+            head = self.order.pop(self.timed)
+            if head is not None:
+                return head
         if self.timed and (not self.ready or is_retrys_turn(self.sends)):
             return self.timed.popleft()
         return self.ready.popleft()
+
+    def unpop(self, delivery: Loaded) -> None:
+        """Put back what was only looked at: whose turn it is stays as it was."""
+        self.sends -= 1
+        self.in_flight -= 1
+        self.push_back(delivery)
+
+    def not_sent(self, delivery: Loaded) -> bool:
+        """Put back what was begun and not sent; False: it is not this lane's any more."""
+        self.in_flight -= 1
+        if delivery.id not in self.known or self.is_lost:
+            return False
+        self.push_back(delivery)
+        return True
 
     def set_aside(self) -> list[Loaded]:
         """Take everything that is unsent out of the queues, to be put back when its turn comes."""
@@ -285,13 +364,6 @@ class Lane:
         if self.is_suspect:
             self.reading.doubt(self.depth)
 
-    def end_care(self) -> None:
-        """The suspects that were read are settled; there may be more, for which there was no room at once."""
-        self.is_careful = False
-        # In strict order only one was under way.
-        self.is_suspect = not self.is_strict and self.reading.has_unseen_suspects
-        self.read_again()
-
     def forget_aside(self, id: DeliveryId) -> None:
         """What was set aside will not be sent."""
         self.aside.pop(id, None)
@@ -302,35 +374,67 @@ class Lane:
         self.aside.pop(delivery.id, None)
         (self.ready if delivery.queue is Queue.READY else self.timed).appendleft(delivery)
 
-    def unpop(self, delivery: Loaded) -> None:
-        """Put back what was only looked at: whose turn it is stays as it was."""
-        self.sends -= 1
-        self.push_back(delivery)
+    # --- what becomes of it ---
 
-    def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
-        """An attempt of it was answered."""
+    def landed(
+        self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool, at: float
+    ) -> None:
+        """An attempt of it was answered, and is settled from now on."""
+        self.in_flight -= 1
+        self.unsettled += 1
+        self.active_at = at
+        flow = self.flow
         if (
             outcome is Outcome.ACCEPTED
             and duration <= SLOW
             and self.health is LaneHealth.PROVEN
             and self.window == self.cap
-            and self.flow.is_untroubled
+            and flow.is_untroubled
         ):
-            self.flow.count_success(duration)  # the way of nearly every attempt: nothing changes
+            flow.durations.append(duration)
+            flow.walk.count_success()  # the way of nearly every attempt: nothing changes
             return
-        self.flow.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
-        health = health_after(outcome, self.flow.durations)
+        flow.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
+        health = health_after(outcome, flow.durations)
         self._buffers.counts[self.health] -= len(self.known)
         self._buffers.counts[health] += len(self.known)
         if health is not self.health:
-            before, self.health = self.health, health
+            self.health = health
             self._keep()
             self._leave_beyond(self.kept)
-            self.on_regraded(self, before)
         # After a probe the backlog is let out step by step, from one.
         self.window = 1 if was_probe else window_after(self.window, outcome, cap=self.cap)
         if self.prepared is not None:
             self.prepared.health = health
+
+    def ended(self, settlement: Settlement) -> bool:
+        """What the answer means for what is sent next; says whether sending with care ends here."""
+        version = None if self.prepared is None else self.prepared.endpoint.updated_at
+        if settlement.gone is not None and settlement.gone == version:  # else it may have another URL by now
+            self._step(Step.STOP)
+        is_first = self.order is not None and self.order.landed(settlement)
+        ends_care = self.is_careful and (is_first or self.flow.wants_no_probe_yet())
+        if ends_care:
+            # The circuit opened, or order holds: its other suspects wait with everything else.
+            self._care(Care.FINISH if self.order is not None else Care.INTERRUPT)
+        if ends_care or is_first:
+            self.forget_unsent()  # they go after the head, and are read again then
+        return ends_care
+
+    def settled(self, id: DeliveryId) -> None:
+        """The settle of one of its attempts is acknowledged."""
+        self.unsettled -= 1
+        self.forget(id)
+        if self.order is not None and self.has_unsent and self.awaits_head:
+            self.forget_unsent()  # read while the head was under way: it must leave room for it
+
+    def leave_unsettled(self) -> None:
+        """A settlement of it cannot be written: the lane goes on without it, and keeps its delivery in mind."""
+        self.unsettled -= 1
+
+    def settle_again(self) -> None:
+        """That settlement is tried once more."""
+        self.unsettled += 1
 
     def note(self) -> LaneNote:
         """What the next owner must know of it."""
@@ -339,7 +443,7 @@ class Lane:
             endpoint_id=self.endpoint_id,
             epoch=self.epoch,
             hold_until=flow.hold_until,
-            head=flow.head,
+            head=None if self.order is None else self.order.head,
             circuit=flow.circuit,
             applied=flow.applied,
             rest_until=flow.rest_until,
@@ -369,18 +473,70 @@ class Lane:
         self._held_up.append(delivery)
         return True
 
-    def loaded(self, *, all_of_them: bool) -> None:
-        """The load has ended; did it bring everything there was?"""
+    def begin_load(self, *, at: float, now: float) -> None:
+        """A load of it is under way."""
+        self.missed = False
+        self.is_loading = True
+        self.polled_at = at
+        if self.next_due <= now:
+            self.next_due = FOREVER
+
+    def loaded(self, want: Want, *, ready: int, timed: int) -> None:
+        """The load brought so many rows."""
+        if self.is_suspect:
+            self.reading.saw_suspects(want, ready=ready, timed=timed)
+        self.has_few_ready = ready < want.ready
+        self.behind = self.missed or ready >= want.ready or timed >= want.timed
+        self._end_load(is_complete=not self.behind)
+
+    def not_loaded(self) -> None:
+        """The load failed, or what it brought is out of date."""
+        self._end_load(is_complete=False)
+
+    def _end_load(self, *, is_complete: bool) -> None:
         self.is_loading = False
         held_up, self._held_up = self._held_up, []
         for delivery in held_up:
-            if not all_of_them:
+            if not is_complete:
                 self.forget(delivery.id)
             elif delivery.id in self.known:
                 self.add(delivery)
 
-    def add(self, delivery: Loaded) -> None:
-        """Keep a delivery, reserved before or loaded now, until it is settled."""
+    def nudge(self) -> None:
+        """It is to be loaded as soon as possible."""
+        self.polled_at = LONG_AGO
+
+    def miss(self) -> None:
+        """The store holds a due delivery of it that is not in memory."""
+        self.behind = self.missed = True
+
+    def is_new(self) -> None:
+        """It was empty when it was woken for what is handed to it now: the store holds nothing else."""
+        self.behind = False
+
+    def expect(self, due_at: float) -> bool:
+        """A delivery of it is due then; says whether it is the first."""
+        if due_at >= self.next_due:
+            return False
+        self.next_due = due_at
+        return True
+
+    def touch(self, at: float) -> None:
+        """It has something to send."""
+        self.active_at = at
+
+    def call(self) -> None:
+        """It was first in its host's line, and a slot is free."""
+        self.is_called = True
+
+    def end_call(self) -> None:
+        """It sends now, or has nothing to send."""
+        self.is_called = False
+
+    def add(self, delivery: Loaded, *, at: float | None = None) -> None:
+        """Keep a delivery, handed over at that time or loaded, until it is settled."""
+        if at is not None:
+            self.active_at = at
         if delivery.id not in self.known:
             self._buffers.counts[self.health] += 1
         self.known[delivery.id] = delivery
@@ -416,7 +572,7 @@ class Lane:
     def _leave_beyond(self, keep: int) -> None:
         """Leave what it holds unsent, beyond so many, to be read again."""
         # A strict lane holds its head and little else; what is sent with care is waited for one by one.
-        if len(self.ready) + len(self.timed) > keep and not self.is_strict and not self.is_careful:
+        if len(self.ready) + len(self.timed) > keep and self.order is None and not self.is_careful:
             for queue in (self.timed, self.ready):
                 while queue and len(self.ready) + len(self.timed) > keep:
                     self.forget(queue.pop().id)
@@ -428,17 +584,6 @@ class Lane:
         self.parked_at = None
         self._shared.counts[self.health] += len(self.known)
         self._buffers = self._shared
-
-    def lose(self) -> None:
-        """The lane is another's now, or nobody's: nothing in memory counts any more."""
-        self.lost = True
-        self._restate()
-        self._buffers.counts[self.health] -= len(self.known)
-        self._held_up.clear()
-        self.known.clear()
-        self.ready.clear()
-        self.timed.clear()
-        self.aside.clear()
 
     def forget_unsent(self) -> None:
         """Drop what is not under way, so that it is read again as the store has it now."""
@@ -463,12 +608,10 @@ class Lane:
         self.reading.remember(at)
         # Where fresh ones wait, retries are loaded in the share they are sent in: the buffer must not run out of
         # fresh ones first.
-        timed = (
-            room if self.has_few_ready or self.is_suspect or self.is_strict else max(1, room // RETRY_SHARE)
-        )
-        if self.awaits_head:
+        timed = room if self.has_few_ready or not self.is_ordinary else max(1, room // RETRY_SHARE)
+        if self.order is not None and self.order.awaits(self.known):
             # From where it stands: what is due before it may not be sent before it, and would only take its room.
-            return Want(self.endpoint_id, 0, 1, due_floor=self.flow.head_due or LONG_AGO)
-        if self.is_suspect and not self.is_strict:
+            return Want(self.endpoint_id, 0, 1, due_floor=self.order.due or LONG_AGO)
+        if self.is_suspect and self.order is None:
             return self.reading.want_suspects(self.endpoint_id, room)
         return self.reading.want(self.endpoint_id, room, timed, known=self.known.values(), at=at)

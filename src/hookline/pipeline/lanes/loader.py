@@ -48,39 +48,36 @@ class Loader:
         buffers: Buffers,
         poll: float,
         is_alone: Callable[[], bool],
-        on_loaded: Callable[[Lane], None],
-        on_headless: Callable[[Lane], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._buffers = buffers
         self._poll = poll
         self._is_alone = is_alone  # is there no other process that could publish?
-        self._on_loaded = on_loaded
-        self._on_headless = on_headless  # a lane waits for a head that is not where it should be
+        self.on_loaded: Callable[[Lane], None]
+        self.on_headless: Callable[[Lane], None]  # a lane waits for a head that is not where it should be
         self._nudged = asyncio.Event()
         self._loading = False
         self._tombstones: set[DeliveryId] = set()
-        self._looks: list[
-            tuple[float, int, Lane]
-        ] = []  # by monotonic time; an entry is valid while it equals the lane's `look_at`
+        # By monotonic time; an entry is valid while it is the lane's next look.
+        self._looks: list[tuple[float, int, Lane]] = []
+        self._next_look: dict[Lane, float] = {}
         self._order = count()
         # Ordered dicts: a lane leaves from the middle when its health changes.
         self._lines: tuple[OrderedDict[Lane, None], ...] = tuple(OrderedDict() for _ in LaneHealth)
 
     def nudge(self, lane: Lane) -> None:
         """Look at this lane as soon as possible."""
-        lane.polled_at = LONG_AGO
-        if lane.look_at > LONG_AGO:
+        lane.nudge()
+        if self._next_look.get(lane, FOREVER) > LONG_AGO:
             self._look_at(lane, LONG_AGO)
         self._nudged.set()
 
     def expect(self, lane: Lane, due_at: float) -> None:
         """A delivery of the lane is due then."""
-        if due_at < lane.next_due:
-            lane.next_due = due_at
+        if lane.expect(due_at):
             at = self._clock.monotonic() + due_at - self._clock.now()
-            if at < lane.look_at:
+            if at < self._next_look.get(lane, FOREVER):
                 self._look_at(lane, at)
                 if self._looks[0][2] is lane:
                     self._nudged.set()
@@ -124,17 +121,13 @@ class Loader:
             return False
         known = [id for lane, _, _ in asked for id in lane.known]
         for lane, _, _ in asked:
-            lane.missed = False
-            lane.is_loading = True
-            lane.polled_at = at
-            if lane.next_due <= now:
-                lane.next_due = FOREVER
+            lane.begin_load(at=at, now=now)
         self._loading = True
         try:
             rows = await self._store.load([want for _, want, _ in asked], known=known, now=now)
         except BaseException:
             for lane, _, _ in asked:
-                lane.loaded(all_of_them=False)
+                lane.not_loaded()
                 lane.read_again()
                 self._look_at(lane, at + self._poll)
             raise
@@ -161,14 +154,17 @@ class Loader:
         lined_up = 0
         while self._looks and self._looks[0][0] <= at and lined_up < _LANES_AT_ONCE:
             due, _, lane = heappop(self._looks)
-            if due != lane.look_at or lane.lost:
+            if lane.is_lost:
+                self._next_look.pop(lane, None)
+                continue
+            if due != self._next_look.get(lane):
                 continue
             lined_up += 1
             if lane.has_unsent and lane.is_held and lane.flow.wants_probe():
                 # Offer it for its probe: it was not released in the cooldown, and without room no load offers it.
-                self._on_loaded(lane)
+                self.on_loaded(lane)
             if self._is_turn(lane, now):
-                lane.look_at = LONG_AGO
+                self._next_look[lane] = LONG_AGO
                 self._lines[lane.health][lane] = None
             else:
                 self._look_again(lane, at, now)
@@ -182,15 +178,16 @@ class Loader:
             share = max(1, left // max(1, len(line)))
             while line and left > 0:
                 lane, _ = line.popitem(last=False)
-                if lane.lost:
+                if lane.is_lost:
+                    self._next_look.pop(lane, None)
                     continue
                 room = min(lane.room(), share)
                 if room <= 0 or not lane.is_held or lane.is_careful:
                     self._look_at(lane, _next(at, self._poll))  # any change of that nudges too
                     continue
-                if lane.awaits_head and lane.flow.head_due is None:
+                if lane.order is not None and lane.awaits_head and lane.order.due is None:
                     self._look_at(lane, _next(at, self._poll))
-                    self._on_headless(lane)
+                    self.on_headless(lane)
                     continue
                 left -= room
                 asked.append((lane, lane.want(room, at=at), lane.generation))
@@ -206,27 +203,23 @@ class Loader:
             by_lane.setdefault(row.endpoint_id, []).append(row)
         for lane, want, generation in asked:
             found = by_lane.get(lane.endpoint_id, [])
-            if lane.lost or lane.generation != generation:
-                lane.loaded(all_of_them=False)
+            if lane.is_lost or lane.generation != generation:
+                lane.not_loaded()
                 continue  # lost, or the row is older than an operator's change: it is read again
-            if lane.awaits_head and all(row.id != lane.flow.head for row in found):
+            order = lane.order
+            if order is not None and lane.awaits_head and all(row.id != order.head for row in found):
                 # The head goes first and needs the room. Either this row was read before the head went back to wait, or
                 # the head is due at another time than this worker believes.
-                lane.loaded(all_of_them=False)
+                lane.not_loaded()
                 if not want.ready:
-                    self._on_headless(lane)
+                    self.on_headless(lane)
                 continue
             ready = 0
             for row in found:
                 ready += row.queue == "ready"
                 if row.id not in lane.known and row.id not in tombstones:
                     lane.add(row)
-            timed = len(found) - ready
-            if lane.is_suspect:
-                lane.reading.saw_suspects(want, ready=ready, timed=timed)
-            lane.has_few_ready = ready < want.ready
-            lane.behind = lane.missed or ready >= want.ready or timed >= want.timed
-            lane.loaded(all_of_them=not lane.behind)
+            lane.loaded(want, ready=ready, timed=len(found) - ready)
             if lane.has_unsent or lane.is_suspect:
                 offered.append(lane)
         return offered
@@ -235,10 +228,10 @@ class Loader:
         """Let them send, a few at a time: between them answers are read and settled, which makes room for a load."""
         sent = 0
         for lane in lanes:
-            if lane.lost:
+            if lane.is_lost:
                 continue  # lost meanwhile
             sent += len(lane.ready) + len(lane.timed)
-            self._on_loaded(lane)
+            self.on_loaded(lane)
             if sent >= _AT_ONCE:
                 sent = 0
                 await self._clock.sleep(0)
@@ -264,7 +257,7 @@ class Loader:
         self._look_at(lane, look)
 
     def _look_at(self, lane: Lane, at: float) -> None:
-        lane.look_at = at
+        self._next_look[lane] = at
         heappush(self._looks, (at, next(self._order), lane))
 
     def _pause(self) -> float:

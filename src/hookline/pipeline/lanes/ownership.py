@@ -19,7 +19,7 @@ from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.lanes.buffers import Buffers
 from hookline.pipeline.lanes.dispatcher import Dispatcher
 from hookline.pipeline.lanes.lane import Lane
-from hookline.pipeline.lanes.note_lock import NoteTurns
+from hookline.pipeline.lanes.notes import LaneNotes
 from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.refused_rows import write_apart
 from hookline.rules.crash_suspects import few_of_the_dead
@@ -48,24 +48,21 @@ class Ownership:
         clock: Clock,
         *,
         slots: int,
-        on_adopted: Callable[[Lane], None],
-        on_kept: Callable[[Lane], None],
-        on_dropped: Callable[[Lane], None],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._heartbeat = heartbeat
         self._clock = clock
-        self._on_adopted = on_adopted
-        self._on_kept = on_kept
-        self._on_dropped = on_dropped
+        self.on_adopted: Callable[[Lane], None]
+        self.on_kept: Callable[[Lane], None]
+        self.on_dropped: Callable[[Lane], None]
         self._is_in_doubt = False  # a take or release failed: the store may know other owners than this does
         self.set_aside = 0  # notes and releases that the store refused, since the start
         self._shared_out = 0  # takes in a row that left lanes of dead workers to others
         self._is_past_suspects = False  # the last take was full and had no suspect lane
         self.lanes: dict[EndpointId, Lane] = {}
         self.buffers = Buffers(slots)
-        self.note_turns = NoteTurns()
+        self.notes = LaneNotes(store, clock, worker=lambda: heartbeat.id, on_refused=self._note_refused)
 
     async def take(self) -> bool:
         """Take free lanes that are awake; True if more should be taken now.
@@ -127,15 +124,11 @@ class Ownership:
         quiet = [
             lane
             for lane in self.lanes.values()
-            if not lane.releasing
+            if lane.is_at_rest
             and (
                 (lane.is_idle and at - lane.active_at >= _QUIET)
-                or (
-                    (not lane.is_held or lane.flow.is_held_back())
-                    and not lane.in_flight
-                    and not lane.unsettled
-                    and not lane.is_careful
-                )
+                or not lane.is_held
+                or lane.flow.is_held_back()
             )
         ]
         await self.release(quiet)
@@ -147,9 +140,7 @@ class Ownership:
         crowd = (
             lane
             for lane in self.lanes.values()
-            if lane.health is not LaneHealth.PROVEN
-            and lane.sends
-            and not (lane.in_flight or lane.unsettled or lane.releasing or lane.is_careful or lane.is_suspect)
+            if lane.health is not LaneHealth.PROVEN and lane.sends and lane.is_movable
         )
         return list(islice(crowd, _SHED))
 
@@ -169,14 +160,14 @@ class Ownership:
 
         `woken` ones have more to send: they go last among the free lanes that wait for an owner.
         """
-        going = [lane for lane in lanes if not lane.in_flight and not lane.unsettled and not lane.lost]
+        going = [lane for lane in lanes if not lane.in_flight and not lane.unsettled and not lane.is_lost]
         if not going:
             return
         for lane in going:
             lane.begin_release()
             lane.forget_unsent()
         try:
-            await self.write_notes(going)
+            await self.notes.write(going)
             await write_apart(going, partial(self._let_go, woken=woken), self._cannot_let_go)
             await self._store.wake(sorted(lane.endpoint_id for lane in going), now=self._clock.now())
         except BaseException:  # cancelled too: whether they were released is checked before anything else
@@ -195,30 +186,8 @@ class Ownership:
         self._say_set_aside("lane.not_released", lane, error)
         return []
 
-    async def write_notes(self, lanes: Iterable[Lane]) -> list[EndpointId]:
-        """Store the notes of these lanes that no settlement carried; the lanes for which that worked."""
-        lanes = list(lanes)
-        await self.note_turns.wait(lanes)
-        dirty = [lane for lane in lanes if lane.flow.is_dirty and not lane.lost]
-        if not dirty:
-            return []
-        with self.note_turns.writing(dirty):
-            return await write_apart(dirty, self._note, self._cannot_note)
-
-    async def _note(self, lanes: Sequence[Lane]) -> list[EndpointId]:
-        versions = [lane.flow.version for lane in lanes]
-        written = await self._store.note(
-            self._heartbeat.id, [lane.note() for lane in lanes], now=self._clock.now()
-        )
-        for lane, version in zip(lanes, versions, strict=True):
-            lane.flow.wrote(version)
-        return written
-
-    async def _cannot_note(self, lane: Lane, error: Exception) -> list[EndpointId]:
-        """Its next owner will not know; this one does, and stores it when it changes, or later."""
-        if lane.flow.refused():
-            self._say_set_aside("lane.note_refused", lane, error)
-        return []
+    def _note_refused(self, lane: Lane, error: Exception) -> None:
+        self._say_set_aside("lane.note_refused", lane, error)
 
     def _say_set_aside(self, event: str, lane: Lane, error: Exception) -> None:
         self.set_aside += 1
@@ -242,7 +211,7 @@ class Ownership:
                 self.drop(lane)
                 if stored is not None and stored.epoch != lane.epoch:
                     owned[lane.endpoint_id] = stored
-            elif lane.releasing:
+            elif lane.is_releasing:
                 self.keep(lane)
         await self._adopt([taken for id, taken in owned.items() if id not in self.lanes], worker)
         self._is_in_doubt = False
@@ -257,14 +226,14 @@ class Ownership:
         Nobody offered the lane meanwhile, and a lane with a full buffer is not loaded either: it would stand still.
         """
         lane.keep()
-        self._on_kept(lane)
+        self.on_kept(lane)
 
     def drop(self, lane: Lane) -> None:
         """Forget a lane."""
         if self.lanes.get(lane.endpoint_id) is lane:
             del self.lanes[lane.endpoint_id]
         lane.lose()
-        self._on_dropped(lane)
+        self.on_dropped(lane)
 
     def drop_all(self) -> list[EndpointId]:
         """Forget every lane, because none is ours any more; which they were."""
@@ -308,7 +277,7 @@ class Ownership:
             if found.is_reset:
                 lane.flow.reset(self._catalogue.n)
             self.lanes[found.endpoint_id] = lane
-            self._on_adopted(lane)
+            self.on_adopted(lane)
 
 
 def _release(lane: Lane, *, wake_at: float) -> Release:
@@ -320,7 +289,7 @@ def _release(lane: Lane, *, wake_at: float) -> Release:
         None if bucket is None else bucket.tokens,
         None if bucket is None else bucket.at,
         # In strict order it already waited for what was under way, and would wait again each time it is taken.
-        lane.is_suspect and not lane.is_strict,
+        lane.is_suspect and lane.order is None,
     )
 
 

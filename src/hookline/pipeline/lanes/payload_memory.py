@@ -68,7 +68,7 @@ class PayloadMemory:
     def regraded(self, lane: Lane, before: LaneHealth) -> None:
         """The lane belongs to another class: it waits no longer in its former one, and is offered when it landed."""
         line = self._lines[before]
-        if lane.parked_at is line and not lane.lost:
+        if lane.parked_at is line and not lane.is_lost:
             line.line.remove(lane)
             del self._wanted[lane]
             lane.unpark()
@@ -89,7 +89,7 @@ class PayloadMemory:
             waiting = line.line
             while waiting:
                 lane = waiting[0]
-                if lane.lost or lane.parked_at is not line:
+                if lane.is_lost or lane.parked_at is not line:
                     waiting.popleft()  # its endpoint was changed meanwhile: its deliveries are read again
                     continue
                 if not self._fits(lane, self._wanted[lane]):
@@ -100,7 +100,7 @@ class PayloadMemory:
 
     def forget_lost(self) -> None:
         """Forget the lanes that were called and will not come."""
-        for lane in [lane for lane in self._wanted if lane.lost]:
+        for lane in [lane for lane in self._wanted if lane.is_lost]:
             del self._wanted[lane]
 
     def _fits(self, lane: Lane, size: int) -> bool:

@@ -47,11 +47,7 @@ class Sharing:
         self._expected = elsewhere + (given + 1) // 2
 
     def _movable(self) -> list[Lane]:
-        lanes = (
-            lane
-            for lane in self._ownership.lanes.values()
-            if lane.is_held and not (lane.is_careful or lane.is_suspect)
-        )
+        lanes = (lane for lane in self._ownership.lanes.values() if lane.is_held and not lane.is_suspect)
         return sorted(lanes, key=lambda lane: lane.in_flight + lane.unsettled)
 
     async def _give(self, lanes: list[Lane]) -> int:
@@ -63,13 +59,13 @@ class Sharing:
         try:
             while left and self._clock.monotonic() < end:
                 await self._ownership.release(left, woken=True)
-                left = [lane for lane in left if not lane.lost]
+                left = [lane for lane in left if not lane.is_lost]
                 if left:
                     await self._clock.sleep(_STEP)
         finally:
             if not self._ownership.is_in_doubt:  # else the owner is checked first
                 for lane in left:
-                    if not lane.lost:
+                    if not lane.is_lost:
                         self._ownership.keep(lane)
         return len(lanes) - len(left)
 
@@ -91,12 +87,9 @@ class Shedding:
         # With a free slot, this worker would take them again.
         if not self._dispatcher.is_saturated or not self._dispatcher.waiting:
             return
-        self._in_line = {lane: lane.sends for lane in self._dispatcher.waiting if not lane.lost}
+        self._in_line = {lane: lane.sends for lane in self._dispatcher.waiting if not lane.is_lost}
         waiting = [
-            lane
-            for lane, sends in self._in_line.items()
-            if before.get(lane) == sends
-            and not (lane.in_flight or lane.unsettled or lane.releasing or lane.is_careful or lane.is_suspect)
+            lane for lane, sends in self._in_line.items() if before.get(lane) == sends and lane.is_movable
         ]
         peers = [Peer(peer.load.free_slots, peer.buried or peer.load.draining) for peer in self._peers()]
         await self._ownership.release(waiting[: give_up(len(waiting), peers)], woken=True)

@@ -109,7 +109,7 @@ class Upkeep:
 
     async def _write_notes(self) -> None:
         """Store what changed in lanes that have no settlements to carry it."""
-        await self._ownership.write_notes(
+        await self._ownership.notes.write(
             [lane for lane in self._ownership.lanes.values() if not lane.unsettled]
         )
 

@@ -172,6 +172,9 @@ class Heartbeat:
             await self._be_reborn(id)
             return
         self.peers = tuple(worker for worker in pulse.workers if worker.id != id)
+        if pulse.took and not await self._store.beat(id, self.load(), now=self._clock.now()):
+            await self._be_reborn(id)
+            return
         await self._catalogue.apply(pulse.changes)
         # Only now: an attempt that starts because of this pulse has seen every change before it.
         self._good = began

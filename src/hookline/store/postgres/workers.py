@@ -79,7 +79,8 @@ class PostgresWorkers(PostgresSessions):
             # A process that cannot write must not send, because it could settle nothing, nor watch heartbeats, because
             # nobody can write them.
             await refuse_read_only(connection)
-        if worker is not None and first["took"]:
+        took = worker is not None and first["took"]
+        if worker is not None and took:
             self._session.holds(connection, worker)
         is_own = first["backend"] == backend
         if not is_own and any(row["id"] == worker and row["has_session"] for row in found):
@@ -94,6 +95,7 @@ class PostgresWorkers(PostgresSessions):
             # A session sees its own locks as free.
             gone=frozenset(row["id"] for row in found if row["is_gone"]) - self._session.held,
             session=number if is_own else None,
+            took=took,
             refusal=refusal(first["lacking"]) if asks else None,
         )
 

@@ -37,7 +37,7 @@ async def test_the_suspects_of_a_lane_are_sent_in_the_end(world: World, receiver
     failures = failing(hooks.store, "mark", 3)
     with structlog.testing.capture_logs() as logged:
         await world.until_state(hooks, event.id, State.DELIVERED)
-    assert sum(line["event"] == "errand.failed" for line in logged) == len(failures) == 3
+    assert sum(line["event"] == "lane_task.failed" for line in logged) == len(failures) == 3
     assert sum(line["event"] == "loop.failed" for line in logged) == 0
     assert not any(lane.is_careful for lane in hooks.worker.ownership.lanes.values())
 

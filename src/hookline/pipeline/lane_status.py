@@ -37,7 +37,8 @@ class LaneStatus:
         flow = lane.flow
         if flow.circuit.state is not CircuitState.CLOSED:
             return "circuit"
-        if lane.is_strict and (flow.head is not None or lane.in_flight or lane.unsettled):
+        order = lane.order
+        if order is not None and (order.head is not None or lane.in_flight or lane.unsettled):
             return "order"
         if flow.rest_until > self._clock.now():
             return "receiver"

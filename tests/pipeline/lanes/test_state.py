@@ -1,0 +1,87 @@
+"""An owned lane follows the tables of its state, and answers by them what may be done with it."""
+
+import copy
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from hookline.model import State
+from hookline.pipeline.lanes.lane import Lane
+from hookline.rules.lane_state import MODES, RECOVERIES, Care, Mode, Recovery, Step
+from tests.receiver import Receiver
+from tests.world import World
+
+pytestmark = pytest.mark.anyio
+
+
+async def a_lane(world: World, receiver: Receiver) -> Lane:
+    hooks = await world.start()
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    event = await hooks.publish("a", 0)
+    await world.until_state(hooks, event.id, State.DELIVERED)
+    (lane,) = hooks.worker.ownership.lanes.values()
+    await world.until(lambda: not lane.unsettled)
+    return lane
+
+
+def change(lane: Lane) -> None:
+    """The endpoint as an operator's change leaves it: prepared anew."""
+    assert lane.prepared is not None
+    lane.follow(copy.copy(lane.prepared))
+
+
+class Gone(msgspec.Struct):
+    """What a lane that is neither strict nor recovering looks at in a settlement."""
+
+    gone: float
+
+
+STEPS: dict[Step, Callable[[Lane], None]] = {
+    Step.RELEASE: Lane.begin_release,
+    Step.KEEP: Lane.keep,
+    Step.STOP: lambda lane: lane._step(Step.STOP),
+    Step.CHANGE: change,
+    Step.LOSE: Lane.lose,
+}
+
+
+async def test_every_step_leads_where_the_table_says(world: World, receiver: Receiver):
+    lane = await a_lane(world, receiver)
+    for mode in Mode:
+        for step, take in STEPS.items():
+            lane.mode = mode
+            take(lane)
+            assert lane.mode is MODES.get((mode, step), mode), (mode, step)
+            assert lane.is_held == (lane.mode is Mode.OPEN)
+            assert lane.takes_fresh == lane.is_held
+
+
+async def test_care_leads_where_the_table_says(world: World, receiver: Receiver):
+    lane = await a_lane(world, receiver)
+    cares: dict[Care, Callable[[Lane], None]] = {
+        Care.BEGIN: Lane.begin_care,
+        Care.INTERRUPT: Lane.begin_again,
+        Care.FINISH: Lane.end_care,
+    }
+    for recovery in Recovery:
+        for care, take in cares.items():
+            lane.recovery = recovery
+            lane.reading.doubt(0)  # all suspects are read
+            take(lane)
+            assert lane.recovery is RECOVERIES.get((recovery, care), recovery), (recovery, care)
+            assert lane.takes_fresh == (lane.recovery is Recovery.NONE)
+            assert lane.is_movable == (lane.recovery is Recovery.NONE)
+
+
+async def test_an_endpoint_that_is_gone_is_left_alone_until_it_is_changed(world: World, receiver: Receiver):
+    lane = await a_lane(world, receiver)
+    assert lane.prepared is not None
+    version = lane.prepared.endpoint.updated_at
+    lane.ended(Gone(version - 1))  # type: ignore[arg-type]
+    assert lane.mode is Mode.OPEN, "it was asked at another URL"
+    lane.ended(Gone(version))  # type: ignore[arg-type]
+    assert lane.mode is Mode.GONE
+    assert not lane.is_held
+    change(lane)
+    assert lane.is_held
