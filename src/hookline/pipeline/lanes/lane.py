@@ -94,9 +94,8 @@ class Lane:
         self.flow = FlowControl(taken, None if prepared is None else prepared.endpoint, now=now)
         self.mode = Mode.OPEN
         self.recovery = Recovery.SUSPECT if taken.suspect else Recovery.NONE
-        self.order: StrictOrder | None = StrictOrder(
-            self.flow, taken.head
-        )  # None: deliveries are sent in parallel
+        # None: deliveries are sent in parallel. A head that the last owner noted is given up then.
+        self.order: StrictOrder | None = StrictOrder(self.flow, taken.head)
         self.prepared = prepared
         self.ready: deque[Loaded] = deque()
         self.timed: deque[Loaded] = deque()
