@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from architecture import Rule, Violation, imported, violations
-from hookline.pipeline.lanes.circuit_probe import CircuitWalk
+from hookline.pipeline.lanes.circuit_probe import CircuitBreaker
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.read_position import ReadPosition
@@ -264,7 +264,7 @@ def repeated(sources: dict[str, str]) -> dict[str, list[str]]:
     """The classes that are defined in several modules. A client's may mirror an object or an error of the API."""
     homes: dict[str, list[str]] = {}
     for module, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.breaker(ast.parse(source)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(module)
     return {
@@ -302,12 +302,12 @@ def writes_a_lane(source: str) -> list[str]:
     """The attributes of lanes, or of their parts, that this module assigns to."""
     attributes = {
         name
-        for part in (Lane, FlowControl, CircuitWalk, StrictOrder, ReadPosition)
+        for part in (Lane, FlowControl, CircuitBreaker, StrictOrder, ReadPosition)
         for name in part.__slots__
     }
     return [
         ast.unparse(node)
-        for node in ast.walk(ast.parse(source))
+        for node in ast.breaker(ast.parse(source))
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store | ast.Del)
         and node.attr in attributes

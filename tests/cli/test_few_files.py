@@ -106,7 +106,6 @@ def test_the_doctor_says_how_many_requests_so_few_files_allow(tmp_path):
     shell = ["/bin/sh", "-c", f'ulimit -n {FILES}; exec "$@"', "sh", *COMMAND, "doctor"]
     said = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
     assert (
-        f"open files: {FILES} are allowed: {FILES // 2} requests can be under way at once, and not 1,000"
-        in said
+        f"open files: {FILES} are allowed: {FILES // 2} requests can be in flight at once, not 1,000" in said
     )
     assert run("doctor", cwd=tmp_path).stdout.count("open files: ") == 1

@@ -118,7 +118,7 @@ def test_a_recording_is_too_old_unless_its_time_is_given(tmp_path):
         (["verify", "--header", "a: b"], "--secret"),
         (["verify", "--secret", SECRET], "--header"),
         (["verify", "--secret", SECRET, "--header", "a"], "--header"),
-        (["verify", "--secret", SECRET, "--headers", "empty"], "--headers: empty holds no headers"),
+        (["verify", "--secret", SECRET, "--headers", "empty"], "--headers: empty has no headers"),
     ],
 )
 def test_what_is_missing_or_wrong_is_a_usage_error_that_shows_no_secret(tmp_path, arguments, words):

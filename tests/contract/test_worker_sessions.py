@@ -96,9 +96,9 @@ async def test_after_a_reconnect_it_is_there_again_with_its_next_pulse(
     assert await gone(observer) == {worker}, "a beat does not show that it is there"
     await observed.pulse(seen=0)
     assert await gone(observer) == {worker}, "nor does a pulse that is not the worker's"
-    assert (await observed.pulse(seen=0, worker=worker)).took, "it learns that its lock was free"
+    assert (await observed.pulse(seen=0, worker=worker)).was_absent, "it learns that its lock was free"
     assert await gone(observer) == set()
-    assert not (await observed.pulse(seen=0, worker=worker)).took
+    assert not (await observed.pulse(seen=0, worker=worker)).was_absent
     await observed.close()
     await until_gone(observer, worker)
 

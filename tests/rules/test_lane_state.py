@@ -9,10 +9,10 @@ import pytest
 from hookline.rules.lane_state import (
     MODES,
     RECOVERIES,
-    Care,
     Mode,
+    ModeStep,
     Recovery,
-    Step,
+    RecoveryStep,
     mode_after,
     recovery_after,
 )
@@ -36,28 +36,28 @@ def test_the_diagram_shows_the_table(heading: str, table: dict[tuple[Enum, Enum]
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("step", Step)
-def test_a_step_that_is_not_in_the_table_changes_nothing(mode: Mode, step: Step):
+@pytest.mark.parametrize("step", ModeStep)
+def test_a_step_that_is_not_in_the_table_changes_nothing(mode: Mode, step: ModeStep):
     assert mode_after(mode, step) is MODES.get((mode, step), mode)
 
 
 @pytest.mark.parametrize("recovery", Recovery)
-@pytest.mark.parametrize("care", Care)
-def test_care_that_is_not_in_the_table_changes_nothing(recovery: Recovery, care: Care):
+@pytest.mark.parametrize("care", RecoveryStep)
+def test_care_that_is_not_in_the_table_changes_nothing(recovery: Recovery, care: RecoveryStep):
     assert recovery_after(recovery, care) is RECOVERIES.get((recovery, care), recovery)
 
 
 def test_a_lost_lane_stays_lost():
-    assert {mode_after(Mode.LOST, step) for step in Step} == {Mode.LOST}
+    assert {mode_after(Mode.LOST, step) for step in ModeStep} == {Mode.LOST}
 
 
 def test_every_lane_that_is_not_lost_can_be_released_or_kept_on():
     """None has to wait for an operator: each mode leads to open and to lost."""
     for mode in set(Mode) - {Mode.LOST}:
-        assert mode_after(mode, Step.LOSE) is Mode.LOST
-        assert Mode.OPEN in {mode, *(mode_after(mode, step) for step in Step)}
+        assert mode_after(mode, ModeStep.LOSE) is Mode.LOST
+        assert Mode.OPEN in {mode, *(mode_after(mode, step) for step in ModeStep)}
 
 
 def test_suspicion_comes_with_the_lane_only():
     """No step makes an owned lane suspect that was not: only the death of an owner does."""
-    assert all(recovery_after(Recovery.NONE, care) is Recovery.NONE for care in Care)
+    assert all(recovery_after(Recovery.NONE, care) is Recovery.NONE for care in RecoveryStep)

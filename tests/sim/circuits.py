@@ -37,7 +37,7 @@ class Seen:
         self.failures = circuit.failures
         self.cooldown = circuit.cooldown
         self.counted = [Counted(part.index, part.attempts, part.failures, True) for part in circuit.slices]
-        self.counted.append(Counted(at, lane.flow.walk._successes, 0, False))  # not yet counted
+        self.counted.append(Counted(at, lane.flow.breaker._successes, 0, False))  # not yet counted
 
 
 class Circuits:

@@ -29,7 +29,7 @@ from hookline.clock import SystemClock
 from hookline.model import LONG_AGO, Circuit, Outcome
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.lane_events import LaneEvents
-from hookline.pipeline.lanes.circuit_probe import CircuitProbes, CircuitWalk
+from hookline.pipeline.lanes.circuit_probe import CircuitBreaker, CircuitProbes
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
@@ -246,12 +246,12 @@ def _m14(garden: Garden) -> None:
 
 @bug("M15 the probe of a dead worker is waited for")
 def _m15(garden: Garden) -> None:
-    def endless(self: CircuitWalk) -> float:
+    def endless(self: CircuitBreaker) -> float:
         until = self._now() + 1e6
         self.circuit = begin_probe(self.circuit, until=until)
         return until
 
-    garden.put(CircuitWalk, "begin_probe", endless)
+    garden.put(CircuitBreaker, "begin_probe", endless)
 
 
 @bug("M16 no recheck after a release")
@@ -528,7 +528,7 @@ def _m40(garden: Garden) -> None:
 
     def served(self: Sessions, call: Any, result: Any) -> Any:
         result = right(self, call, result)
-        return msgspec.structs.replace(result, took=False) if isinstance(result, Pulse) else result
+        return msgspec.structs.replace(result, was_absent=False) if isinstance(result, Pulse) else result
 
     Sessions.served = served
     garden.put(Sessions, "answered", answered_by_any)

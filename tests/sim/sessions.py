@@ -45,11 +45,13 @@ class Sessions:
         if not isinstance(result, Pulse):
             return result
         worker = call.keywords.get("worker")
-        took = worker in self._holders and self._holders[worker] is not process
+        was_absent = worker in self._holders and self._holders[worker] is not process
         if worker in self._holders:
             self._hold(worker, process)
         gone = frozenset(id for id, holder in self._holders.items() if holder is None)
-        return msgspec.structs.replace(result, gone=gone, session=self._numbers[process], took=took)
+        return msgspec.structs.replace(
+            result, gone=gone, session=self._numbers[process], was_absent=was_absent
+        )
 
     def answered(self, process: "Process", name: str) -> None:
         """Record that a call on this process's session was answered: after a beat the locks it holds count as held."""

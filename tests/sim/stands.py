@@ -48,7 +48,7 @@ class Stands:
         dispatcher = worker.dispatcher
         for lane in worker.ownership.lanes.values():
             if lane.is_releasing:
-                self.fullest = max(self.fullest, len(lane.known) / lane.kept)
+                self.fullest = max(self.fullest, len(lane.known) / lane.capacity)
         if (
             dispatcher._alone is not None
             or dispatcher.in_flight >= dispatcher.slots

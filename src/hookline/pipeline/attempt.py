@@ -224,16 +224,16 @@ class Deliverer:
             if answer.status is not None and 300 <= answer.status < 400 and self._follow(flight, answer):
                 return
             settlement = self._settlement(flight, answer, with_evidence=was_made)
+            asked = None if settlement.attempt.outcome is Outcome.ACCEPTED else self._asked(answer)
         except Exception as error:
             flight.leave()
             log.exception("delivery.failed", delivery=ids.show("delivery", delivery.id))
             failed = SendResult(
                 duration=answer.duration, error=ErrorKind.INTERNAL, detail=type(error).__name__
             )
-            settlement = self._settlement(flight, failed, with_evidence=False)
+            settlement, asked = self._settlement(flight, failed, with_evidence=False), None
         self.under_way.discard(delivery.id)
-        is_accepted = settlement.attempt.outcome is Outcome.ACCEPTED
-        self.on_landed(flight, settlement, None if is_accepted else self._asked(answer))
+        self.on_landed(flight, settlement, asked)
         if delivery.payload is None:
             self._let_go(flight)
 

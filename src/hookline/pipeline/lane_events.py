@@ -23,6 +23,7 @@ from hookline.pipeline.lanes.loader import Loader
 from hookline.pipeline.lanes.ownership import Ownership
 from hookline.pipeline.lanes.strict_order import HeadFinder
 from hookline.pipeline.settle import Settler
+from hookline.rules.slots import LaneHealth
 from hookline.store.contract import Change, Settlement, Store, Verdict
 
 log = structlog.get_logger()
@@ -71,7 +72,7 @@ class LaneEvents:
 
     def adopted(self, lane: Lane) -> None:
         """The lane is owned here now."""
-        self.headless(lane)
+        self.find_head(lane)
         self._loader.nudge(lane)
 
     def kept(self, lane: Lane) -> None:
@@ -94,7 +95,7 @@ class LaneEvents:
             lane.touch(self._clock.monotonic())
             self._dispatcher.offer(lane)
 
-    def headless(self, lane: Lane) -> None:
+    def find_head(self, lane: Lane) -> None:
         """The head of a strict lane, if there is one, may wait until another time than is known here."""
         if lane.order is not None and lane.order.head is not None:
             self.tasks.run(lane, self._heads.find(lane))
@@ -118,24 +119,32 @@ class LaneEvents:
             )
         except Exception:  # an error in the lane must not keep the delivery from being settled
             log.exception("lane.failed", delivery=ids.show("delivery", attempt.delivery_id))
-        if lane.health is not before:
-            self._loader.regraded(lane, before)
-            self._dispatcher.regraded(lane, before)
-        self._dispatcher.finish(lane, flight.health, flight.prepared.host)
-        if (not lane.is_ordinary or settlement.gone is not None) and lane.ended(settlement):
-            self.tasks.cancel(lane)
+        self._dispatcher.finish(flight.health, flight.prepared.host)
+        if not lane.is_ordinary or lane.health is not before or settlement.gone is not None:
+            self._conclude(lane, before, settlement)
         self._settler.add(lane, settlement)
         if lane.has_unsent:
             self._dispatcher.offer(lane)
         if self._dispatcher.waiting:
             self._dispatcher.pump()
 
+    def _conclude(self, lane: Lane, before: LaneHealth, settlement: Settlement) -> None:
+        """The answer changes what is sent next."""
+        try:
+            if lane.health is not before:
+                self._loader.regraded(lane, before)
+                self._dispatcher.regraded(lane, before)
+            if lane.conclude(settlement):
+                self.tasks.cancel(lane)
+        except Exception:
+            log.exception("lane.failed", delivery=ids.show("delivery", settlement.attempt.delivery_id))
+
     def not_sent(self, flight: Flight) -> None:
         """No byte of an attempt was sent."""
         lane = flight.lane
         if lane.not_sent(flight.delivery):
             self._unsent[lane] = None  # offered again by the next good pulse
-        self._dispatcher.finish(lane, flight.health, flight.prepared.host)
+        self._dispatcher.finish(flight.health, flight.prepared.host)
         self.progress.set()
 
     def settled(self, lane: Lane, settlement: Settlement, verdict: Verdict) -> None:
@@ -177,7 +186,7 @@ class LaneEvents:
                 return  # its suspects are marked and go first; everything is read again after them
             self.tasks.cancel(lane)
         lane.begin_again()
-        self.headless(lane)
+        self.find_head(lane)
         self._loader.nudge(lane)
 
     def pulsed(self) -> None:

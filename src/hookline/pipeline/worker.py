@@ -131,7 +131,7 @@ class Worker:
         self.ownership.on_kept = events.kept
         self.ownership.on_dropped = events.dropped
         self._loader.on_loaded = events.loaded
-        self._loader.on_headless = events.headless
+        self._loader.on_headless = events.find_head
         self.dispatcher.on_probe = events.wants_probe
         self._deliverer.on_landed = events.landed
         self._deliverer.on_unsent = events.not_sent
@@ -140,6 +140,7 @@ class Worker:
         self.settler.on_batch = self._batch_settled
         catalogue.on_change = events.changed
         catalogue.on_own_change = self._notifier.changed
+        heartbeat.delivers = self._delivers
         heartbeat.load = self._load
         heartbeat.on_pulse = self._pulsed
         heartbeat.on_buried = self._buried

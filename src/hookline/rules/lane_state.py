@@ -17,7 +17,7 @@ class Mode(Enum):
     LOST = "lost"  # it is another worker's, or nobody's
 
 
-class Step(Enum):
+class ModeStep(Enum):
     """What changes a lane's mode."""
 
     RELEASE = "release"
@@ -35,7 +35,7 @@ class Recovery(Enum):
     CAREFUL = "careful"  # being sent with care now: nothing more is loaded
 
 
-class Care(Enum):
+class RecoveryStep(Enum):
     """What changes a lane's recovery."""
 
     BEGIN = "begin"
@@ -43,30 +43,29 @@ class Care(Enum):
     FINISH = "finish"
 
 
-MODES: dict[tuple[Mode, Step], Mode] = {
-    (Mode.OPEN, Step.RELEASE): Mode.RELEASING,
-    (Mode.OPEN, Step.STOP): Mode.GONE,
-    (Mode.OPEN, Step.LOSE): Mode.LOST,
-    (Mode.RELEASING, Step.KEEP): Mode.OPEN,
-    (Mode.RELEASING, Step.STOP): Mode.GONE,
-    (Mode.RELEASING, Step.LOSE): Mode.LOST,
-    (Mode.GONE, Step.RELEASE): Mode.RELEASING,
-    (Mode.GONE, Step.CHANGE): Mode.OPEN,
-    (Mode.GONE, Step.LOSE): Mode.LOST,
+MODES: dict[tuple[Mode, ModeStep], Mode] = {
+    (Mode.OPEN, ModeStep.RELEASE): Mode.RELEASING,
+    (Mode.OPEN, ModeStep.STOP): Mode.GONE,
+    (Mode.OPEN, ModeStep.LOSE): Mode.LOST,
+    (Mode.RELEASING, ModeStep.KEEP): Mode.OPEN,
+    (Mode.RELEASING, ModeStep.STOP): Mode.GONE,
+    (Mode.RELEASING, ModeStep.LOSE): Mode.LOST,
+    (Mode.GONE, ModeStep.CHANGE): Mode.OPEN,
+    (Mode.GONE, ModeStep.LOSE): Mode.LOST,
 }
 
-RECOVERIES: dict[tuple[Recovery, Care], Recovery] = {
-    (Recovery.SUSPECT, Care.BEGIN): Recovery.CAREFUL,
-    (Recovery.CAREFUL, Care.INTERRUPT): Recovery.SUSPECT,
-    (Recovery.CAREFUL, Care.FINISH): Recovery.NONE,
+RECOVERIES: dict[tuple[Recovery, RecoveryStep], Recovery] = {
+    (Recovery.SUSPECT, RecoveryStep.BEGIN): Recovery.CAREFUL,
+    (Recovery.CAREFUL, RecoveryStep.INTERRUPT): Recovery.SUSPECT,
+    (Recovery.CAREFUL, RecoveryStep.FINISH): Recovery.NONE,
 }
 
 
-def mode_after(mode: Mode, step: Step) -> Mode:
+def mode_after(mode: Mode, step: ModeStep) -> Mode:
     """The mode that the step leads to."""
     return MODES.get((mode, step), mode)
 
 
-def recovery_after(recovery: Recovery, care: Care) -> Recovery:
+def recovery_after(recovery: Recovery, care: RecoveryStep) -> Recovery:
     """The recovery that the step leads to."""
     return RECOVERIES.get((recovery, care), recovery)

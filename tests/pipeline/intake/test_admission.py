@@ -47,10 +47,10 @@ async def test_events_for_a_lane_that_waits_for_the_loop_are_stored_as_it_gets_r
     flow = hold_answers(receiver)
     hooks.worker.admission.turn = LONG_TURN
     published = publish(hooks, 200)
-    await world.until(lambda: sum(each.done() for each in published) == lane.kept)
+    await world.until(lambda: sum(each.done() for each in published) == lane.capacity)
     for _ in range(20):
         await world.tick()
-    assert sum(each.done() for each in published) == lane.kept
+    assert sum(each.done() for each in published) == lane.capacity
     assert not lane.behind, "so that nothing has to be read back"
     flow.set()
     await world.pass_until(asyncio.gather(*published))
@@ -78,10 +78,10 @@ async def test_those_that_wait_for_a_lane_are_overtaken_by_events_for_another(
     flow = hold_answers(receiver)
     hooks.worker.admission.turn = LONG_TURN
     waiting = publish(hooks, 200)
-    await world.until(lambda: sum(each.done() for each in waiting) == lane.kept)
+    await world.until(lambda: sum(each.done() for each in waiting) == lane.capacity)
     async with asyncio.timeout(60):
         await asyncio.gather(*publish(hooks, 10, "order.sent"))
-    assert sum(each.done() for each in waiting) == lane.kept
+    assert sum(each.done() for each in waiting) == lane.capacity
     flow.set()
     await world.pass_until(asyncio.gather(*waiting))
 
@@ -123,13 +123,13 @@ async def test_a_lane_that_is_behind_is_given_three_quarters_of_what_it_sends(
     lane = await a_lane(world, hooks, receiver)
     admission = hooks.worker.admission
     admission.turn = LONG_TURN
-    assert admission.room(lane) == lane.kept
+    assert admission.room(lane) == lane.capacity
     lane.behind = True
     assert admission.room(lane) == 0
     lane.sends += 8
     assert admission.room(lane) == 6
     lane.sends += 10_000
-    assert admission.room(lane) == lane.kept, "what is saved up has an end"
+    assert admission.room(lane) == lane.capacity, "what is saved up has an end"
     admission.turn = 0.0
     assert admission.room(lane) is None, "it waits for its receiver"
 
@@ -141,7 +141,7 @@ async def test_a_process_that_leaves_waits_for_no_lane(world: World, receiver: R
     flow = hold_answers(receiver)
     hooks.worker.admission.turn = LONG_TURN
     published = publish(hooks, 200)
-    await world.until(lambda: sum(each.done() for each in published) == lane.kept)
+    await world.until(lambda: sum(each.done() for each in published) == lane.capacity)
     stopping = asyncio.ensure_future(world.stop(hooks))
     await world.until(lambda: all(each.done() for each in published))
     flow.set()

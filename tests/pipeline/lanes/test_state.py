@@ -8,7 +8,7 @@ import pytest
 
 from hookline.model import State
 from hookline.pipeline.lanes.lane import Lane
-from hookline.rules.lane_state import MODES, RECOVERIES, Care, Mode, Recovery, Step
+from hookline.rules.lane_state import MODES, RECOVERIES, Mode, ModeStep, Recovery, RecoveryStep
 from tests.receiver import Receiver
 from tests.world import World
 
@@ -37,12 +37,12 @@ class Gone(msgspec.Struct):
     gone: float
 
 
-STEPS: dict[Step, Callable[[Lane], None]] = {
-    Step.RELEASE: Lane.begin_release,
-    Step.KEEP: Lane.keep,
-    Step.STOP: lambda lane: lane._step(Step.STOP),
-    Step.CHANGE: change,
-    Step.LOSE: Lane.lose,
+STEPS: dict[ModeStep, Callable[[Lane], None]] = {
+    ModeStep.RELEASE: Lane.begin_release,
+    ModeStep.KEEP: Lane.keep,
+    ModeStep.STOP: lambda lane: lane._step(ModeStep.STOP),
+    ModeStep.CHANGE: change,
+    ModeStep.LOSE: Lane.lose,
 }
 
 
@@ -59,10 +59,10 @@ async def test_every_step_leads_where_the_table_says(world: World, receiver: Rec
 
 async def test_care_leads_where_the_table_says(world: World, receiver: Receiver):
     lane = await a_lane(world, receiver)
-    cares: dict[Care, Callable[[Lane], None]] = {
-        Care.BEGIN: Lane.begin_care,
-        Care.INTERRUPT: Lane.begin_again,
-        Care.FINISH: Lane.end_care,
+    cares: dict[RecoveryStep, Callable[[Lane], None]] = {
+        RecoveryStep.BEGIN: Lane.begin_care,
+        RecoveryStep.INTERRUPT: Lane.begin_again,
+        RecoveryStep.FINISH: Lane.end_care,
     }
     for recovery in Recovery:
         for care, take in cares.items():
@@ -78,9 +78,9 @@ async def test_an_endpoint_that_is_gone_is_left_alone_until_it_is_changed(world:
     lane = await a_lane(world, receiver)
     assert lane.prepared is not None
     version = lane.prepared.endpoint.updated_at
-    lane.ended(Gone(version - 1))  # type: ignore[arg-type]
+    lane.conclude(Gone(version - 1))  # type: ignore[arg-type]
     assert lane.mode is Mode.OPEN, "it was asked at another URL"
-    lane.ended(Gone(version))  # type: ignore[arg-type]
+    lane.conclude(Gone(version))  # type: ignore[arg-type]
     assert lane.mode is Mode.GONE
     assert not lane.is_held
     change(lane)

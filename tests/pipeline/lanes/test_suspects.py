@@ -234,9 +234,9 @@ async def test_a_suspect_that_is_being_marked_when_its_circuit_opens_is_sent_onc
     await world.until(marked.is_set)
     finish = hooks.worker.dispatcher.finish
 
-    def at_the_same_time(lane, health, host):
+    def at_the_same_time(health, host):
         go_on.set()
-        finish(lane, health, host)
+        finish(health, host)
 
     hooks.worker.dispatcher.finish = at_the_same_time
     fails.set()

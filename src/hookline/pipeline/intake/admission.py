@@ -27,7 +27,7 @@ class _Credit:
         self.left = 0.0
 
     def look(self, lane: Lane) -> float:
-        self.left = min(self.left + earned(lane.sends - self.sends), float(lane.kept))
+        self.left = min(self.left + earned(lane.sends - self.sends), float(lane.capacity))
         self.sends = lane.sends
         return self.left
 
@@ -56,7 +56,7 @@ class Admission:
                 if credit.look(lane) < 1.0:
                     return lane
                 credit.left -= 1.0
-            elif lane.kept <= len(lane.known):
+            elif lane.capacity <= len(lane.known):
                 return lane
         return None
 
@@ -64,7 +64,7 @@ class Admission:
         """How many events that wait for the lane may continue; None: all of them."""
         if not self._may_hold(lane):
             return None
-        return int(self._credit(lane).look(lane)) if lane.behind else max(0, lane.kept - len(lane.known))
+        return int(self._credit(lane).look(lane)) if lane.behind else max(0, lane.capacity - len(lane.known))
 
     def _may_hold(self, lane: Lane) -> bool:
         """Whether our own loop is what keeps the lane full."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PROBE_GRACE = 2.0  # seconds after a probe's deadline at which another may try
 
 
-class CircuitWalk:
+class CircuitBreaker:
     """The circuit of an owned lane."""
 
     __slots__ = ("_endpoint", "_first_success", "_now", "_successes", "circuit", "is_granted")
@@ -122,7 +122,7 @@ class CircuitProbes:
         self._offer = offer
 
     async def send(self, lane: "Lane") -> None:
-        """Store that a probe is sent, then let one delivery through; its answer ends in `CircuitWalk.landed`."""
+        """Store that a probe is sent, then let one delivery through; its answer ends in `CircuitBreaker.landed`."""
         await self._notes.wait([lane])
         if lane.is_lost or not lane.flow.wants_probe():
             return  # meanwhile

@@ -210,8 +210,8 @@ class Dispatcher:
         if self._alarms[0][2] is lane:
             self._alarm_set.set()
 
-    def finish(self, lane: Lane, health: LaneHealth, host: Host | None) -> None:
-        """A delivery of the lane is no longer under way; it was begun in that health and to that host."""
+    def finish(self, health: LaneHealth, host: Host | None) -> None:
+        """A delivery is no longer under way; it was begun in that health and to that host."""
         self.in_flight -= 1
         self._used[health] -= 1
         if host is not None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from hookline.model import FOREVER, LONG_AGO, Circuit, Endpoint, Outcome
-from hookline.pipeline.lanes.circuit_probe import CircuitWalk
+from hookline.pipeline.lanes.circuit_probe import CircuitBreaker
 from hookline.rules import limits
 from hookline.store.contract import Taken
 
@@ -28,19 +28,19 @@ class FlowControl:
         "_now",
         "_quiet_until",
         "applied",
+        "breaker",
         "durations",
         "hold_until",
         "is_plain",
         "rest_until",
         "version",
-        "walk",
         "written",
     )
 
     def __init__(self, taken: Taken, endpoint: Endpoint | None, *, now: Callable[[], float]) -> None:
         self._now = now
         self._endpoint = endpoint
-        self.walk = CircuitWalk(taken.circuit, endpoint, now=now)
+        self.breaker = CircuitBreaker(taken.circuit, endpoint, now=now)
         self.hold_until = taken.hold_until
         self.applied = taken.applied
         self.durations: deque[float] = deque(maxlen=_SAMPLES)
@@ -83,7 +83,7 @@ class FlowControl:
 
     @property
     def circuit(self) -> Circuit:
-        return self.walk.circuit
+        return self.breaker.circuit
 
     @property
     def bucket(self) -> limits.Bucket | None:
@@ -97,7 +97,7 @@ class FlowControl:
             self._bucket = None
         elif self._bucket is None:
             self._bucket = limits.full(limit, now=self._now())
-        if self.walk.follow(endpoint):
+        if self.breaker.follow(endpoint):
             self.reset(self.applied)
         self._settle_down()
 
@@ -106,8 +106,8 @@ class FlowControl:
         if self.is_plain:
             return LONG_AGO
         now = self._now()
-        if not self.walk.is_closed:
-            return self._token_at(now) if self.walk.is_granted else FOREVER
+        if not self.breaker.is_closed:
+            return self._token_at(now) if self.breaker.is_granted else FOREVER
         opens = max(self.hold_until, self._token_at(now))
         if opens <= now:
             self._settle_down()
@@ -122,7 +122,7 @@ class FlowControl:
 
     def looks_again_at(self) -> float:
         """When time alone may have changed whether the lane may send, or may be probed."""
-        if not self.walk.is_closed and not self.walk.is_granted:
+        if not self.breaker.is_closed and not self.breaker.is_granted:
             # A probe is a request like any other to the rate limit, and is not announced before it may be sent.
             return max(self._probes_at(), self._token_at(self._now()))
         return self.opens_at()
@@ -135,28 +135,32 @@ class FlowControl:
 
     def wants_no_probe_yet(self) -> bool:
         """Is the circuit open, and its cooldown not over?"""
-        return not self.walk.is_closed and not self.walk.is_granted and self._now() < self._probes_at()
+        return not self.breaker.is_closed and not self.breaker.is_granted and self._now() < self._probes_at()
 
     def wants_probe(self) -> bool:
         """Is the circuit open, its cooldown over, a token there, and no probe under way?"""
-        return not self.walk.is_closed and not self.walk.is_granted and self._now() >= self.looks_again_at()
+        return (
+            not self.breaker.is_closed
+            and not self.breaker.is_granted
+            and self._now() >= self.looks_again_at()
+        )
 
     def _probes_at(self) -> float:
         """When the circuit's next probe may go: after the cooldown, and not while the receiver wants to be left alone."""
-        return max(self.walk.cooldown_until, self.rest_until)
+        return max(self.breaker.cooldown_until, self.rest_until)
 
     @property
     def is_probing(self) -> bool:
-        return self.walk.is_granted
+        return self.breaker.is_granted
 
     def begin_probe(self) -> None:
         """One probe may be sent, once this is written down; nobody else's before its time is over."""
-        self.hold_until = self.walk.begin_probe()
+        self.hold_until = self.breaker.begin_probe()
         self.changed()
 
     def grant_probe(self) -> None:
         """The probe is written down: let one delivery through."""
-        self.walk.is_granted = True
+        self.breaker.is_granted = True
 
     def spend(self) -> bool:
         """A request is admitted; says whether it is the circuit's probe."""
@@ -165,27 +169,27 @@ class FlowControl:
         limit = None if self._endpoint is None else self._endpoint.rate_limit
         if self._bucket is not None and limit is not None:
             self._bucket = limits.take(self._bucket, limit, now=self._now()) or self._bucket
-        return self.walk.is_granted
+        return self.breaker.is_granted
 
     @property
     def is_untroubled(self) -> bool:
         """Is there nothing that one more success could change?"""
-        return self.is_plain and not self.walk.circuit.failures
+        return self.is_plain and not self.breaker.circuit.failures
 
     def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
         """An attempt was answered."""
         self.durations.append(duration)
         if outcome is Outcome.ACCEPTED and self.is_untroubled:
-            self.walk.count_success()
+            self.breaker.count_success()
             return
         now = self._now()
-        was_closed = self.walk.is_closed
-        if self.walk.landed(outcome, durations=self.durations, now=now, asked=asked, was_probe=was_probe):
+        was_closed = self.breaker.is_closed
+        if self.breaker.landed(outcome, durations=self.durations, now=now, asked=asked, was_probe=was_probe):
             self.changed()
-        if was_probe and self.walk.policy is not None:
+        if was_probe and self.breaker.policy is not None:
             self.hold_until = self._probes_at()
-        elif was_closed and not self.walk.is_closed:
-            self.hold_until = max(self.hold_until, self.walk.cooldown_until)
+        elif was_closed and not self.breaker.is_closed:
+            self.hold_until = max(self.hold_until, self.breaker.cooldown_until)
         if outcome is Outcome.THROTTLED and asked is not None:
             self.rest_until = max(self.rest_until, now + min(asked, _LONGEST_REST))
             self.hold_until = max(self.hold_until, self.rest_until)
@@ -199,7 +203,7 @@ class FlowControl:
         self._settle_down()
 
     def hold_anew(self, until: float) -> None:
-        """What the lane's order waited for has moved: send nothing before then, or before a probe may be sent."""
+        """What the lane's order waited for has moved: send nothing before then, before a probe may be sent, or a dead owner's request ended."""
         self.hold_until = max(until, self._probes_at(), self._dead_until)
         self.changed()
         self._settle_down()
@@ -212,7 +216,7 @@ class FlowControl:
 
     def reset(self, applied: int) -> None:
         """An operator closed the circuit, by the change of this number; what the receiver asked for still holds."""
-        self.walk.reset()
+        self.breaker.reset()
         self.hold_until = max(self.rest_until, self._dead_until)
         self.applied = max(self.applied, applied)
         self.changed()
@@ -224,4 +228,4 @@ class FlowControl:
 
     def _settle_down(self) -> None:
         """Is there anything to check at all?"""
-        self.is_plain = self.walk.is_closed and self._bucket is None and self.hold_until <= self._now()
+        self.is_plain = self.breaker.is_closed and self._bucket is None and self.hold_until <= self._now()

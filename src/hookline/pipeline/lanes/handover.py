@@ -57,9 +57,9 @@ class Handover:
         lane = self._lanes.get(endpoint)
         if (
             lane is None
-            or not lane.takes_fresh  # in strict order too: the load keeps it
+            or not lane.takes_fresh  # a strict lane does not: the load keeps its order
             or lane.parked_at is not None  # other lanes of its host go first, and the memory is theirs
-            or lane.kept <= len(lane.known)
+            or lane.capacity <= len(lane.known)
             or self._room(lane.health) <= 0
         ):
             return None
@@ -124,7 +124,7 @@ class Handover:
                 continue  # there may be older ones: the load keeps the order
             if not lane.flow.is_plain:
                 continue
-            lane.is_new()
+            lane.has_all()
             for delivery in waiting[id]:
                 if lane.room() > 0 and lane.is_held:
                     self._hand_over_fresh(lane, delivery)

@@ -15,7 +15,7 @@ from hookline.pipeline.lanes.buffers import Buffers
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.read_position import ReadPosition
 from hookline.pipeline.lanes.strict_order import StrictOrder
-from hookline.rules.lane_state import Care, Mode, Recovery, Step, mode_after, recovery_after
+from hookline.rules.lane_state import Mode, ModeStep, Recovery, RecoveryStep, mode_after, recovery_after
 from hookline.rules.slots import (
     RETRY_SHARE,
     SLOW,
@@ -49,6 +49,7 @@ class Lane:
         "aside",
         "behind",
         "cap",
+        "capacity",
         "depth",
         "endpoint_id",
         "epoch",
@@ -61,7 +62,6 @@ class Lane:
         "is_held",
         "is_loading",
         "is_ordinary",
-        "kept",
         "known",
         "missed",
         "mode",
@@ -137,16 +137,19 @@ class Lane:
     def follow(self, prepared: PreparedEndpoint | None) -> None:
         """The endpoint is this now; None: it was deleted, and nothing is sent."""
         if prepared is not self.prepared:
-            self.mode = mode_after(self.mode, Step.CHANGE)
+            self.mode = mode_after(self.mode, ModeStep.CHANGE)
         self.prepared = prepared
         if self.parked_at is not None and (prepared is None or prepared.host is not self.parked_at):
             self.unpark()
         endpoint = None if prepared is None else prepared.endpoint
         self.flow.follow(endpoint)
-        self._follow_order(is_strict=endpoint is not None and endpoint.ordering is Ordering.STRICT)
+        if (
+            endpoint is not None
+        ):  # else it was deleted, or is not read yet: nothing is sent, and a head is kept
+            self._follow_order(is_strict=endpoint.ordering is Ordering.STRICT)
         self.cap = 1 if endpoint is None or self.order is not None else endpoint.max_in_flight
         self.depth = depth(self.cap, is_strict=self.order is not None)
-        self._keep()
+        self._set_capacity()
         self.window = min(self.window, self.cap)
         self._restate()
 
@@ -158,16 +161,16 @@ class Lane:
             self.order.give_up()  # nothing waits for it any more
         self.order = None
 
-    def _keep(self) -> None:
+    def _set_capacity(self) -> None:
         # Memory is for what is soon sent: those that are not proven hold what they need to go on, no more.
         most = self._shared.most(self.health)
-        self.kept = min(self.depth if self.health is LaneHealth.PROVEN else 2 * self.cap, most)
+        self.capacity = min(self.depth if self.health is LaneHealth.PROVEN else 2 * self.cap, most)
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: ModeStep) -> None:
         self.mode = mode_after(self.mode, step)
         self._restate()
 
-    def _care(self, care: Care) -> None:
+    def _care(self, care: RecoveryStep) -> None:
         self.recovery = recovery_after(self.recovery, care)
         self._restate()
 
@@ -178,16 +181,16 @@ class Lane:
 
     def begin_release(self) -> None:
         """It is being let go: nothing is handed to it any more."""
-        self._step(Step.RELEASE)
+        self._step(ModeStep.RELEASE)
 
     def keep(self) -> None:
         """It was not let go after all."""
-        self._step(Step.KEEP)
+        self._step(ModeStep.KEEP)
         self.read_again()
 
     def lose(self) -> None:
         """The lane is another's now, or nobody's: nothing in memory counts any more."""
-        self._step(Step.LOSE)
+        self._step(ModeStep.LOSE)
         self._buffers.counts[self.health] -= len(self.known)
         self._held_up.clear()
         self.known.clear()
@@ -197,18 +200,18 @@ class Lane:
 
     def begin_care(self) -> None:
         """What a dead owner may have had under way is sent with care from now on."""
-        self._care(Care.BEGIN)
+        self._care(RecoveryStep.BEGIN)
 
     def end_care(self) -> None:
         """The suspects that were read are settled; there may be more, for which there was no room at once."""
         # In strict order only one was under way.
         is_over = self.order is not None or not self.reading.has_unseen_suspects
-        self._care(Care.FINISH if is_over else Care.INTERRUPT)
+        self._care(RecoveryStep.FINISH if is_over else RecoveryStep.INTERRUPT)
         self.read_again()
 
     def begin_again(self) -> None:
         """Drop what is not under way, suspects too, so that it is read again as the store has it now."""
-        self._care(Care.INTERRUPT)
+        self._care(RecoveryStep.INTERRUPT)
         self.forget_unsent()
 
     @property
@@ -262,17 +265,17 @@ class Lane:
         """How many more deliveries may be kept in memory; there is always room for the head."""
         line = self._line()
         if line is None or not line.line:
-            room = self.kept - len(self.known)
+            room = self.capacity - len(self.known)
         else:
-            room = min(self.kept, line.room_in_line()) - len(self.known)
+            room = min(self.capacity, line.room_in_line()) - len(self.known)
         return max(1, room) if self.order is not None and self.order.awaits(self.known) else room
 
     def wants_more(self) -> bool:
         """Is there so much room that a load is worth it? At half, or less while others wait for the same host."""
         line = self._line()
         if line is None or not line.line:
-            return 2 * self.room() >= self.kept
-        return self.room() >= max(1, min(self.kept, line.room_in_line()) // 2)
+            return 2 * self.room() >= self.capacity
+        return self.room() >= max(1, min(self.capacity, line.room_in_line()) // 2)
 
     def _line(self) -> WaitingLine | None:
         """The line that what it holds has to share memory with."""
@@ -391,7 +394,7 @@ class Lane:
             and flow.is_untroubled
         ):
             flow.durations.append(duration)
-            flow.walk.count_success()  # the way of nearly every attempt: nothing changes
+            flow.breaker.count_success()  # the way of nearly every attempt: nothing changes
             return
         flow.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
         health = health_after(outcome, flow.durations)
@@ -399,23 +402,23 @@ class Lane:
         self._buffers.counts[health] += len(self.known)
         if health is not self.health:
             self.health = health
-            self._keep()
-            self._leave_beyond(self.kept)
+            self._set_capacity()
+            self._leave_beyond(self.capacity)
         # After a probe the backlog is let out step by step, from one.
         self.window = 1 if was_probe else window_after(self.window, outcome, cap=self.cap)
         if self.prepared is not None:
             self.prepared.health = health
 
-    def ended(self, settlement: Settlement) -> bool:
-        """What the answer means for what is sent next; says whether sending with care ends here."""
+    def conclude(self, settlement: Settlement) -> bool:
+        """What an answer means for what is sent next; says whether sending with care ends here."""
         version = None if self.prepared is None else self.prepared.endpoint.updated_at
         if settlement.gone is not None and settlement.gone == version:  # else it may have another URL by now
-            self._step(Step.STOP)
+            self._step(ModeStep.STOP)
         is_first = self.order is not None and self.order.landed(settlement)
         ends_care = self.is_careful and (is_first or self.flow.wants_no_probe_yet())
         if ends_care:
             # The circuit opened, or order holds: its other suspects wait with everything else.
-            self._care(Care.FINISH if self.order is not None else Care.INTERRUPT)
+            self._care(RecoveryStep.FINISH if self.order is not None else RecoveryStep.INTERRUPT)
         if ends_care or is_first:
             self.forget_unsent()  # they go after the head, and are read again then
         return ends_care
@@ -501,7 +504,7 @@ class Lane:
             elif delivery.id in self.known:
                 self.add(delivery)
 
-    def nudge(self) -> None:
+    def want_load(self) -> None:
         """It is to be loaded as soon as possible."""
         self.polled_at = LONG_AGO
 
@@ -509,7 +512,7 @@ class Lane:
         """The store holds a due delivery of it that is not in memory."""
         self.behind = self.missed = True
 
-    def is_new(self) -> None:
+    def has_all(self) -> None:
         """It was empty when it was woken for what is handed to it now: the store holds nothing else."""
         self.behind = False
 

@@ -68,7 +68,7 @@ class Loader:
 
     def nudge(self, lane: Lane) -> None:
         """Look at this lane as soon as possible."""
-        lane.nudge()
+        lane.want_load()
         if self._next_look.get(lane, FOREVER) > LONG_AGO:
             self._look_at(lane, LONG_AGO)
         self._nudged.set()

@@ -66,7 +66,7 @@ class PayloadMemory:
         lane.park(line)
 
     def regraded(self, lane: Lane, before: LaneHealth) -> None:
-        """The lane belongs to another class: it waits no longer in its former one, and is offered when it landed."""
+        """The lane belongs to another class: it waits no longer in its former one, and its answer offers it next."""
         line = self._lines[before]
         if lane.parked_at is line and not lane.is_lost:
             line.line.remove(lane)

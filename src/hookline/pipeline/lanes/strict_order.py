@@ -86,13 +86,14 @@ class HeadFinder:
 
     async def find(self, lane: "Lane") -> None:
         """An operator may have moved the delivery that the lane waits for, or the last owner knew more."""
-        order = lane.order
-        if order is None or order.head is None or order.head in lane.known:
-            return  # under way: its settlement says what becomes of it
-        believed = order.head, order.due
-        found = await self._store.delivery(order.head)
-        if lane.is_lost or lane.order is not order or (order.head, order.due) != believed:
-            return  # it was sent meanwhile, and what was read is older than what is known here
-        order.found(found)
-        self._nudge(lane)
-        self._offer(lane)
+        while (order := lane.order) is not None and order.head is not None and order.head not in lane.known:
+            believed, generation = (order.head, order.due), lane.generation
+            found = await self._store.delivery(order.head)
+            if lane.is_lost or lane.order is not order or (order.head, order.due) != believed:
+                return  # it was sent meanwhile, and what was read is older than what is known here
+            if lane.generation == generation:  # else the lane was changed again: what was read may be older
+                order.found(found)
+                self._nudge(lane)
+                self._offer(lane)
+                return
+        # A head that is known is under way: its settlement says what becomes of it.

@@ -65,11 +65,13 @@ class Heartbeat:
         self._is_ahead = False  # the store's time is ahead of the machine's, and that was logged
         self._was_named = False
         self._is_leaving = False
+        self._owes_beat = False  # the lock of this worker was not held: no attempt starts before another beat
         self._naming = asyncio.Lock()
         self._nudged = asyncio.Event()
         self.id: WorkerId = ids.worker()
         self.peers: tuple[WorkerRow, ...] = ()
         self.wakes_at = FOREVER  # when the first free lane wakes, as of the last pulse
+        self.delivers = True
         self.load: Callable[[], Load] = Load
         self.on_pulse: Callable[[], None] = lambda: None
         self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
@@ -110,8 +112,8 @@ class Heartbeat:
         self._watch = Watch()
         self._observe(pulse, pulse.workers, began=began, ended=ended)
         await self._register()
-        if self._store.exclusive:
-            # No other process can be serving this database: every other listed worker is dead.
+        if self._store.exclusive and self.delivers:
+            # No other process can be delivering from this database: every other listed worker is dead.
             await self.on_dead([DeadWorker(worker.id, worker.beat, By.FILE) for worker in pulse.workers])
 
     async def run_pulse(self) -> None:
@@ -172,9 +174,13 @@ class Heartbeat:
             await self._be_reborn(id)
             return
         self.peers = tuple(worker for worker in pulse.workers if worker.id != id)
-        if pulse.took and not await self._store.beat(id, self.load(), now=self._clock.now()):
-            await self._be_reborn(id)
-            return
+        self._owes_beat = self._owes_beat or pulse.was_absent
+        if self._owes_beat:
+            # Others may have found the lock free before and after it was held: they see the beat.
+            if not await self._store.beat(id, self.load(), now=self._clock.now()):
+                await self._be_reborn(id)
+                return
+            self._owes_beat = False
         await self._catalogue.apply(pulse.changes)
         # Only now: an attempt that starts because of this pulse has seen every change before it.
         self._good = began
@@ -256,6 +262,7 @@ class Heartbeat:
         self._good = float("-inf")
         self.id = self._ids.worker()
         self._watch = Watch()
+        self._owes_beat = False
         self.on_buried()
         async with self._naming:
             await self._register()

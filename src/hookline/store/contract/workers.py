@@ -59,7 +59,9 @@ class Pulse(msgspec.Struct, frozen=True):
     wakes_at: float = FOREVER  # the earliest `wake_at` of the free lanes
     gone: frozenset[WorkerId] = frozenset()  # the workers whose session held a lock that is free now
     session: int | None = None  # the number of the session that was asked; None: others may share it
-    took: bool = False  # the session took the worker's lock just now: it was free before, and others may have seen that
+    was_absent: bool = (
+        False  # the worker's lock was not held when it asked: the worker has to beat before it goes on
+    )
     ahead: float = 0.0  # seconds that the store's time is ahead of the right time (possible for a file)
     rate: float = 1.0  # how fast it runs: slower while it is ahead
     refusal: str | None = (

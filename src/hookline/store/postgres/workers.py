@@ -79,14 +79,15 @@ class PostgresWorkers(PostgresSessions):
             # A process that cannot write must not send, because it could settle nothing, nor watch heartbeats, because
             # nobody can write them.
             await refuse_read_only(connection)
-        took = worker is not None and first["took"]
-        if worker is not None and took:
-            self._session.holds(connection, worker)
         is_own = first["backend"] == backend
-        if not is_own and any(row["id"] == worker and row["has_session"] for row in found):
+        has_session = any(row["id"] == worker and row["has_session"] for row in found)
+        was_absent = is_own and has_session and self._session.lacks(worker)
+        if has_session and not is_own:
             await connection.execute(sql.UNREGISTER_SESSION, worker)
         if first["serves"] > own_level():
             await refuse_if_outgrown(connection, serves=first["serves"])
+        if worker is not None and first["took"]:
+            self._session.holds(connection, worker)
         return Pulse(
             now=first["now"],
             workers=tuple(read_worker(row) for row in found if row["id"] is not None),
@@ -95,7 +96,7 @@ class PostgresWorkers(PostgresSessions):
             # A session sees its own locks as free.
             gone=frozenset(row["id"] for row in found if row["is_gone"]) - self._session.held,
             session=number if is_own else None,
-            took=took,
+            was_absent=was_absent,
             refusal=refusal(first["lacking"]) if asks else None,
         )
 
