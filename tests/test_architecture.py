@@ -264,7 +264,7 @@ def repeated(sources: dict[str, str]) -> dict[str, list[str]]:
     """The classes that are defined in several modules. A client's may mirror an object or an error of the API."""
     homes: dict[str, list[str]] = {}
     for module, source in sources.items():
-        for node in ast.breaker(ast.parse(source)):
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(module)
     return {
@@ -307,7 +307,7 @@ def writes_a_lane(source: str) -> list[str]:
     }
     return [
         ast.unparse(node)
-        for node in ast.breaker(ast.parse(source))
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store | ast.Del)
         and node.attr in attributes
