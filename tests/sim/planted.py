@@ -541,6 +541,16 @@ def answered_by_any(self: Sessions, process: Any, name: str) -> None:
             self._freed_at.pop(worker, None)
 
 
+@bug("M41 a replay whose change cannot be read wakes nobody")
+def _m41(garden: Garden) -> None:
+    async def tell(self: Changes, *lanes: Any) -> None:
+        await self._catalogue.include_own()
+        for lane in lanes:
+            self._handover.announce(lane)
+
+    garden.put(Changes, "tell", tell)
+
+
 # Bugs that ordinary worlds rarely show, each with the scene (scenes.py) that makes its situation likely.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -586,4 +596,5 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M35 deadlines are looked at once a second": 2,
     "M39 notes of a lane are written at the same time": 3,
     "M40 a lock that was taken again is not followed by a beat": 5019,
+    "M41 a replay whose change cannot be read wakes nobody": 776677994,
 }

@@ -22,9 +22,11 @@ class Changes:
 
     async def tell(self, *lanes: EndpointId) -> None:
         """Something was changed; rows of these lanes were made due or may be sent again."""
-        await self._catalogue.include_own()
-        for lane in lanes:
-            self._handover.announce(lane)
+        try:
+            await self._catalogue.include_own()
+        finally:  # the change is stored, whatever becomes of this read
+            for lane in lanes:
+                self._handover.announce(lane)
 
     @contextmanager
     def making_due(self, lane: EndpointId | None = None) -> Iterator[None]:

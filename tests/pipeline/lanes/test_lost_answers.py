@@ -11,7 +11,8 @@ import pytest
 from hookline import Hookline
 from hookline.errors import StoreUnavailable
 from hookline.ids import read, show
-from hookline.model import EndpointId, EventId
+from hookline.model import EndpointId, EventId, WorkerId
+from hookline.store.contract import Pulse
 from tests.receiver import Receiver
 from tests.world import World
 
@@ -75,5 +76,24 @@ async def test_a_test_event_is_sent(world: World, receiver: Receiver):
     at = world.clock.now()
     with pytest.raises(StoreUnavailable):
         await world.pass_until(hooks.trial.send(endpoint))
+    await world.until(lambda: len(receiver.requests) == 2)
+    assert world.clock.now() - at < SOON_S
+
+
+async def test_a_replay_is_sent_although_its_change_cannot_be_read(world: World, receiver: Receiver):
+    hooks = await world.start()
+    _, event = await delivered_once(world, receiver, hooks)
+    right = hooks.store.pulse
+
+    async def deaf(*, seen: int, worker: WorkerId | None = None) -> Pulse:
+        if worker is None:  # not the worker's own pulse
+            raise StoreUnavailable("The connection was lost.")
+        return await right(seen=seen, worker=worker)
+
+    hooks.store.pulse = deaf
+    at = world.clock.now()
+    with pytest.raises(StoreUnavailable):
+        await world.pass_until(hooks.deliveries.replay_event(event))
+    hooks.store.pulse = right
     await world.until(lambda: len(receiver.requests) == 2)
     assert world.clock.now() - at < SOON_S
