@@ -37,6 +37,9 @@ class Stands:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._seen: dict[Process, dict[Lane, Stand]] = {}
+        self._shortages: dict[
+            Process, int
+        ] = {}  # at the last pulse: what could not be sent rests until the next one
         self.fullest = 0.0  # the buffer of a lane that is being released, as a share of its capacity
 
     def look(self, process: "Process") -> None:
@@ -54,6 +57,10 @@ class Stands:
             or dispatcher.in_flight >= dispatcher.slots
             or not worker._may_send()
         ):
+            return
+        before_this = self._shortages.get(process, 0)
+        self._shortages[process] = process.hooks._sender.shortages
+        if self._shortages[process] != before_this:
             return
         at, pulse = self._world.loop.time(), process.hooks._heartbeat._good
         seen = self._seen[process] = {}
