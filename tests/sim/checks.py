@@ -63,6 +63,8 @@ class Checks:
 
     def answered(self, process: "Process", began: float, timeout: float) -> None:
         """A request ends 0.2 s after its deadline, whatever its receiver does; a stopped process sees to it later."""
+        if process.owner.is_dropped:
+            return  # it died before, and this is the end of the world
         overdue = self._world.loop.time() - max(began + timeout, process.went_on_at)
         if overdue > MOST_OVERDUE:
             self._world.fail("deadline", f"{process.name} ended a request {overdue:.3f} s after its deadline")
