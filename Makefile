@@ -8,7 +8,7 @@ READY = $(VENV)/.ready
 PORT = 8080
 SEEDS = 1000
 
-.PHONY: help setup run test check bench sim chaos clean nginx postgres15 languages nftables faketime
+.PHONY: help setup run test check bench sim chaos clean nginx prometheus postgres15 languages nftables faketime
 .DEFAULT_GOAL = help
 
 help:
@@ -68,6 +68,15 @@ nginx:
 	    >/dev/null || echo "nginx could not be installed; what needs it is skipped" >&2; \
 	else echo "nginx is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
 
+# The reader of our metrics, alert rules and dashboard; likewise.
+prometheus:
+	@if command -v prometheus >/dev/null 2>&1 && command -v promtool >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  echo "installing prometheus"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends prometheus; } \
+	    >/dev/null || echo "prometheus could not be installed; what needs it is skipped" >&2; \
+	else echo "prometheus is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
+
 # The oldest PostgreSQL that is supported, for the contract of the stores; likewise. The programs alone are wanted: no cluster is made or started.
 CLUSTERS = /etc/postgresql-common/createcluster.conf
 postgres15:
@@ -111,7 +120,7 @@ faketime:
 	    >/dev/null || echo "libfaketime could not be installed; what needs it is skipped" >&2; \
 	else echo "libfaketime is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
 
-test: setup nginx postgres15 languages faketime
+test: setup nginx prometheus postgres15 languages faketime
 	@$(PYTHON) tests/run_parts.py
 
 check: setup

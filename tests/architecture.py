@@ -26,7 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 # The pipeline's own packages and modules, bottom to top in the same way.
 PIPELINE: tuple[frozenset[str], ...] = (
-    frozenset({"refused_rows", "sending"}),
+    frozenset({"histogram", "refused_rows", "measuring", "sending"}),
     frozenset({"catalogue"}),
     frozenset({"membership"}),
     frozenset({"lanes"}),
@@ -53,7 +53,7 @@ PURE_MODULES = frozenset(
         "operator",
         "re",
     }
-    | {"string", "struct", "typing", "urllib.parse", "idna", "msgspec"}
+    | {"string", "struct", "typing", "urllib.parse", "zlib", "idna", "msgspec"}
 )
 PURE_UNITS = frozenset({"errors", "model", "rules"})
 

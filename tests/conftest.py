@@ -69,7 +69,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_kind" in metafunc.fixturenames:
         chosen = os.environ.get("HOOKLINE_TEST_POSTGRES")
         servers = [f"postgres{chosen}"] if chosen else list(map(str, installations()))
-        metafunc.parametrize("store_kind", ["sqlite", *(servers or ["postgres"])], indirect=True)
+        kinds = ["sqlite", *(servers or ["postgres"])]
+        if "postgres_only" in metafunc.fixturenames:
+            kinds.remove("sqlite")
+        metafunc.parametrize("store_kind", kinds, indirect=True)
 
 
 @pytest.fixture

@@ -36,5 +36,16 @@ def relent(store: Store, table: str) -> None:
 
 def _run(store: Store, statement: str) -> None:
     url: str = store._url  # type: ignore[attr-defined]
-    with psycopg.connect(url, options="-c search_path=hookline") as session:
-        session.execute(statement)  # type: ignore[arg-type]
+    with psycopg.connect(
+        url, options="-c search_path=hookline -c lock_timeout=2s", autocommit=True
+    ) as session:
+        while True:
+            try:
+                session.execute(statement)  # type: ignore[arg-type]
+                return
+            except psycopg.errors.LockNotAvailable:
+                # A transaction of this very process: it cannot go on while the test waits here.
+                session.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND state = 'idle in transaction'"
+                )

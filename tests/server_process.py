@@ -1,5 +1,6 @@
 """A real `hookline serve` in a process of its own, as an operator would run it."""
 
+import json
 import os
 import re
 import signal
@@ -9,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 CEILING_S = 180.0  # ours is not the only work of this machine
 COMMAND = [sys.executable, "-m", "hookline"]
@@ -36,6 +37,11 @@ def run(
     )
 
 
+def log_lines(stderr: str) -> list[dict[str, Any]]:
+    """The lines of a server's log; each is JSON."""
+    return [json.loads(line) for line in stderr.splitlines()]
+
+
 class ServerProcess:
     """Started when entered, and listening; killed at the end if it still runs."""
 
@@ -44,12 +50,13 @@ class ServerProcess:
         self._cwd = cwd
         self._env = environment(env)
         self._errors = cwd / f"stderr-{id(self)}"
+        self._output = cwd / f"stdout-{id(self)}"
         self.url = ""
 
     def start(self) -> None:
-        with self._errors.open("wb") as errors:
+        with self._errors.open("wb") as errors, self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                self._command, cwd=self._cwd, env=self._env, stdout=subprocess.DEVNULL, stderr=errors
+                self._command, cwd=self._cwd, env=self._env, stdout=output, stderr=errors
             )
 
     def __enter__(self) -> Self:
@@ -59,7 +66,7 @@ class ServerProcess:
         except BaseException:
             self.kill()
             raise
-        found = re.search(r"listening on (http://\S+)", self.stderr)
+        found = re.search(r"listening on (http://[^\s\"]+)", self.stderr)
         assert found is not None
         self.url = found[1]
         return self
@@ -72,6 +79,20 @@ class ServerProcess:
     @property
     def stderr(self) -> str:
         return self._errors.read_text(errors="replace")
+
+    @property
+    def stdout(self) -> str:
+        return self._output.read_text()
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Its log, every line of it."""
+        return log_lines(self.stderr)
+
+    @property
+    def messages(self) -> list[str]:
+        """What it said about itself."""
+        return [line["message"] for line in self.lines if "message" in line]
 
     @property
     def port(self) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from architecture import Rule, Violation, imported, violations
-from hookline.pipeline.lanes.circuit_probe import CircuitBreaker
+from hookline.pipeline.lanes.circuit_breaker import CircuitBreaker
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.read_position import ReadPosition
@@ -113,7 +113,7 @@ PLANTED = [
     (Rule.CLIENT, "hookline.client.call", "import http.client"),
     (Rule.CLIENT, "hookline.client.blocking.client", "import aiohttp"),
     (Rule.CLIENT, "hookline.client.aio.client", "import httpx"),
-    (Rule.SERVER, "hookline.client.call", "from hookline.validate.json_schema import Schema"),
+    (Rule.SERVER, "hookline.client.call", "from hookline.validate.schemas.json_schema import Schema"),
     (Rule.SERVER, "hookline.client.call", "from hookline.store.contract import Store"),
     (Rule.SERVER, "hookline.client.aio.client", "from hookline.crypto.signing import new_secret"),
     (Rule.DIRECTION, "hookline.client.call", "from hookline.api.problem import Problem"),
@@ -293,7 +293,7 @@ def test_a_class_name_that_stands_twice_is_seen():
 LANE = "hookline.pipeline.lanes.lane"
 LANE_PARTS = {
     f"hookline.pipeline.lanes.{part}"
-    for part in ("flow_control", "circuit_probe", "strict_order", "read_position")
+    for part in ("flow_control", "circuit_breaker", "strict_order", "read_position")
 }
 OTHERS = {"self", "host", "hop", "found", "chore"}  # hosts and chores have attributes of the same names
 

@@ -131,7 +131,9 @@ def test_every_verb_of_the_contract_that_writes_has_its_two_names():
 @pytest.mark.parametrize("store", [SqliteStore, PostgresStore])
 def test_both_stores_have_failpoints_around_every_verb_that_writes(store):
     """They are around the store's own; the verbs that it has from its nouns are inside."""
-    around = {name for name, verb in vars(store).items() if hasattr(verb, "__wrapped__")}
+    wrapped = {name: verb for name, verb in vars(store).items() if hasattr(verb, "__wrapped__")}
+    # A verb that is only measured is a coroutine function.
+    around = {name for name, verb in wrapped.items() if not inspect.iscoroutinefunction(verb)}
     assert around == writing_verbs()
 
 

@@ -5,6 +5,7 @@ are made here and handed down.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
@@ -34,18 +35,26 @@ from hookline.logs import keep_plain
 from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.catalogue.host_limits import Hosts
+from hookline.pipeline.histogram import SECONDS, Histogram
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.intake.drafts import Done, Draft, Published, Result
+from hookline.pipeline.intake.readiness import Readiness
 from hookline.pipeline.maintenance.bulk_jobs import Jobs
 from hookline.pipeline.maintenance.pruning import Pruning
 from hookline.pipeline.maintenance.snapshot_watch import SnapshotWatch
+from hookline.pipeline.measuring.health_look import HealthLook
+from hookline.pipeline.measuring.periodic_tasks import PeriodicTasks
 from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
 from hookline.pipeline.worker import Worker
+from hookline.reports.analysis import DeathAnalysis
 from hookline.reports.counts import Figures
+from hookline.reports.health import HealthReports
+from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
+from hookline.rules import trace_context
 from hookline.rules.hops import checked
 from hookline.rules.open_files import (
     most_connections,
@@ -58,6 +67,8 @@ from hookline.store.contract import Store
 from hookline.validate import payload as payloads
 from hookline.validate.names import check_account, check_idempotency_key, check_type
 from hookline.validate.stored_endpoint import EndpointJudge
+
+SLOW_S = 1.0  # for a statement; longer ones are logged
 
 log = structlog.get_logger()
 
@@ -86,6 +97,7 @@ class Hookline:
         rng = rng or Random()
         self.ids = Ids(self.clock, rng)
         self.store = store or store_for(settings.database, self.clock)
+        self.store.slow_verbs.limit = SLOW_S
         self.sealer = Sealer(settings.secret_key)
         judge = EndpointJudge(self.sealer)
         self.destinations = Destinations(settings, is_here=is_here)
@@ -129,7 +141,7 @@ class Hookline:
             delivers=deliver,
             hints=settings.notify,
         )
-        self._intake = Intake(
+        self.intake = Intake(
             self.store,
             self._catalogue,
             self.worker.handover,
@@ -139,10 +151,19 @@ class Hookline:
             most_deliveries=settings.deliveries_per_event,
             on_refused=self.worker.say_refused,
         )
+        self._readiness = Readiness(
+            self.store,
+            self.clock,
+            publishing=lambda: self.intake.publishing,
+            is_alive=lambda: self.is_ready,
+        )
         self._jobs = Jobs(self.store, self.clock, self.worker.handover.announce)
         keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
         self._pruning = Pruning(self.store, self.clock, keep)
         self._snapshots = SnapshotWatch(self.store, self.clock)
+        self._tasks = PeriodicTasks(self.clock, on_refused=self.worker.say_refused)
+        look = HealthLook(self.store, self.clock, heartbeat=settings.heartbeat_s)
+        self._tasks.add(look.name, look.every, look.work)
         changes = Changes(self._catalogue, self.worker.handover)
         self.endpoints = EndpointAdmin(
             self.store,
@@ -168,13 +189,18 @@ class Hookline:
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
         self.figures = Figures(self.store, self.clock)
+        self.publish_refused: Counter[str] = Counter()  # by code, as the API answered them
+        self.loop_lag = Histogram(SECONDS)  # how late the loop wakes a sleeper, sampled by the API's server
+        self.owners = LaneOwners(self.store, self.worker.status, self.clock, heartbeat=settings.heartbeat_s)
+        self.health = HealthReports(self.store, self.owners, self.clock, heartbeat=settings.heartbeat_s)
         self.reports = Reports(
             self.store,
-            self.worker.status,
+            self.owners,
             shown=self.clock.shown,
             default_retry=settings.retry,
             judge=judge,
         )
+        self.analysis = DeathAnalysis(self.store, self.reports, self.clock)
         # A server locks an SQLite file even when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
@@ -193,7 +219,11 @@ class Hookline:
             self.secret = await self.store.installation_secret(self.secret)
             await self._catalogue.open()
             await self.worker.start(
-                self._jobs.run, self._pruning.run, self._snapshots.run, always=[self.key_cache.run]
+                self._jobs.run,
+                self._pruning.run,
+                self._snapshots.run,
+                self._tasks.run,
+                always=[self.key_cache.run],
             )
         except BaseException:
             await self.store.close()
@@ -207,10 +237,12 @@ class Hookline:
         self._is_running = False
         try:
             self.worker.begin_to_leave()
-            await self._intake.close()
+            await self.intake.close()
             return await self.worker.stop(within=self.settings.drain_s, close=self._jobs.close)
         finally:
+            await self.figures.close()
             await self._sender.close()
+            await self._readiness.close()
             await self.store.close()
 
     async def __aenter__(self) -> Self:
@@ -225,8 +257,12 @@ class Hookline:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the database answers and accepts published events."""
+        """Whether the database answers and refused no write, as of the last heartbeats."""
         return self._is_running and self._heartbeat.is_fresh() and self._heartbeat.may_write()
+
+    async def not_ready(self) -> str | None:
+        """Why a publish would wait or be refused now; None: it would not."""
+        return await self._readiness.fault()
 
     @property
     def shortages(self) -> int:
@@ -259,15 +295,15 @@ class Hookline:
 
     async def accept(self, drafts: list[Draft]) -> list[Result]:
         """Publish many checked drafts; a refused draft has an error in its place."""
-        return await self._intake.accept(drafts)
+        return await self.intake.accept(drafts)
 
     def submit(self, drafts: list[Draft], done: Done) -> None:
         """Publish many checked drafts and call `done` when they are durable; raises Overloaded."""
-        self._intake.submit(drafts, done)
+        self.intake.submit(drafts, done)
 
     async def publish_draft(self, draft: Draft) -> Published:
         """Publish one checked draft."""
-        return await self._intake.publish(draft)
+        return await self.intake.publish(draft)
 
     async def publish(
         self,
@@ -278,10 +314,13 @@ class Hookline:
         idempotency_key: str | None = None,
         deliver_at: datetime | None = None,
         hops: int = 0,
+        traceparent: str | None = None,
+        tracestate: str | None = None,
     ) -> "PublishedEvent":
         """Publish an event; when this returns it is durable. Bytes must be one JSON value and are sent unchanged.
 
         `hops` is the hop count (`Verified.hops`) of the webhook that caused this publish. It ends loops.
+        `traceparent` and `tracestate` (W3C Trace Context) are sent on with the event's requests.
         """
         self._refuse_unless_started()
         if isinstance(payload, bytes):
@@ -292,7 +331,7 @@ class Hookline:
             except (TypeError, ValueError, RecursionError) as error:
                 raise Invalid(f"The payload is not JSON: {error}", pointer="/payload") from None
         payloads.check(body, self.settings.payload_limit_bytes)
-        published = await self._intake.publish(
+        published = await self.intake.publish(
             Draft(
                 check_type(type),
                 body,
@@ -300,6 +339,7 @@ class Hookline:
                 None if idempotency_key is None else check_idempotency_key(idempotency_key),
                 None if deliver_at is None else _store_time(deliver_at, now=self.clock.now()),
                 checked(hops, most=self.settings.max_hops),
+                None if traceparent is None else trace_context.read([traceparent], [tracestate or ""]),
             )
         )
         await self.worker.handover.wakes.flush()

@@ -120,6 +120,10 @@ class StoreUnavailable(HooklineError):
     """The database did not answer; the last write may or may not be committed."""
 
 
+class NotReady(StoreUnavailable):
+    """A publish would wait or be refused now."""
+
+
 class StorageFull(StoreUnavailable):
     """The database cannot write because its disk is full."""
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 # The store's verbs that write: `store.failpoints` calls a `.before` and an `.after` failpoint around each.
 VERBS = frozenset(
     {"accept", "take", "take_these", "settle", "note", "mark", "condemn", "release", "wake"}
-    | {"register", "beat", "bury", "free", "sweep", "retire"}
+    | {"register", "beat", "bury", "free", "sweep", "retire", "look"}
     | {"create_endpoint", "update_endpoint", "delete_endpoint", "cancel_deleted", "reset_circuit"}
     | {"retry", "cancel", "redrive", "redrive_event", "discard", "create_job", "advance_job", "fail_job"}
     | {"create_key", "create_first_key", "revoke_key", "put_event_type", "delete_event_type", "put_account"}
+    | {"flush_latencies", "fold_latencies", "roll_latencies", "claim_latency_days", "write_latency_days"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}
 )
 STEPS = frozenset(

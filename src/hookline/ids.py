@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from random import Random
 from struct import Struct
+from typing import NamedTuple
 
 from hookline.clock import Clock
 from hookline.errors import NotFound
@@ -28,6 +29,8 @@ PREFIXES = {
     "key": "key_",
 }
 
+LEAST_PREFIX = 8  # characters after `ep_`, `evt_` …: they say the second in which the id was made
+
 _ORDINAL_MASK = MAX_FANOUT - 1
 _HALVES = Struct(">QQ")
 _VARIANT = 0b10 << 62  # RFC 9562; the version, 7, is in the other half
@@ -36,7 +39,10 @@ _EVENT_CHANCE = _CHANCE & ~_ORDINAL_MASK
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"  # base32hex: text sorts as the bytes do
 _PAIRS = [a + b for a in _ALPHABET[:8] for b in _ALPHABET]
 _TRIPLES = [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
+_DIGITS = 26
 _TEXT = re.compile(r"[0-7][0-9a-v]{25}\Z")
+_BEGINNING = re.compile(r"([a-z]+_)([0-7][0-9a-v]{0,25})\Z")
+_NOUNS = {prefix: noun for noun, prefix in PREFIXES.items()}
 
 
 class Ids:
@@ -119,3 +125,22 @@ def read(noun: str, text: str) -> bytes:
     if not text.startswith(prefix) or not _TEXT.match(digits):
         raise NotFound(noun, text[:100])
     return int(digits, 32).to_bytes(16)
+
+
+class IdPrefix(NamedTuple):
+    """The beginning of an id's text: the ids from `low` to `high` have it."""
+
+    noun: str
+    length: int  # characters after `ep_`, `evt_` …
+    low: bytes
+    high: bytes
+
+
+def read_prefix(text: str) -> IdPrefix | None:
+    """The ids whose text begins like this; None if no id's text does."""
+    found = _BEGINNING.match(text)
+    if found is None or found[1] not in _NOUNS:
+        return None
+    digits = found[2]
+    low, high = (int(digits.ljust(_DIGITS, fill), 32).to_bytes(16) for fill in "0v")
+    return IdPrefix(_NOUNS[found[1]], len(digits), low, high)

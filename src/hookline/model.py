@@ -171,6 +171,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     deliver_at: float | None = None
     hops: int = 0  # how many times a hookline sent it on before it was published here
+    trace: str | None = None  # that the publish belongs to, see `rules.trace_context`
     created_at: float
 
 

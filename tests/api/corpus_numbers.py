@@ -379,6 +379,7 @@ def an_id_of_another_account(service: Service, recorder: Recorder) -> None:
         ("POST", "/v1/endpoints/ID/disable", "endpoint", None),
         ("POST", "/v1/endpoints/ID/test", "endpoint", None),
         ("POST", "/v1/endpoints/ID/circuit/reset", "endpoint", None),
+        ("GET", "/v1/endpoints/ID/stats", "endpoint", None),
         ("GET", "/v1/endpoints/ID/secret", "endpoint", None),
         ("POST", "/v1/endpoints/ID/secret/rotate", "endpoint", None),
         ("GET", "/v1/endpoints/ID/deliveries", "endpoint", None),

@@ -44,6 +44,7 @@ CALLS = {
     "POST /v1/endpoints/{endpoint_id}/pause": ("admin", BY_ID),
     "POST /v1/endpoints/{endpoint_id}/resume": ("admin", BY_ID),
     "POST /v1/endpoints/{endpoint_id}/circuit/reset": ("admin", BY_ID),
+    "GET /v1/endpoints/{endpoint_id}/stats": ("read", BY_ID),
     "GET /v1/endpoints/{endpoint_id}/deliveries": ("read", BY_ID),
     "GET /v1/endpoints/{endpoint_id}/secret": ("admin", BY_ID),
     "POST /v1/endpoints/{endpoint_id}/secret/rotate": ("admin", BY_ID),
@@ -54,6 +55,7 @@ CALLS = {
     "POST /v1/deliveries/{delivery_id}/retry": ("admin", BY_ID),
     "POST /v1/deliveries/{delivery_id}/cancel": ("admin", BY_ID),
     "GET /v1/dead-letters": ("read", LISTED),
+    "GET /v1/dead-letters/analysis": ("read", MINDED),
     "POST /v1/dead-letters/{delivery_id}/replay": ("admin", BY_ID),
     "POST /v1/dead-letters/{delivery_id}/discard": ("admin", BY_ID),
     "GET /v1/replays": ("read", MINDED),
@@ -70,6 +72,8 @@ CALLS = {
     "GET /docs": ("read", ALIKE),
     f"GET /docs/{VIEWER}": ("read", ALIKE),
     "GET /v1/workers": ("read", REFUSED),
+    "GET /v1/ids/{prefix}": ("read", MINDED),
+    "GET /v1/health": ("read", MINDED),
     "GET /v1/conservation": ("read", MINDED),
     "GET /metrics": ("read", REFUSED),
     "GET /v1/keys": ("admin", REFUSED),
@@ -166,7 +170,7 @@ class Setting:
         """Make a call; ids that are not given are those of nothing."""
         method, path = call.split(" ")
         known = {f"{noun}_id": id for noun, id in {**UNKNOWN, **ids}.items()}
-        path = path.format(name="no.such", account=account, **known)
+        path = path.format(name="no.such", prefix="ep_00000000", account=account, **known)
         given = "" if key is None else f"Bearer {key}"
         return self.service.call(method, path + query, body, authorization=given)
 
@@ -324,6 +328,29 @@ def test_an_idempotency_key_of_another_account_is_no_conflict(setting):
     ]
     assert [answer.status_code for answer in published] == [202, 202]
     assert [answer.json()["duplicate"] for answer in published] == [False, False]
+
+
+@pytest.mark.parametrize("noun", ["endpoint", "event", "delivery", "replay", "discard"])
+def test_a_prefix_finds_what_is_the_account_s_own(setting, noun):
+    mine, other = setting.mine.ids[noun], setting.other.ids[noun]
+    for key, id, expected in (
+        (setting.bound, mine, [mine]),
+        (setting.bound, other, []),
+        (setting.keys["read"], other, [other]),
+    ):
+        prefix = id[:-2]
+        answer = setting.service.call("GET", f"/v1/ids/{prefix}", authorization=f"Bearer {key}")
+        assert answer.json() == {"data": expected, "has_more": False}
+
+
+def test_workers_are_no_account_s_and_keys_are_not_found_by_prefix(setting):
+    [worker] = setting.service.call("GET", "/v1/workers").json()["data"]
+    found = [
+        setting.service.call("GET", f"/v1/ids/{worker['id'][:15]}", authorization=f"Bearer {key}").json()
+        for key in (setting.keys["read"], setting.bound)
+    ]
+    assert [each["data"] for each in found] == [[worker["id"]], []]
+    assert refusal(setting.service.call("GET", f"/v1/ids/{UNKNOWN['key']}")) == (422, "invalid_parameter")
 
 
 def test_an_endpoint_cannot_be_moved_to_another_account(setting):

@@ -1,10 +1,10 @@
 """The API and the metrics account for every accepted delivery."""
 
-import re
 import time
 from datetime import datetime
 
 from answering import eventually, receiving
+from scraping import figures
 
 STATES = ("pending", "delivered", "dead", "cancelled", "pruned")
 
@@ -28,19 +28,7 @@ def once_counted(service, query, **expected):
 def metrics(service):
     answer = service.call("GET", "/metrics")
     assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    lines = answer.text.splitlines()
-    helped = {line.split()[2] for line in lines if line.startswith("# HELP ")}
-    typed = {line.split()[2] for line in lines if line.startswith("# TYPE ")}
-    figures = {}
-    for line in lines:
-        if not line.startswith("#"):
-            name, value = re.fullmatch(
-                r'([a-z_]+(?:\{(?:state|table|kind)="[a-z]+"\})?) (\S+)', line
-            ).groups()
-            figures[name] = float(value)
-    assert {name.partition("{")[0] for name in figures} == helped == typed
-    return figures
+    return figures(answer.text)
 
 
 def test_where_an_accounts_deliveries_are_and_where_all_of_them_are(service):

@@ -354,6 +354,8 @@ def test_an_open_circuit_is_shown_and_a_reset_closes_it(service, receiver):
     assert place.delivery(id)["waiting_for"] == "circuit"
     answer = service.call("POST", f"/v1/endpoints/{place.endpoint}/circuit/reset")
     assert answer.status_code == 200
+    state = answer.json()["circuit_state"]
+    assert (state["state"], state["consecutive_failures"], state["next_probe_at"]) == ("closed", 0, None)
     place.wait(id, state="delivered")
 
     def closed() -> bool | None:

@@ -64,6 +64,7 @@ def test_an_endpoint_is_created_with_its_secret_and_read_without(service):
         },
         "circuit_state": CLOSED,
         "slow": False,
+        "counts": {"pending": 0, "awaiting_retry": 0, "in_flight": 0, "dead": 0},
         "problems": [],
         "created_at": created["created_at"],
         "updated_at": created["created_at"],

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from hookline import Hookline, Settings
 from hookline.admin.key_cache import caller
-from hookline.api.call import CALLER, Call, CallScope
+from hookline.api.call import CALLER, REQUEST_ID, Call, CallScope
 from hookline.api.request.body_fields import converted
 from hookline.api.request.parameters import kinds_of
 from hookline.api.router import routes
@@ -47,7 +47,9 @@ async def test_the_store_knows_that_an_api_call_asks_and_that_it_has_no_session_
     [call] = [each for each in calls if each.path == "/v1/endpoints" and each.method == "GET"]
     [route] = routes([msgspec.structs.replace(call, handler=handler)], Reach(hookline.store))
     scope = {"type": "http", "method": "GET", "path": call.path, "query_string": b"", "headers": []}
-    await route.endpoint(Request({**scope, "path_params": {}, CALLER: caller(frozenset(KeyScope))}))
+    await route.endpoint(
+        Request({**scope, "path_params": {}, CALLER: caller(frozenset(KeyScope)), REQUEST_ID: "req_1"})
+    )
     assert [each is not None and not each.is_served for each in seen] == [True]
     assert current_call() is None
 

@@ -66,7 +66,7 @@ def test_an_option_of_an_endpoint_is_a_field_of_the_table(command):
         (["deliveries", "list", "--account", "a/b"], "1 to 64"),
         (["deliveries", "list", "--endpoint", "foo"], "not an endpoint id, such as ep_0"),
         (["deliveries", "list", "--event", f"dlv_{'0' * 26}"], "not an event id, such as evt_0"),
-        (["replay", f"evt_{'0' * 26}", "--endpoint", "ep_0"], "not an endpoint id"),
+        (["replay", f"evt_{'0' * 26}", "--endpoint", "ep_0"], "at least 8 characters"),
         (["dead", "list", "--endpoint", "foo"], "not an endpoint id"),
         (["dead", "discard", "--yes", "--account", "a b"], "1 to 64"),
         (["dead", "replay", "--type", "*"], "1 to 128"),

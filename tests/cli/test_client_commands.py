@@ -150,18 +150,14 @@ def test_deliveries_are_listed_shown_retried_and_cancelled(shell):
     listed = shell.json("deliveries", "list", "--endpoint", endpoint, "--state", "pending", "--since", "1h")
     assert [each["id"] for each in listed] == ids[::-1]
     table = shell("deliveries", "list", "--account", "later").stdout.splitlines()
-    assert table[0].split() == [
-        "ID",
-        "ENDPOINT_ID",
-        "EVENT_TYPE",
-        "STATE",
-        "ATTEMPTS",
-        "WAITING_FOR",
-        "LAST_ANSWER",
-        "DUE_AT",
+    assert table[0].split() == ["ID", "ENDPOINT", "TYPE", "STATE", "TRIES", "ANSWER", "WHEN"]
+    short = [line.split()[0] for line in table[1:]]
+    assert [shell.json("deliveries", "show", each)["id"] for each in short] == ids[::-1]
+    assert table[1].split()[1:6] == [
+        *(f"{shell.receiver.url}/200/later".removeprefix("http://"), "order.paid", "pending", "0", "-"),
     ]
-    assert [line.split()[0] for line in table[1:]] == ids[::-1]
-    assert "due" in table[1].split()
+    assert table[1].endswith("in 1h")
+    assert shell("deliveries", "list", "--account", "later", "--utc").stdout.splitlines()[1].endswith("Z")
     shell.json("endpoints", "pause", endpoint)  # otherwise it may be delivered before that
     assert shell("deliveries", "retry", ids[0]).stdout == f"{ids[0]} is pending.\n"
     shell.json("endpoints", "resume", endpoint)
@@ -201,11 +197,10 @@ def test_events_are_listed_and_shown_with_their_deliveries_and_attempts(shell):
     newer = shell.json("send", "order.refunded", "{}", "--account", "seen")["id"]
     eventually(lambda: len(shell.json("dead", "list", "--account", "seen")) == 2 or None)
     table = shell("events", "list", "--account", "seen").stdout.splitlines()
-    assert table[0].split() == [
-        *("ID", "TYPE", "ACCOUNT", "CREATED_AT", "PENDING", "DELIVERED", "DEAD", "CANCELLED"),
-    ]
-    assert [line.split()[0] for line in table[1:]] == [newer, older]
-    assert table[2].split()[-4:] == ["0", "0", "1", "0"]
+    assert table[0].split() == ["ID", "TYPE", "ACCOUNT", "PUBLISHED", "DELIVERIES"]
+    short = [line.split()[0] for line in table[1:]]
+    assert [shell.json("events", "show", each)["id"] for each in short] == [newer, older]
+    assert table[2].endswith("1 dead")
     for filter, expected in (
         (["--type", "order.paid"], [older]),
         (["--idempotency-key", "seen-1"], [older]),
@@ -222,9 +217,9 @@ def test_events_are_listed_and_shown_with_their_deliveries_and_attempts(shell):
     for command in (["events", "attempts", older], ["deliveries", "attempts", delivery["id"]]):
         (attempt,) = shell.json(*command)
         assert (attempt["number"], attempt["status"]) == (1, 404)
-        rows = shell(*command).stdout.splitlines()
-        assert rows[0].split() == ["NUMBER", "AT", "STATUS", "ERROR.KIND", "DURATION_MS", "REQUEST.URL"]
-        assert rows[1].split()[2:4] == ["404", "http_4xx"]
+    rows = shell("events", "attempts", older).stdout.splitlines()
+    assert rows[0].split() == ["DELIVERY", "TRY", "ANSWER", "TOOK", "AT", "URL"]
+    assert rows[1].split()[1:3] == ["1", "404"]
     for command in (["show"], ["deliveries"], ["attempts"]):
         assert_ends(shell("events", *command, f"evt_{UNKNOWN}"), 4, "No event")
     bad = shell("events", "list", "--since", "yesterday")
@@ -416,17 +411,19 @@ def test_dead_letters_are_listed_and_shown(shell):
     before = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     newest, oldest = shell.die("listed", 2)
     table = shell("dead", "list", "--endpoint", endpoint, "--type", "order.paid", "--reason", "rejected")
-    assert [line.split()[0] for line in table.stdout.splitlines()] == ["ID", newest, oldest]
+    short = [line.split()[0] for line in table.stdout.splitlines()[1:]]
+    assert [shell.json("deliveries", "show", each)["id"] for each in short] == [newest, oldest]
     assert shell.json("dead", "list", "--account", "listed", "--until", before) == []
     assert len(shell.json("dead", "list", "--account", "listed", "--since", "1h")) == 2
     assert len(shell.json("dead", "list", "--account", "listed", "--limit", "1")) == 1
     shown = shell.json("dead", "show", oldest)
     assert (shown["payload"], shown["reason"]) == ({"n": 0}, "rejected")
     assert [each["status"] for each in shown["attempt_log"]] == [404]
-    assert table.stdout.splitlines()[0].split()[-2:] == ["LAST_ANSWER", "DEAD_AT"]
+    heads = ["ID", "ENDPOINT", "TYPE", "REASON", "TRIES", "ANSWER", "DIED"]
+    assert table.stdout.splitlines()[0].split() == heads
     text = shell("dead", "show", oldest).stdout
     assert 'payload           {"n": 0}' in text
-    assert "attempt 1 at " in text
+    assert "attempt 1: 404, " in text
     assert_ends(shell("dead", "show", f"dlv_{UNKNOWN}"), 4)
 
 
@@ -471,9 +468,17 @@ def test_which_dead_letters_must_be_said_in_one_way(shell, verb, arguments):
     assert_ends(shell("dead", verb, *arguments, "--yes"), 2, "--all")
 
 
-def on_a_terminal(shell: Shell, *arguments: str, answer: bytes = b"", columns: int = 100) -> tuple[int, str]:
+def plain(seen: str) -> str:
+    """What was seen, without the colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", seen)
+
+
+def on_a_terminal(
+    shell: Shell, *arguments: str, answer: bytes = b"", columns: int = 100, env: dict[str, str] | None = None
+) -> tuple[int, str]:
     """The exit code, and what a person would have seen; the answer is typed after the question."""
-    with Terminal(*arguments, cwd=shell.folder, env={**shell.env, "COLUMNS": str(columns)}) as terminal:
+    settings = {**shell.env, "COLUMNS": str(columns), **(env or {})}
+    with Terminal(*arguments, cwd=shell.folder, env=settings) as terminal:
         if answer:
             terminal.wait_for("[y/N]")
             terminal.type(answer)
@@ -498,20 +503,26 @@ def test_a_person_sees_a_bar_and_is_asked_before_anything_is_given_up(shell):
 
 
 def test_a_person_sees_a_table_that_fits_and_a_pipe_gets_everything(shell):
-    long = "https://hooks.example.com/" + "x" * 100
+    bare = "hooks.example.com/" + "x" * 100
+    long = f"https://{bare}"
     id = shell.json("endpoints", "create", long, "--event", "*", "--account", "long", "--signing", "classic")[
         "id"
     ]
     for columns in (200, 100):
         code, seen = on_a_terminal(shell, "endpoints", "list", "--account", "long", columns=columns)
-        assert (code, long in seen, f"{long[:20]}" in seen, id in seen) == (0, False, True, True), seen
+        assert (code, bare in seen, "hooks.example.com/" in seen, "…" in seen) == (
+            0,
+            columns == 200,
+            True,
+            columns == 100,
+        ), seen
         assert seen.startswith("\x1b[1mID ")
-        assert max(map(len, seen.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\r\n"))) <= columns
-    code, seen = on_a_terminal(shell, "endpoints", "list", "--account", "long", columns=60)
-    assert (code, f"{long[:59]}…" in seen, id in seen) == (0, True, True), seen
-    assert "\x1b[1mACCOUNT\x1b[0m  long\r\n" in seen
+        assert "\x1b[32mactive" in seen
+        assert max(map(len, plain(seen).split("\r\n"))) <= columns
+    code, seen = on_a_terminal(shell, "endpoints", "list", "--account", "long", env={"NO_COLOR": "1"})
+    assert (code, "\x1b" in seen, "active" in seen) == (0, False, True), seen
     piped = shell("endpoints", "list", "--account", "long").stdout
-    assert (long in piped, "\x1b" in piped) == (True, False)
+    assert (bare in piped, "\x1b" in piped) == (True, False)
     code, seen = on_a_terminal(shell, "endpoints", "delete", id, answer=b"n\n")
     assert (code, "nothing was changed" in seen) == (1, True), seen
     code, seen = on_a_terminal(shell, "endpoints", "delete", id, answer=b"y\n")
@@ -520,15 +531,82 @@ def test_a_person_sees_a_table_that_fits_and_a_pipe_gets_everything(shell):
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120, 250])
-def test_no_table_is_wider_than_its_terminal_as_long_as_ids_fit(shell, columns):
+def test_no_table_is_wider_than_its_terminal(shell, columns):
     shell.endpoint(f"/404/narrow{columns}", account=f"narrow{columns}")
     shell.die(f"narrow{columns}", 2)
-    for command in ("dead", "deliveries", "events"):
+    for command in ("dead", "deliveries", "events", "endpoints"):
         code, seen = on_a_terminal(shell, command, "list", "--account", f"narrow{columns}", columns=columns)
         assert code == 0, seen
-        lines = seen.replace("\x1b[1m", "").replace("\x1b[0m", "").split("\r\n")
-        assert max(map(len, lines)) <= max(columns, 48), seen
-        assert all("…" not in word for word in seen.split() if word.startswith(("dlv_", "ep_", "evt_"))), seen
+        lines = plain(seen).split("\r\n")
+        assert max(map(len, lines)) <= columns, seen
+        noun = {"dead": "delivery", "deliveries": "delivery", "events": "event", "endpoints": "endpoint"}[
+            command
+        ]
+        for line in filter(None, lines[1:]):  # every id can be copied
+            listed = line.split()[0]
+            shown = "deliveries" if noun == "delivery" else f"{noun}s"
+            assert shell.json(shown, "show", listed)["id"].startswith(listed.partition(".")[0])
+
+
+def test_workers_and_jobs_are_listed(shell):
+    code, seen = on_a_terminal(shell, "workers", columns=80)
+    heads, worker = plain(seen).split("\r\n")[:2]
+    assert (code, heads.split()) == (
+        0,
+        ["ID", "HOST", "PID", "STATE", "LANES", "IN", "FLIGHT", "PER", "SECOND", "HEARTBEAT"],
+    ), seen
+    assert "running" in worker
+    assert shell.json("workers")[0]["id"].startswith(worker.split()[0])
+    shell.endpoint("/404/jobs", account="jobs")
+    shell.die("jobs", 2)
+    job = shell.json("dead", "replay", "--account", "jobs")
+    table = shell("dead", "jobs").stdout.splitlines()
+    assert table[0].split() == ["ID", "STATE", "MATCHED", "DONE", "SKIPPED", "STARTED", "ENDED", "REASON"]
+    assert job["id"].startswith(table[1].split()[0])
+    assert table[1].split()[1:5] == ["done", "2", "2", "0"]
+    assert shell("dead", "jobs", "--discards").returncode == 0
+
+
+def test_an_id_is_taken_by_a_prefix_wherever_one_is_taken(shell):
+    endpoint = shell.endpoint("/404/prefix", account="prefix")
+    (delivery,) = shell.die("prefix")
+    short = shell("dead", "list", "--account", "prefix").stdout.splitlines()[1].split()[0]
+    event = delivery.replace("dlv_", "evt_")
+    assert [each["id"] for each in shell.json("dead", "list", "--endpoint", endpoint[:20])] == [delivery]
+    found = shell.json("deliveries", "list", "--event", event[:22], "--endpoint", endpoint[:18])
+    assert [each["id"] for each in found] == [delivery]
+    assert shell.json("replay", event[:22], "--endpoint", endpoint[:20], "--dry-run")["replayed"] == 1
+    assert shell.json("endpoints", "pause", endpoint[:20])["paused"] is True
+    assert shell("dead", "discard", short, "--yes").stdout == f"{delivery} is cancelled.\n"
+    assert shell("endpoints", "delete", endpoint[:20], "--yes").stdout.startswith(f"{endpoint} is deleted")
+    table = shell("deliveries", "list", "--account", "prefix").stdout
+    assert f"{endpoint[:13]} (deleted)" in table
+
+
+def test_an_ambiguous_prefix_is_a_usage_error_with_the_candidates(shell):
+    endpoints = [shell.endpoint("/200/twin", account="twin") for _ in range(2)]
+    event = shell.json("send", "order.paid", "1", "--account", "twin")["id"]
+    prefix = event.replace("evt_", "dlv_")[:24]
+    deliveries = sorted(each["id"] for each in shell.json("events", "deliveries", event))
+    assert len(deliveries) == len(endpoints)
+    assert_ends(shell("deliveries", "show", prefix), 2, "is ambiguous", *deliveries)
+    assert_ends(shell("deliveries", "show", prefix[:11]), 2, "at least 8 characters")
+    bad = shell("deliveries", "list", "--endpoint", "ep_nonsense")
+    assert (bad.returncode, "is not an endpoint id" in bad.stderr) == (2, True)
+
+
+def test_attempts_show_the_request_and_the_response(shell):
+    shell.endpoint("/404/detail", "--header", "X-Team: blue", account="detail")
+    (delivery,) = shell.die("detail")
+    text = shell("deliveries", "attempts", delivery).stdout
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0][:3] == ["attempt", "1:", "404,"]
+    assert ["error", "http_4xx"] in lines
+    assert ["url", f"{shell.receiver.url}/404/detail"] in lines
+    assert any(line[:1] == ["phases"] and "first" in line for line in lines)
+    assert any(line[-2:] == ["webhook-event:", "order.paid"] for line in lines)
+    assert any(line[:1] == ["received"] for line in lines)
+    assert any(line[:1] == ["body"] for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from hookline.errors import SchemaMissing, StoreRefused
 from hookline.store.migrations import Applied, Migration, refuse_unless_current
-from server_process import ServerProcess, run
+from server_process import ServerProcess, log_lines, run
 
 KEY = {"HOOKLINE_API_KEY": "hlk_the_key_of_these_tests"}
 
@@ -18,9 +18,15 @@ def assert_one_line(result, code, *words):
     """Assert the exit code, and one line on stderr that says why."""
     assert (result.returncode, result.stdout) == (code, ""), result.stderr
     assert result.stderr.count("\n") == 1, result.stderr
-    assert result.stderr.startswith("hookline: ")
+    if result.args[3] == "serve":
+        [line] = log_lines(result.stderr)
+        said = line["message"] if line["event"] == "process.failed" else ""
+    else:
+        prefix, _, said = result.stderr.partition(" ")
+        assert prefix == "hookline:"
+    assert said
     for word in words:
-        assert word in result.stderr
+        assert word in said
 
 
 def test_version_is_data(tmp_path):

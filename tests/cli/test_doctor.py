@@ -17,11 +17,11 @@ import psycopg
 import pytest
 
 from answering import receiving
-from hookline.cli.checks.database import judge
-from hookline.cli.checks.delivering import check_delivering
-from hookline.cli.checks.findings import Finding, Level
-from hookline.cli.checks.machine import check_open_files
-from hookline.cli.checks.settings import check_networks
+from hookline.cli.doctor.database import judge
+from hookline.cli.doctor.delivering import check_delivering
+from hookline.cli.doctor.findings import Finding, Level
+from hookline.cli.doctor.machine import check_open_files
+from hookline.cli.doctor.settings import check_networks
 from hookline.ids import read
 from hookline.model import WorkerId
 from hookline.store.contract import WorkerRow
@@ -85,7 +85,7 @@ def examined(
 
 
 def test_a_healthy_database_is_found_healthy():
-    assert [each.level for each in judge(HEALTHY, wall=NOW + 1)] == ["ok", "ok", "ok"]
+    assert [each.level for each in judge(HEALTHY, wall=NOW + 1)] == ["ok", "ok", "ok", "ok"]
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_a_healthy_database_is_found_healthy():
             ),
         ),
         (
-            {"connections": 12, "needed_connections": 14},
+            {"connections": 12, "needed_connections": 15},
             NOW,
             Finding(
                 "connections",
                 Level.WARN,
-                "12 allowed; one hookline process needs up to 14",
+                "12 allowed; one hookline process needs up to 15",
                 "raise max_connections of PostgreSQL and restart it",
             ),
         ),
@@ -379,7 +379,7 @@ def test_postgresql_is_examined(postgres_url, tmp_path):
     code, found = examined(tmp_path, "--database", postgres_url)
     assert (code, found["database"][0], found["schema"][0], found["clock"][0]) == (0, "ok", "ok", "ok")
     assert "synchronous_commit=on" in found["durability"][1]
-    assert found["connections"][:2] == ("ok", "197 allowed; one hookline process needs up to 14")
+    assert found["connections"][:2] == ("ok", "197 allowed; one hookline process needs up to 15")
     assert "rights" not in found
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import sqlite3
+import subprocess
 import threading
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import httpx
 import psycopg
 import pytest
 
-from server_process import ServerProcess, run
+from answering import eventually
+from server_process import CEILING_S, COMMAND, ServerProcess, environment, log_lines, run
+from terminal import Terminal
 
 DATABASE = ("--database", "sqlite:///x.db")
 SHOWN = r"hlk_[A-Za-z0-9_-]{43}"
@@ -30,15 +33,14 @@ def status(process: ServerProcess, key: str, path: str = "/v1/keys") -> int:
 
 def test_the_first_start_makes_a_key_and_shows_it_once(tmp_path):
     with ServerProcess(*DATABASE, cwd=tmp_path, env=BRIEFLY) as process:
-        said = process.stderr
-        [key] = re.findall(SHOWN, said)
-        assert "shown only once" in said
-        assert "Authorization: Bearer" in said
-        assert "HOOKLINE_API_KEY" in said
+        key = process.stdout.strip()
+        assert re.fullmatch(SHOWN, key)
+        created, _ = process.lines
+        assert (created["event"], "hlk_" in process.stderr) == ("key.created", False)
         assert status(process, key) == 200
         assert process.stop() == 0
     with ServerProcess(*DATABASE, cwd=tmp_path, env=BRIEFLY) as process:
-        assert "hlk_" not in process.stderr
+        assert "hlk_" not in process.stderr + process.stdout
         assert status(process, key) == 200
         assert process.stop() == 0
     with sqlite3.connect(tmp_path / "x.db") as connection:
@@ -47,12 +49,39 @@ def test_the_first_start_makes_a_key_and_shows_it_once(tmp_path):
     assert key.encode()[8:] not in b"".join(file.read_bytes() for file in tmp_path.glob("x.db*"))
 
 
+def test_on_a_terminal_the_first_key_is_shown_with_what_to_do_about_it(tmp_path):
+    with Terminal("serve", "--port", "0", *DATABASE, cwd=tmp_path, env=BRIEFLY) as terminal:
+        terminal.wait_for("listening on")
+        assert len(re.findall(SHOWN, terminal.seen)) == 1
+        for words in ("shown only once", "Authorization: Bearer", "HOOKLINE_API_KEY"):
+            assert words in terminal.seen
+        assert "{" not in terminal.seen
+
+
+@pytest.mark.parametrize("closed", [">/dev/full", ">&-"])
+def test_a_first_key_that_cannot_be_printed_is_said_to_be_lost_and_the_server_goes_on(tmp_path, closed):
+    log = tmp_path / "log"
+    line = f'exec "$@" {closed} 2>{log}'
+    command = ["sh", "-c", line, "sh", *COMMAND, "serve", "--port", "0", *DATABASE]
+    server = subprocess.Popen(command, cwd=tmp_path, env=environment(BRIEFLY))
+    try:
+        eventually(lambda: (log.exists() and "server.started" in log.read_text()) or None)
+        server.terminate()
+        assert server.wait(CEILING_S) == 0
+    finally:
+        server.kill()
+        server.wait(CEILING_S)
+    created, *_, stopped = log_lines(log.read_text())
+    assert (created["event"], stopped["event"]) == ("key.created", "process.stopped")
+    assert "could not print it" in created["message"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "env"), [(["--dev"], {}), ([], {"HOOKLINE_API_KEY": "hlk_of_the_settings"})]
 )
 def test_where_none_is_needed_or_one_is_set_no_key_is_made(tmp_path, arguments, env):
     with ServerProcess(*arguments, *DATABASE, cwd=tmp_path, env={**BRIEFLY, **env}) as process:
-        assert "hlk_" not in process.stderr
+        assert "hlk_" not in process.stderr + process.stdout
         assert process.stop() == 0
     assert json.loads(keys("list", "--json", cwd=tmp_path).stdout) == []
 
@@ -63,7 +92,7 @@ def test_of_servers_that_start_together_one_makes_the_first_key(postgres_server,
 
         def serve() -> None:
             with ServerProcess("--database", url, cwd=tmp_path, env=BRIEFLY) as process:
-                said.append(process.stderr)
+                said.append(process.stdout)
                 assert process.stop() == 0
 
         threads = [threading.Thread(target=serve) for _ in range(3)]
@@ -94,13 +123,17 @@ def test_a_key_is_made_before_the_first_start_listed_shown_and_revoked(tmp_path)
     assert "hlk_" not in done.stderr
     listed = keys("list", cwd=tmp_path)
     header, line = listed.stdout.splitlines()
-    assert header.split() == ["ID", "NAME", "HINT", "SCOPES", "ACCOUNT", "CREATED_AT", "REVOKED_AT"]
-    for word in (id, "the shop", done.stdout[:8], "publish", "read", "acme"):
+    assert header.split() == ["ID", "NAME", "BEGINS", "SCOPES", "ACCOUNT", "CREATED", "STATE"]
+    for word in (id[:14], "active", "the shop", done.stdout[:8], "publish", "read", "acme"):
         assert word in line
     assert done.stdout.strip() not in listed.stdout
     shown = json.loads(keys("show", id, "--json", cwd=tmp_path).stdout)
     assert (shown["scopes"], shown["account"], shown["revoked_at"]) == (["publish", "read"], "acme", None)
     assert json.loads(keys("list", "--json", cwd=tmp_path).stdout) == [shown]
+    short = line.split()[0]
+    assert json.loads(keys("show", short, "--json", cwd=tmp_path).stdout) == shown
+    too_short = keys("show", id[:10], cwd=tmp_path)
+    assert (too_short.returncode, "at least 8 characters" in too_short.stderr) == (2, True)
     asked = keys("revoke", id, cwd=tmp_path)
     assert (asked.returncode, "--yes" in asked.stderr) == (2, True)
     revoked = keys("revoke", id, "--yes", cwd=tmp_path)

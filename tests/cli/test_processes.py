@@ -103,9 +103,10 @@ def accepts(port: int) -> bool:
 
 def test_all_of_them_answer_and_deliver(tmp_path, postgres_url):
     with receiving() as receiver, several(postgres_url, tmp_path, count=3) as process:
+        [said] = process.messages
         assert re.fullmatch(
-            r"hookline \S+ listening on http://127\.0\.0\.1:\d+ with 3 processes \(development mode: .*\)\n",
-            process.stderr,
+            r"hookline \S+ listening on http://127\.0\.0\.1:\d+ with 3 processes \(development mode: .*\)",
+            said,
         )
         pids = {child.pid for child in children(process)}
         assert len(pids) == 3
@@ -169,7 +170,7 @@ def test_a_signal_drains_all_of_them(tmp_path, postgres_url, slow, to_all):
         slow.release.set()
         assert process.wait() == 0
         assert not any(child.is_running() for child in family)
-        assert process.stderr.splitlines()[1:] == [
+        assert process.messages[1:] == [
             "hookline is stopping 2 processes; a second signal stops them at once.",
             "hookline has stopped.",
         ]
@@ -217,9 +218,7 @@ def test_processes_that_could_not_finish_in_time_end_with_1(tmp_path, postgres_u
     with several(postgres_url, tmp_path, env={"HOOKLINE_DRAIN_S": "0.1"}) as process:
         busy_on_both(process, slow)
         assert process.stop() == 1
-        assert process.stderr.splitlines()[-1].startswith(
-            "hookline has stopped before all requests were answered"
-        )
+        assert process.messages[-1].startswith("hookline has stopped before all requests were answered")
 
 
 def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
@@ -231,9 +230,7 @@ def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
         process.send(signal.SIGTERM)
         assert process.wait(AT_ONCE_S) == 1
         assert not any(child.is_running() for child in family)
-        assert process.stderr.splitlines()[-1].startswith(
-            "hookline has stopped before all requests were answered"
-        )
+        assert process.messages[-1].startswith("hookline has stopped before all requests were answered")
 
 
 def test_no_process_outlives_a_parent_that_is_killed(tmp_path, postgres_url):
@@ -250,7 +247,7 @@ def test_an_empty_database_is_brought_up_and_gets_one_first_key(tmp_path, postgr
     name = postgres_server.create_database()
     try:
         with several(postgres_server.url(name), tmp_path, count=3, dev=False) as process:
-            [key] = re.findall(r"hlk_\S+", process.stderr)
+            key = process.stdout.strip()
             for _ in range(10):
                 assert ask(process, "GET", "/v1/workers", authorization=f"Bearer {key}").status_code == 200
             assert len(ask(process, "GET", "/v1/keys", authorization=f"Bearer {key}").json()["data"]) == 1

@@ -1,6 +1,5 @@
 """The server process starts, serves and ends as it should."""
 
-import json
 import signal
 import socket
 import sqlite3
@@ -59,13 +58,13 @@ def publish(process: ServerProcess, receiver: Receiver) -> str:
 
 def test_it_says_where_it_listens_and_in_which_mode(tmp_path):
     with ServerProcess("--dev", cwd=tmp_path) as process:
-        assert process.stderr == (
+        assert process.messages == [
             f"hookline 0.1.0 listening on http://127.0.0.1:{process.port} "
-            "(development mode: loopback only, no key needed, private networks allowed)\n"
-        )
+            "(development mode: loopback only, no key needed, private networks allowed)"
+        ]
         assert process.stop() == 0
     with ServerProcess(cwd=tmp_path, env=KEY) as process:
-        assert process.stderr == f"hookline 0.1.0 listening on http://127.0.0.1:{process.port}\n"
+        assert process.messages == [f"hookline 0.1.0 listening on http://127.0.0.1:{process.port}"]
         assert process.stop() == 0
 
 
@@ -80,7 +79,7 @@ def test_both_signals_stop_it_cleanly(tmp_path):
         with ServerProcess("--dev", cwd=tmp_path) as process:
             process.send(number)
             assert process.wait() == 0
-            assert process.stderr.splitlines()[1:] == [
+            assert process.messages[1:] == [
                 "hookline is stopping; no request is in flight.",
                 "hookline has stopped.",
             ]
@@ -98,7 +97,7 @@ def test_a_stopping_server_finishes_what_is_under_way_and_accepts_no_more(tmp_pa
         assert process.process.poll() is None
         receiver.release.set()
         assert process.wait() == 0
-        assert process.stderr.splitlines()[1:] == [
+        assert process.messages[1:] == [
             "hookline is stopping: waiting up to 30 s for 1 request in flight; a second signal stops it at once.",
             "hookline has stopped.",
         ]
@@ -150,13 +149,15 @@ def test_log_lines_are_json_without_a_terminal(tmp_path):
         publish(process, receiver)
         assert receiver.arrived.wait(120)
         assert process.stop() == 1  # something was left
-        _, stopping, *lines, stopped = process.stderr.splitlines()
+        started, stopping, undrained, stopped = process.lines
     receiver.close()
-    assert "waiting up to 0.1 s for 1 request in flight" in stopping
-    assert "the rest is sent again" in stopped
-    events = [json.loads(line) for line in lines]
-    assert [event["event"] for event in events] == ["worker.undrained"]
-    assert {"level", "timestamp", "in_flight"} <= set(events[0])
+    assert (started["event"], started["url"], started["dev"]) == ("server.started", process.url, True)
+    assert (stopping["event"], stopping["in_flight"]) == ("process.stopping", 1)
+    assert "waiting up to 0.1 s for 1 request in flight" in stopping["message"]
+    assert undrained["event"] == "worker.undrained"
+    assert {"level", "timestamp", "in_flight"} <= set(undrained)
+    assert (stopped["event"], stopped["drained"]) == ("process.stopped", False)
+    assert "the rest is sent again" in stopped["message"]
 
 
 def accepts(port: int) -> bool:

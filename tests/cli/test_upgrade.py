@@ -1,6 +1,7 @@
 """Running processes survive a migration by the next version."""
 
 import contextlib
+import json
 import subprocess
 import threading
 import time
@@ -208,9 +209,14 @@ def test_a_file_is_migrated_under_the_process_that_serves_it(tmp_path):
     assert load.longest_failure_s < LONGEST_FAILURE_S, load.refused
 
 
+def message(line: str) -> str:
+    """What one line of the log says."""
+    return json.loads(line)["message"]
+
+
 def outgrown_by(name: str) -> str:
     return (
-        f"hookline: The database was migrated by a later version (to {name}), which this one can no longer work with: "
+        f"The database was migrated by a later version (to {name}), which this one can no longer work with: "
         "upgrade hookline."
     )
 
@@ -227,13 +233,13 @@ def test_processes_that_a_migration_no_longer_serves_stop_with_one_line(tmp_path
         assert (migrated.returncode, migrated.stdout.split()) == (0, later.names)
         assert old.wait() == 1
         # It may have looked between the two migrations.
-        assert old.stderr.splitlines()[-1] in {outgrown_by(name) for name in later.names}
+        assert message(old.stderr.splitlines()[-1]) in {outgrown_by(name) for name in later.names}
         for parent in parents:
             assert parent.wait() == 1
             said = [line for line in parent.stderr.splitlines() if "upgrade hookline" in line]
             assert len(said) == 1, parent.stderr
         again = run("serve", *flags, "--port", "0", cwd=tmp_path)
-        assert (again.returncode, again.stderr) == (1, outgrown_by(later.names[-1]) + "\n")
+        assert (again.returncode, message(again.stderr)) == (1, outgrown_by(later.names[-1]))
         with ServerProcess(*flags, cwd=tmp_path, env=later.env()) as new:
             event = httpx.post(
                 f"{new.url}/v1/events", json={"type": "t1", "payload": 1}, trust_env=False, timeout=30
@@ -247,8 +253,8 @@ def test_a_version_that_the_database_is_behind_of_waits_for_migrate(tmp_path, po
     flags = ("--dev", "--database", postgres_url)
     refused = run("serve", *flags, "--port", "0", cwd=tmp_path, env=later.env())
     missing = ", ".join(later.names)
-    said = f"hookline: The database is behind this version (missing: {missing}): run `hookline migrate`.\n"
-    assert (refused.returncode, refused.stderr) == (1, said)
+    said = f"The database is behind this version (missing: {missing}): run `hookline migrate`."
+    assert (refused.returncode, message(refused.stderr)) == (1, said)
 
 
 def test_a_migration_that_is_killed_at_any_step_can_be_run_again(tmp_path, postgres_server):

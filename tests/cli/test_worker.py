@@ -7,7 +7,7 @@ import pytest
 
 from answering import eventually, receiving
 from hookline.store.database_url import shown
-from server_process import ServerProcess, run
+from server_process import ServerProcess, log_lines, run
 from slow_receiver import Slow, serving
 from worker_process import WorkerProcess
 
@@ -33,7 +33,7 @@ def test_what_a_server_accepted_is_delivered_by_a_worker(tmp_path, database):
         with WorkerProcess(*flags, cwd=tmp_path, env=soon) as worker:
             eventually(lambda: receiver.at("/200/x") or None)
             assert worker.stop() == 0
-            lines = worker.stderr.splitlines()
+            lines = worker.messages
     assert f"hookline 0.1.0 delivering from {shown(database)}" in lines
     assert lines[-1] == "hookline has stopped."
 
@@ -52,9 +52,7 @@ def test_a_worker_that_is_stopped_before_an_answer_came_ends_with_1(tmp_path, da
         with WorkerProcess(*flags, cwd=tmp_path, env={"HOOKLINE_DRAIN_S": "0.1"}) as worker:
             eventually(lambda: slow.events or None)
             assert worker.stop() == 1
-            assert worker.stderr.splitlines()[-1].startswith(
-                "hookline has stopped before all requests were answered"
-            )
+            assert worker.messages[-1].startswith("hookline has stopped before all requests were answered")
 
 
 def test_an_sqlite_file_has_one_process(tmp_path):
@@ -67,7 +65,8 @@ def test_an_sqlite_file_has_one_process(tmp_path):
 def test_a_database_that_does_not_answer_is_unreachable(tmp_path):
     result = run("worker", "--database", "postgresql://me:canary@127.0.0.1:1/x", cwd=tmp_path)
     assert result.returncode == 3
-    assert result.stderr == "hookline: PostgreSQL at 127.0.0.1:1 cannot be reached: connection refused\n"
+    [line] = log_lines(result.stderr)
+    assert line["message"] == "PostgreSQL at 127.0.0.1:1 cannot be reached: connection refused"
 
 
 def test_a_worker_that_may_not_send_where_the_server_allowed_it_says_so_once_for_each_endpoint(

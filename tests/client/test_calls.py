@@ -64,6 +64,7 @@ CALLS = [
     (lambda c: c.resume_endpoint("ep_1"), "POST /v1/endpoints/ep_1/resume", SAFE),
     (lambda c: c.reset_circuit("ep_1"), "POST /v1/endpoints/ep_1/circuit/reset", SAFE),
     (lambda c: c.test_endpoint("ep_1"), "POST /v1/endpoints/ep_1/test", NOT_SAFE),
+    (lambda c: c.endpoint_stats("ep_1", window="7d"), "GET /v1/endpoints/ep_1/stats?window=7d", SAFE),
     (lambda c: c.endpoint_secret("ep_1"), "GET /v1/endpoints/ep_1/secret", SAFE),
     (lambda c: c.rotate_secret("ep_1", overlap_s=60), "POST /v1/endpoints/ep_1/secret/rotate", NOT_SAFE),
     (
@@ -89,6 +90,11 @@ CALLS = [
         "GET /v1/dead-letters?account=a&endpoint_id=ep_1&event_type=b&reason=gone&replayed=true",
         SAFE,
     ),
+    (
+        lambda c: c.analyse_dead_letters(window="7d", account="a", endpoint_id="ep_1"),
+        "GET /v1/dead-letters/analysis?window=7d&account=a&endpoint_id=ep_1",
+        SAFE,
+    ),
     (lambda c: c.replay_dead_letter("dlv_1"), "POST /v1/dead-letters/dlv_1/replay", NOT_SAFE),
     (lambda c: c.discard_dead_letter("dlv_1"), "POST /v1/dead-letters/dlv_1/discard", NOT_SAFE),
     (lambda c: c.replay_dead_letters(reason="gone"), "POST /v1/replays", SAFE),
@@ -98,6 +104,8 @@ CALLS = [
     (lambda c: c.discard_job("dsc_1"), "GET /v1/discards/dsc_1", SAFE),
     (lambda c: c.discard_jobs(), "GET /v1/discards", SAFE),
     (lambda c: c.workers(), "GET /v1/workers", SAFE),
+    (lambda c: c.ids("ep_01234567"), "GET /v1/ids/ep_01234567", SAFE),
+    (lambda c: c.health(account="acme"), "GET /v1/health?account=acme", SAFE),
     (lambda c: c.conservation(account="acme"), "GET /v1/conservation?account=acme", SAFE),
     (lambda c: c.event_types(), "GET /v1/event-types", SAFE),
     (lambda c: c.event_type("order.paid"), "GET /v1/event-types/order.paid", SAFE),

@@ -20,11 +20,14 @@ from factories import (
     a_worker,
     an_endpoint,
     an_event_type,
+    ids,
 )
 from hookline import failpoints
 from hookline.failpoints import Planted
-from hookline.model import Account, State
-from hookline.store.contract import Load, Release, Store, Suspect
+from hookline.model import Account, EndpointId, State
+from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS, cell_of
+from hookline.pipeline.measuring.latency_meter import MeasuredBatch
+from hookline.store.contract import LatencyDay, Load, Release, Store, Suspect
 from hookline.store.failpoints import writing_verbs
 from hookline.store.sqlite.store import SqliteStore
 from scenes import (
@@ -122,6 +125,11 @@ async def a_register(store):
 async def a_beat(store):
     worker = await a_worker_in(store)
     return lambda: store.beat(worker, Load(lanes=1), now=NOW)
+
+
+async def a_look(store):
+    await published(store, await a_lane_in(store))
+    return lambda: store.look(now=NOW)
 
 
 async def a_burial(store):
@@ -254,6 +262,35 @@ async def a_turn(store):
     return lambda: store.take_prune_turn(every=60.0, now=NOW)
 
 
+async def minutes_to_flush(store):
+    worker = await a_worker_in(store)
+    cells = [cell_of(EndpointId(worker), NOW // 60 * 60, {7: 1})]
+    return lambda: store.flush_latencies(worker, cells, source=10**6, n=0, math=LATENCY_COUNTS, now=NOW)
+
+
+async def a_log_to_fold(store):
+    worker, lane, delivery = await in_state(store, State.PENDING)
+    batch = [a_settlement(delivery, lane.endpoint_id, epoch=lane.epoch)]
+    log = MeasuredBatch(batch, n=1, minute=NOW // 60 * 60).log
+    await store.settle(worker, batch, log=log, now=NOW)
+    await store.bury(worker, beat=0, now=NOW)
+    return lambda: store.fold_latencies(worker, math=LATENCY_COUNTS, now=NOW)
+
+
+async def hours_to_add_up(store):
+    return lambda: store.roll_latencies(after=None, math=LATENCY_COUNTS, now=NOW, next_at=NOW + 60)
+
+
+async def days_to_claim(store):
+    return lambda: store.claim_latency_days(after=None, limit=5, now=NOW, next_at=NOW + 60)
+
+
+async def a_day_to_write(store):
+    endpoint = EndpointId(ids.endpoint())
+    day = LatencyDay(endpoint_id=endpoint, as_of=NOW, attempts=1, accepted=1, p50=1.0, p95=1.0, p99=1.0)
+    return lambda: store.write_latency_days([day])
+
+
 SCENES = {
     "accept": a_publish,
     "take": a_take,
@@ -266,6 +303,7 @@ SCENES = {
     "wake": a_wake,
     "register": a_register,
     "beat": a_beat,
+    "look": a_look,
     "bury": a_burial,
     "free": a_freeing,
     "sweep": a_sweep,
@@ -289,6 +327,11 @@ SCENES = {
     "put_event_type": a_type,
     "delete_event_type": a_forgotten_type,
     "put_account": an_account,
+    "flush_latencies": minutes_to_flush,
+    "fold_latencies": a_log_to_fold,
+    "roll_latencies": hours_to_add_up,
+    "claim_latency_days": days_to_claim,
+    "write_latency_days": a_day_to_write,
     "mark_sealed": a_seal,
     "installation_secret": a_secret,
     "prune": a_step_of_pruning,

@@ -23,6 +23,7 @@ from hookline.store.postgres.lists.deliveries import (
     look_ahead,
     takes_steps,
 )
+from hookline.store.postgres.measuring.deaths import death_counts
 from postgres_server import PostgresServers, installations
 
 DELIVERIES = 120_000
@@ -117,6 +118,14 @@ NOTHING = {
     "replayed": (DeliveryFilter(is_replayed=True, event_type="none"), STEP),
 }
 
+# What is asked about causes of death; none of the dead letters died since then.
+DEATHS: dict[str, dict[str, Any]] = {
+    "of all": {},
+    "of a small account": {"account": "rare"},
+    "of the big one": {"endpoint": BIG_ID},
+    "of the big one, from the middle": {"after": (BIG_ID, bytes.fromhex("01900000000070008000000753000000"))},
+}
+
 
 def steps_of(connection: psycopg.Connection[Any], filter: DeliveryFilter) -> list[int]:
     """Rows read by each statement of the first step."""
@@ -187,6 +196,11 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
                 found[taken, name] = touched(lister, *delivery_list(filter, after=None, limit=PAGE))
             for name, (filter, _) in NOTHING.items():
                 found[taken, "nothing", name] = max(steps_of(lister, filter))
+            for name, asked in DEATHS.items():
+                statement = death_counts(
+                    **({"since": 1e9, "account": None, "endpoint": None, "after": None} | asked), limit=STEP
+                )
+                found[taken, "deaths", name] = touched(lister, *statement)
             for name, filter in JOBS.items():
                 for verb, statement in job_statements(filter).items():
                     found[taken, name, verb] = touched(general, *statement)
@@ -223,3 +237,11 @@ def test_a_job_reads_dead_letters_alone(costs: dict[Any, int], name: str, taken:
     assert costs[taken, name, "count"] <= dead
     assert costs[taken, name, "look"] <= (PAGE if taken == "now" else dead)
     assert costs[taken, name, "pick"] <= (2 * PAGE if taken == "now" else dead)
+
+
+@pytest.mark.parametrize("taken", STATISTICS)
+@pytest.mark.parametrize("name", DEATHS)
+def test_causes_of_death_are_counted_some_dead_letters_at_a_time(
+    costs: dict[Any, int], name: str, taken: str
+) -> None:
+    assert 0 < costs[taken, "deaths", name] <= STEP

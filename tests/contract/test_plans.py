@@ -20,6 +20,7 @@ from hookline.store.sqlite.lists.deliveries import (
     delivery_list,
     look_ahead,
 )
+from hookline.store.sqlite.measuring.deaths import death_counts
 
 ROWS = 120_000
 LANES = 500
@@ -192,6 +193,15 @@ def test_a_job_finds_its_dead_letters_along_an_index(connection, filter, index):
         steps = plan(connection, statement)
         assert searches(steps, index) or any(f"COVERING INDEX {index}" in step for step in steps), steps
         assert "USE TEMP B-TREE FOR ORDER BY" not in steps, steps
+
+
+@pytest.mark.parametrize("endpoint", [None, bytes(16)])
+@pytest.mark.parametrize("account", [None, "a"])
+def test_causes_of_death_are_counted_along_the_index_of_dead_letters(connection, account, endpoint):
+    statement, _ = death_counts(since=1.0, account=account, endpoint=endpoint, after=None, limit=50)
+    steps = plan(connection, statement)
+    assert searches(steps, "deliveries_dead"), steps
+    assert [step for step in scans(steps) if step != "SCAN l"] == [], steps
 
 
 def test_an_endpoints_pending_deliveries_are_gathered_from_their_own_indexes(connection):

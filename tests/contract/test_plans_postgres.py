@@ -54,7 +54,7 @@ HOT = {
     "TAKE_THESE": FENCE | RESETS | {"lanes_pkey"},
     "LOAD": PENDING | {"events_pkey"},
     "READ_PAYLOAD": {"events_pkey"},
-    "SETTLE": FENCE | {"lanes_pkey", "deliveries_pkey", "attempts_pkey"},
+    "SETTLE": FENCE | {"lanes_pkey", "deliveries_pkey", "attempts_pkey", "latency_log_pkey"},
     "SETTLE_WAS": {"attempts_pkey"},
     "NOTE": FENCE | {"lanes_pkey"},
     "MARK": FENCE | {"lanes_pkey", "deliveries_pkey"},

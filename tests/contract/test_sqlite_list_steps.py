@@ -11,6 +11,7 @@ from hookline.model import Reason, State
 from hookline.store.contract import DeliveryFilter
 from hookline.store.contract.events import EventFilter
 from hookline.store.sqlite.driver.writer import Inline
+from hookline.store.sqlite.measuring.deaths import STEP_ROWS
 from hookline.store.sqlite.store import SqliteStore
 from scenes import a_lane_in, accepted
 
@@ -110,6 +111,23 @@ async def test_dead_letters_are_counted_a_few_at_a_time(counted):
     await make(counted, "dead")
     assert await counted.count_dead(DeliveryFilter(event_type="another")) == 0
     assert await counted.count_dead(DeliveryFilter(event_type="some")) == EVENTS
+    assert max(Counting.steps) < MOST_INSTRUCTIONS
+
+
+@pytest.mark.parametrize("asked", [{}, {"account": "a"}, {"account": "b"}, {"endpoint": True}])
+@pytest.mark.parametrize("since", [0.0, 2.0])
+async def test_causes_of_death_are_counted_a_few_dead_letters_at_a_time(counted, asked, since):
+    await make(counted, "dead")
+    asked = {name: counted.lane if name == "endpoint" else value for name, value in asked.items()}
+    found, after = 0, None
+    while True:
+        step = await counted.count_deaths(since=since, after=after, **asked)
+        found += sum(each.count for each in step.counts)
+        if (after := step.after) is None:
+            break
+    # The endpoint is the default account's: letters belong to the account of their endpoint.
+    assert found == (EVENTS if since == 0.0 and asked.get("account") is None else 0)
+    assert len(Counting.steps) == EVENTS // STEP_ROWS + 1
     assert max(Counting.steps) < MOST_INSTRUCTIONS
 
 

@@ -229,6 +229,7 @@ class Reference:
             event.payload if len(event.payload) <= INLINE_PAYLOAD_BYTES else None,
             event.hops,
             len(event.payload),
+            event.trace,
         )
 
     def settle(

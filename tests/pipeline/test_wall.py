@@ -40,6 +40,7 @@ OURS = {
     }
     | {"x-delivery-timestamp", "x-webhook-signature", "x-webhook-attempt"},
 }
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 CONSTANT = {"host", "content-length", "content-type", "user-agent", "accept-encoding", "hookline-hops"}
 
 EVIL = ["\r\n", "\n", "\r", "\0", "\t", " ", ":", "\x7f", "é", "\u2028", "\r\n\r\n", "\r\n x", "Host: evil"]
@@ -178,20 +179,26 @@ def a_delivery(**fields: Any) -> Loaded:
     body=st.binary(max_size=30),
     signing=st.sampled_from(Signing),
     hops=st.integers(0, 3),
+    trace=st.none()
+    | TEXTS
+    | TEXTS.map(lambda text: f"{TRACE} {text}")
+    | TEXTS.map(lambda text: TRACE + text),
 )
-@example("http://h.example/", {"x-a": "1"}, "order.paid", None, b"{}", Signing.STANDARD, 0)
-@example("http://h.example/", {"x-a": "1\r\nHost: evil"}, "order.paid", None, b"{}", Signing.STANDARD, 0)
-@example("http://h.example/", {"x-a": "1", "X-A": "2"}, "order.paid", None, b"{}", Signing.STANDARD, 0)
-@example("http://h.example/", {"Content-Length": "9"}, "order.paid", None, b"{}", Signing.STANDARD, 0)
-@example("http://h.example/", {}, "a\r\nHost: evil", None, b"{}", Signing.STANDARD, 0)
-@example("http://h.example/", {}, "order.paid", "k\nHost: evil", b"{}", Signing.CLASSIC, 0)
-@example("http://h.example/ HTTP/1.1\r\nHost: evil\r\n\r\n", {}, "a", None, b"{}", Signing.CLASSIC, 0)
-@example("http://a\r\nx: y/", {}, "a", None, b"{}", Signing.CLASSIC, 0)
+@example("http://h.example/", {"x-a": "1"}, "order.paid", None, b"{}", Signing.STANDARD, 0, None)
+@example(
+    "http://h.example/", {"x-a": "1\r\nHost: evil"}, "order.paid", None, b"{}", Signing.STANDARD, 0, None
+)
+@example("http://h.example/", {"x-a": "1", "X-A": "2"}, "order.paid", None, b"{}", Signing.STANDARD, 0, None)
+@example("http://h.example/", {"Content-Length": "9"}, "order.paid", None, b"{}", Signing.STANDARD, 0, None)
+@example("http://h.example/", {}, "a\r\nHost: evil", None, b"{}", Signing.STANDARD, 0, None)
+@example("http://h.example/", {}, "order.paid", "k\nHost: evil", b"{}", Signing.CLASSIC, 0, None)
+@example("http://h.example/ HTTP/1.1\r\nHost: evil\r\n\r\n", {}, "a", None, b"{}", Signing.CLASSIC, 0, None)
+@example("http://a\r\nx: y/", {}, "a", None, b"{}", Signing.CLASSIC, 0, None)
 def test_what_is_written_is_one_request_with_one_host_and_the_right_length(
-    url, headers, event_type, key, body, signing, hops
+    url, headers, event_type, key, body, signing, hops, trace
 ):
     endpoint = an_endpoint(url=url, headers=headers, signing=signing, secret=SECRET)
-    delivery = a_delivery(event_type=event_type, idempotency_key=key, hops=hops)
+    delivery = a_delivery(event_type=event_type, idempotency_key=key, hops=hops, trace=trace)
     written = asyncio.run(written_for(endpoint, delivery, body))
     if written:
         check(written, body, signing)

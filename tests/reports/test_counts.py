@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from hookline.errors import StoreUnavailable
-from hookline.reports.counts import GOOD_FOR, GOOD_FOR_TIMES, MOST_ACCOUNTS, Counted, Figures
-from hookline.store.contract.figures import Conservation
+from hookline.reports.counts import GOOD_FOR, GOOD_FOR_TIMES, MOST_ACCOUNTS, Counted, Figures, Newest
+from hookline.store.contract.figures import Bloat, Conservation
 from hookline.testing.clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +18,6 @@ class Slow:
     def __init__(self, clock):
         self.clock = clock
         self.took = 0.0
-        self.due = None
         self.counts = []
         self.was_asked = asyncio.Event()
         self.may_answer = asyncio.Event()
@@ -32,9 +31,18 @@ class Slow:
         self.clock.advance(self.took)
         return Conservation(pending=number)
 
+    async def oldest_pending(self):
+        self.counts.append("pending")
+
     async def oldest_due(self, *, now):
         self.counts.append("due")
-        return self.due
+
+    async def circuits_open(self):
+        self.counts.append("circuits")
+        return 0
+
+    async def bloat(self):
+        return Bloat(log_bytes=7)
 
 
 @pytest.fixture
@@ -85,7 +93,7 @@ async def test_accounts_are_counted_apart_and_only_so_many_are_remembered(figure
     for account in ("a", "b", "a", None):
         await figures.conservation(account)
     assert store.counts == ["a", "b", None]
-    for number in range(MOST_ACCOUNTS - 2):
+    for number in range(MOST_ACCOUNTS - 1):
         await figures.conservation(f"n{number}")
     await figures.conservation("a")  # asked for again meanwhile: not the one that was forgotten
     assert store.counts[-1] != "a"
@@ -106,11 +114,35 @@ async def test_a_count_that_failed_is_tried_again_by_the_next_who_asks(figures, 
     assert (await figures.conservation()).value == Conservation(pending=1)
 
 
-async def test_the_oldest_due_delivery_ages_between_two_counts(figures, store, clock):
-    assert await figures.oldest_due_age() == 0.0
+async def test_metrics_get_what_is_known_and_a_slow_count_goes_on_for_later(figures, store, clock):
+    store.may_answer.clear()
+    assert await clock.pass_until(figures.newest(within=1.0)) == Newest(
+        conservation=None, health=None, bloat=Bloat(log_bytes=7)
+    )
+    counted_at = clock.now()
+    store.may_answer.set()
+    newest = await clock.pass_until(figures.newest(within=1.0))
+    assert newest.conservation.value == Conservation(pending=1)
+    assert newest.health.pending == 1
+    assert newest.health.at == newest.conservation.as_of < counted_at
+    assert store.counts == [None, "pending", "due", "circuits"], "one count for all who asked"
+
+
+async def test_metrics_keep_the_last_figures_when_the_store_is_away(figures, store, clock):
+    before = await figures.newest(within=1.0)
     clock.advance(GOOD_FOR)
-    store.due = clock.now() - 10.0
-    assert await figures.oldest_due_age() == pytest.approx(10.0)
-    clock.advance(2.0)
-    assert await figures.oldest_due_age() == pytest.approx(12.0)
-    assert store.counts == ["due", "due"]
+
+    async def refuse(*, account=None):
+        raise StoreUnavailable("away")
+
+    store.conservation = refuse
+    assert await figures.newest(within=1.0) == before
+
+
+async def test_a_count_that_goes_on_ends_with_the_process(figures, store, clock):
+    store.may_answer.clear()
+    before = asyncio.all_tasks()
+    await clock.pass_until(figures.newest(within=1.0))
+    assert asyncio.all_tasks() > before, "it goes on"
+    await figures.close()
+    assert asyncio.all_tasks() == before

@@ -113,6 +113,12 @@ def test_a_throttled_probe_is_repeated_after_the_longest_cooldown_at_the_latest(
     assert after_probe(probing, BUSY, policy=POLICY, now=NOW, asked=86_400.0).probe_at == NOW + 3_600
 
 
+@pytest.mark.parametrize("asked", [0.0, 0.3])
+def test_a_receiver_that_asks_for_no_wait_is_not_probed_without_pause(asked):
+    probing = begin_probe(answered(*[FAIL] * 5), until=0.0)
+    assert after_probe(probing, BUSY, policy=POLICY, now=NOW, asked=asked).probe_at == NOW + 1
+
+
 def test_answers_to_requests_sent_before_it_opened_change_nothing():
     tripped = answered(*[FAIL] * 5)
     for outcome in Outcome:

@@ -70,8 +70,9 @@ class Admissions:
         self._time(process)
         stored = self._rows["lanes"][lane.endpoint_id]
         if (stored["owner"], stored["epoch"]) == (process.worker_id, lane.epoch):
-            # A pulse may have put its clock back since the rest was over by it.
-            if stored["rest_until"] > process.clock.now() + TICK + process.skew:
+            # A pulse may have put its clock back, behind the true time, since a probe was granted by it.
+            now = max(process.clock.now(), self._world.database.now())
+            if stored["rest_until"] > now + TICK + process.skew:
                 self._world.fail("rest", "a receiver that asked to be left alone is sent to")
             self._rate(process, lane.endpoint_id)
             self._circuit(lane.endpoint_id, is_probe=is_probe)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hookline.ids import event_of, show
 from hookline.model import State
 from hookline.pipeline.intake.drafts import Draft, Published
+from hookline.rules.circuit import SOONEST_PROBE
 from hookline.rules.crash_suspects import CRASH_LIMIT
 from hookline.rules.fanout import matches
+from hookline.rules.latency_samples import WIDTH, unpack
 from hookline.rules.lifecycle import MOVES
 from hookline.rules.liveness import patience
 from hookline.rules.retry import Policy, policy_of
 from hookline.rules.retry_after import LONGEST_ASKED
-from hookline.store.contract import Settlement, Verdict
+from hookline.store.contract import EVERY_ENDPOINT, Settlement, Verdict
 from tests.sim.clock import EPOCH, TICK
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class Commits:
         self.pruned: dict[str, int] = defaultdict(int)
         self.pruned_of: dict[bytes, int] = defaultdict(int)  # deliveries, by event
         self.pruned_events: set[bytes] = set()
+        self._counting = 0  # attempts that count, also of deliveries that were pruned
+        self._measured = 0  # attempts in a log or in a minute
         self._fence: dict[bytes, tuple[bytes | None, int]] = {}
         self._before: dict[bytes, Row] = {}
         self._accounts: dict[bytes, str] = {}  # of events, also of those that are gone
@@ -124,8 +128,12 @@ class Commits:
                         self.resets[change.new["endpoint_id"]] = change.new["n"]
                 case "idempotency":
                     self._key(change)
+                case "latency_log" | "latency_minutes":
+                    self._measured += _measured(change.new) - _measured(change.old)
         for event in events:
             self._accepted(event)
+        if self._measured != self._counting:
+            self._fail("I25 measured", f"{self._counting} attempts count, {self._measured} are measured")
         if call.name == "prune":
             self._conserved()
         if call.name == "mark" and any(not self.rows["deliveries"][id]["marks"] for id in result or ()):
@@ -361,6 +369,7 @@ class Commits:
             self._fail("shortage", f"an endpoint is charged for our own: {row['error_detail']}")
         if row["late"]:
             return
+        self._counting += change.old is None
         numbers = self._numbers
         life = (row["delivery_id"], row["replays"])
         if row["number"] != numbers.get(life, 0) + 1:
@@ -412,7 +421,9 @@ class Commits:
         now = self._world.database.now() + process.skew + TICK
         is_over = old["circuit"] != "closed" and now >= (old["probe_at"] or 0.0)
         # The write that opened it may still be travelling: the store was away for longer than the circuit stays open.
-        is_unwritten = new["opened_at"] != old["opened_at"] and now >= new["opened_at"] + new["cooldown"]
+        # A receiver that throttled the probe before may have asked for less than the cooldown.
+        least = min(new["cooldown"], SOONEST_PROBE)
+        is_unwritten = new["opened_at"] != old["opened_at"] and now >= new["opened_at"] + least
         if not is_over and not is_unwritten:
             self._fail("I13 circuit", "a probe begins before the circuit has been open for its time")
 
@@ -472,3 +483,13 @@ def _in_force(history: list[tuple[float, T]], since: float) -> list[T]:
 def _has_answered(receipt: "Receipt | None", status: int) -> bool:
     """Whether the endpoint gave this answer and it arrived; unknown for an endpoint that lies."""
     return receipt is not None and (receipt.replied is None or (receipt.seen and receipt.replied == status))
+
+
+def _measured(row: "Row | None") -> int:
+    """How many attempts a row of a log or of a minute has; the sum of all endpoints counts none once more."""
+    if row is None:
+        return 0
+    if "samples" not in row:
+        return 0 if row["endpoint_id"] == EVERY_ENDPOINT else int(row["attempts"])
+    _, words, _ = unpack(row["samples"])
+    return len(words) // WIDTH - (row["late"].count(",") + 1 if row["late"] else 0)

@@ -16,7 +16,7 @@ import msgspec
 
 import hookline.pipeline.lanes.ownership
 import hookline.pipeline.lanes.payload_memory
-import hookline.pipeline.membership.dead_workers
+import hookline.pipeline.membership.burial
 import hookline.pipeline.membership.heartbeat
 import hookline.pipeline.sending.client
 import hookline.pipeline.sending.dial
@@ -26,10 +26,10 @@ import hookline.rules.circuit
 import hookline.rules.settlement
 from hookline.admin.changes import Changes
 from hookline.clock import SystemClock
-from hookline.model import LONG_AGO, Circuit, Outcome
+from hookline.model import LONG_AGO, Circuit, Outcome, WorkerId
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.lane_events import LaneEvents
-from hookline.pipeline.lanes.circuit_probe import CircuitBreaker, CircuitProbes
+from hookline.pipeline.lanes.circuit_breaker import CircuitBreaker, CircuitProbes
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.handover import Handover
 from hookline.pipeline.lanes.lane import Lane
@@ -42,7 +42,16 @@ from hookline.rules.circuit import begin_probe
 from hookline.rules.lane_state import Recovery
 from hookline.rules.liveness import By, DeadWorker, Seen, Watch
 from hookline.rules.retry import Policy, wait_after
-from hookline.store.contract import Acceptance, EventFanout, Loaded, Pulse, Release, Settlement, Verdict
+from hookline.store.contract import (
+    Acceptance,
+    EventFanout,
+    Loaded,
+    Pulse,
+    Release,
+    Settlement,
+    Taken,
+    Verdict,
+)
 from hookline.store.sqlite import accept, retention, sql
 from hookline.store.sqlite import lanes as sqlite_lanes
 from hookline.store.sqlite.driver.bulk import write_rows
@@ -356,7 +365,7 @@ def _m22(garden: Garden) -> None:
     async def nothing(store: Any, clock: Any) -> None:
         """No sweep after a worker died between a commit and its wake."""
 
-    garden.put(hookline.pipeline.membership.dead_workers, "sweep", nothing)
+    garden.put(hookline.pipeline.membership.burial, "sweep", nothing)
 
 
 @bug("M23 buried by a timestamp")
@@ -551,6 +560,17 @@ def _m41(garden: Garden) -> None:
     garden.put(Changes, "tell", tell)
 
 
+@bug("M42 a lane that a reconcile found counts as just taken")
+def _m42(garden: Garden) -> None:
+    right = garden.put(Ownership, "_adopt", None)
+
+    async def adopt(self: Ownership, taken: Sequence[Taken], worker: WorkerId) -> list[Taken]:
+        await right(self, taken, worker)
+        return [each for each in taken if each.endpoint_id in self.lanes]
+
+    Ownership._adopt = adopt
+
+
 # Bugs that ordinary worlds rarely show, each with the scene (scenes.py) that makes its situation likely.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -571,6 +591,7 @@ SCENE_OF: dict[str, str] = {
     "M37 large payloads of all classes share one budget": "large payloads",
     "M38 a lane may hold all bytes of its class": "large payloads",
     "M39 notes of a lane are written at the same time": "slow notes",
+    "M42 a lane that a reconcile found counts as just taken": "slow takes",
 }
 # The seed that last detected each bug: where the search begins.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
@@ -597,4 +618,5 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M39 notes of a lane are written at the same time": 3,
     "M40 a lock that was taken again is not followed by a beat": 5019,
     "M41 a replay whose change cannot be read wakes nobody": 776677994,
+    "M42 a lane that a reconcile found counts as just taken": 13,
 }

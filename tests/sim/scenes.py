@@ -338,6 +338,17 @@ def _slow_notes(world: "World") -> None:
     world.operators.mood = "flap"
 
 
+def _slow_takes(world: "World") -> None:
+    """Lanes are free when their first event is published, and a reconcile finds them before the take is answered."""
+    world.workers, world.has_api = 1, False
+    world.faults.only()
+    world.faults.lame = {"take_these": 6.0}
+    world.operators.accounts = [f"acc{n}" for n in range(8)]  # each has its first event at another time
+    world.operators.least = 12
+    world.operators.always = {"events": ["*"], "ordering": "parallel", "circuit": None, "rate_limit": None}
+    world.operators.mood = "ok"
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -356,4 +367,5 @@ SCENES = {
     "short of files": Scene(_short_of_files),
     "large payloads": Scene(_large_payloads, _publish_large),
     "slow notes": Scene(_slow_notes),
+    "slow takes": Scene(_slow_takes),
 }

@@ -34,6 +34,8 @@ TABLES: dict[str, tuple[tuple[str, ...], str]] = {
     "idempotency": (("account", "key"), "account key event_id"),
     "pruned": (("account",), "account deliveries events"),
     "changes": (("n",), "n endpoint_id kind"),
+    "latency_log": (("worker", "n"), "worker n late samples"),
+    "latency_minutes": (("endpoint_id", "at", "source"), "endpoint_id at source attempts"),
 }
 _COLUMNS = {table: columns.split() for table, (_, columns) in TABLES.items()}
 _WIDEST = max(map(len, _COLUMNS.values()))

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
+from hookline.store.contract.figures import SessionUse
 from hookline.store.contract.notify import Notification
+from hookline.store.contract.slow_verbs import SlowVerbs
 from hookline.store.sqlite.store import SqliteStore
 from tests.sim.clock import ProcessClock
 from tests.sim.loop import Owner
@@ -161,12 +163,17 @@ class Link:
     def __init__(self, database: Database, process: "Process") -> None:
         self._database = database
         self._process = process
+        self.slow_verbs = SlowVerbs()
 
     async def open(self, *, serve: bool = True) -> None:
         """Nothing to open."""
 
     async def close(self) -> None:
         """Nothing to close."""
+
+    def sessions(self) -> list[SessionUse]:
+        """None."""
+        return []
 
     async def notify(self, notification: Notification) -> None:
         """It goes to everybody who listens; some get lost, some come twice."""

@@ -11,7 +11,7 @@ from hookline.validate.limits import CIRCUIT_SCHEMA
 
 ITS_OWN = {"id", "created_at", "updated_at"}  # given by hookline, to every endpoint
 STORED_ONLY = {"old_secret", "old_secret_until", "disabled_reason", "unread"}
-SHOWN_ONLY = {"disabled_reason", "circuit_state", "slow", "problems"}
+SHOWN_ONLY = {"disabled_reason", "circuit_state", "slow", "counts", "problems"}
 
 
 def test_each_field_has_one_row():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline.errors import Invalid
-from hookline.validate.json_schema import DRAFT, MAX_BYTES, MOST_ERRORS, Schema, checked
+from hookline.validate.schemas.json_schema import DRAFT, MAX_BYTES, MOST_ERRORS, Schema, checked
 
 ORDER = {
     "$schema": DRAFT,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.validate.schema_weight import MOST_SUBSCHEMAS, Flaw, weight
+from hookline.validate.schemas.schema_weight import MOST_SUBSCHEMAS, Flaw, weight
 
 
 def chain(levels):

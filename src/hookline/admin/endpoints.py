@@ -6,6 +6,8 @@ Every change is a verb of the store. Here it is checked, carried out, and applie
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
 from hookline.admin.changes import Changes
 from hookline.admin.destinations import Destinations
 from hookline.clock import Clock
@@ -20,6 +22,8 @@ from hookline.validate.endpoint_changes import new_endpoint, patched
 from hookline.validate.stored_endpoint import EndpointJudge
 
 _PATCH_TRIES = 10  # against others who change the same endpoint at the same moment
+
+log = structlog.get_logger()
 
 
 class EndpointAdmin:
@@ -91,6 +95,8 @@ class EndpointAdmin:
                     endpoint, was=found[0].updated_at, now=self._clock.now()
                 )
             if is_written:
+                if found[0].enabled and not endpoint.enabled:
+                    _say_disabled(endpoint)
                 await self._changes.tell(id)  # one that was enabled or resumed has waiting deliveries
                 return endpoint
         raise Overloaded(f"The endpoint {show('endpoint', id)} was changed by others meanwhile; try again.")
@@ -114,3 +120,12 @@ class EndpointAdmin:
         if not is_there:
             raise NotFound("endpoint", show("endpoint", id))
         await self._changes.tell(id)
+
+
+def _say_disabled(endpoint: Endpoint) -> None:
+    log.info(
+        "endpoint.disabled",
+        endpoint_id=show("endpoint", endpoint.id),
+        account=endpoint.account,
+        reason="an operator disabled it",
+    )

@@ -83,6 +83,6 @@ def event_type_report(event_type: EventType) -> EventTypeReport:
 
 
 def _schema(value: Any) -> str:
-    from hookline.validate import json_schema  # only types with a schema pay for the import
+    from hookline.validate.schemas import json_schema  # only types with a schema pay for the import
 
     return json_schema.checked(value)

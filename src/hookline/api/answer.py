@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.api.problem import Refused, describe, headers_for
+from hookline.api.problem import Problem, Refused, headers_for
 from hookline.api.request.body import Receive
 from hookline.errors import TooLarge
 
@@ -29,9 +29,9 @@ async def answer(send: Send, status: int, body: bytes, *, request_id: str, heade
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(error: Exception, *, receive: Receive, send: Send, request_id: str) -> None:
+async def refuse(error: Exception, problem: Problem, *, receive: Receive, send: Send) -> None:
     """Send the problem document for an error."""
-    problem = describe(error, request_id=request_id)
+    request_id = problem.request_id
     headers = headers_for(problem)
     closes = isinstance(error, TooLarge)
     if isinstance(error, Refused):

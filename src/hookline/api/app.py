@@ -9,15 +9,15 @@ import secrets
 from collections.abc import MutableMapping
 from typing import Any
 
-import structlog
 from starlette.exceptions import HTTPException
 from starlette.routing import Router
 
 from hookline.admin.key_cache import NOBODY, Caller
 from hookline.api.answer import JSON, Send, answer, refuse
 from hookline.api.auth import Authenticator, require
-from hookline.api.call import CALLER, CallScope
-from hookline.api.problem import NOTHING_HERE, Refused
+from hookline.api.call import CALLER, REQUEST_ID, CallScope
+from hookline.api.failures import FailedRequests
+from hookline.api.problem import NOTHING_HERE, Refused, describe
 from hookline.api.publishing.publish import Head, Headers, PublishRequest, Way, ways
 from hookline.api.request.body import Disconnected, Receive, read_body
 from hookline.api.request.query import Query
@@ -25,11 +25,9 @@ from hookline.api.router import routes
 from hookline.api.routes import table
 from hookline.api.tenancy import Reach
 from hookline.app import Hookline
-from hookline.errors import HooklineError, TooLarge
+from hookline.errors import TooLarge
 from hookline.model import Scope as KeyScope
 from hookline.pipeline.intake.drafts import Done
-
-log = structlog.get_logger()
 
 
 class Api:
@@ -40,7 +38,9 @@ class Api:
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
         self.heads: dict[bytes, Head] = {}  # of publishes that took the shortcut, keyed by their bytes
+        self.failures = FailedRequests(hookline.clock.monotonic)
         self._hookline = hookline
+        self.refused, self.loop_lag = hookline.publish_refused, hookline.loop_lag
         calls = table(hookline)
         self._open = frozenset(call.path for call in calls if call.scope is CallScope.OPEN)
         self._router = Router(routes(calls, Reach(hookline.store)), redirect_slashes=False)
@@ -58,18 +58,15 @@ class Api:
                 raise _nothing_here()
             way = self._ways.get(path)
             if way is None or scope["method"] != "POST":
-                scope[CALLER] = caller
+                scope[CALLER], scope[REQUEST_ID] = caller, request_id
                 await self._route(scope, receive, send, request_id)
             else:
                 require(caller, KeyScope.PUBLISH)
                 await self._publish(way, caller, scope, receive, send, request_id)
         except Disconnected:
             return
-        except HooklineError as error:
-            await refuse(error, receive=receive, send=send, request_id=request_id)
         except Exception as error:
-            log.exception("request.failed", request_id=request_id, method=scope["method"], path=scope["path"])
-            await refuse(error, receive=receive, send=send, request_id=request_id)
+            await self._refuse(error, scope, receive, send, request_id)
 
     def new_request_id(self) -> str:
         """An id that no other request has."""
@@ -110,6 +107,20 @@ class Api:
         results = await self._hookline.accept(asked.drafts) if asked.drafts else []
         shown = asked.answer(results, request_id=request_id)
         await answer(send, 202, shown, request_id=request_id, headers=[JSON])
+
+    async def _refuse(
+        self,
+        error: Exception,
+        scope: MutableMapping[str, Any],
+        receive: Receive,
+        send: Send,
+        request_id: str,
+    ) -> None:
+        problem = describe(error, request_id=request_id)
+        if scope["path"] in self._ways and scope["method"] == "POST":
+            self.refused[problem.code] += 1
+        self.failures.note(error, problem, method=scope["method"], path=scope["path"])
+        await refuse(error, problem, receive=receive, send=send)
 
     async def _route(
         self, scope: MutableMapping[str, Any], receive: Receive, send: Send, request_id: str

@@ -37,6 +37,7 @@ from hookline.validate.names import check_idempotency_key
 
 DEFAULT_LIMIT = 50
 CALLER = "hookline.caller"  # in an ASGI scope: the caller of the request
+REQUEST_ID = "hookline.request_id"  # and its id
 
 Query = TypeVar("Query", bound=msgspec.Struct)
 Body = TypeVar("Body")

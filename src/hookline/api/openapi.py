@@ -30,7 +30,11 @@ WITH_BODY = (
 _REF = "#/components/schemas/{name}"
 _PART = re.compile(r"\{(\w+)\}")
 _NAMES = {("POST", "/v1/events"): "publish_event", ("POST", "/v1/events/batch"): "publish_batch"}
-_PARTS = {"name": parameters.TYPE_SCHEMA, "account_id": parameters.ACCOUNT_SCHEMA}
+_PARTS = {
+    "name": parameters.TYPE_SCHEMA,
+    "account_id": parameters.ACCOUNT_SCHEMA,
+    "prefix": parameters.PREFIX_SCHEMA,
+}
 _DESCRIPTION = """\
 Requests and responses are JSON in snake_case; times are RFC 3339 in UTC. Lists are sorted newest first and \
 paged: pass `next_cursor` of a page as `cursor` to get the next one. Errors are `application/problem+json` with a stable `code`; unknown fields and \

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hookline.admin.key_cache import Caller
-from hookline.api.call import CALLER, Answered, Call, CallRequest, Page, Paged
+from hookline.api.call import CALLER, REQUEST_ID, Answered, Call, CallRequest, Page, Paged
 from hookline.api.cursor import Cursors
 from hookline.api.problem import Refused
 from hookline.api.request import body_fields, parameters
@@ -44,7 +44,7 @@ def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
             raise Refused(
                 "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode()),)
             )
-        with api_call():
+        with api_call(request.scope[REQUEST_ID]):
             return await _answer(call, request, reach)
 
     # A path's own route answers every method, or GET /v1/events/batch would be taken for an event's.

@@ -8,14 +8,18 @@ from hookline.api.calls.docs import DocCalls
 from hookline.api.calls.endpoints import EndpointCalls
 from hookline.api.calls.event_types import EventTypeCalls
 from hookline.api.calls.events import EventCalls
+from hookline.api.calls.ids import IdCalls
 from hookline.api.calls.jobs import JobCalls
 from hookline.api.calls.keys import KeyCalls
-from hookline.api.calls.metrics import MetricCalls
+from hookline.api.calls.measuring.health import HealthCalls
+from hookline.api.calls.measuring.metrics import MetricCalls
+from hookline.api.calls.measuring.stats import StatsCalls
 from hookline.api.calls.probes import ProbeCalls
 from hookline.api.calls.secrets import SecretCalls
 from hookline.api.calls.test_event import TrialCalls
 from hookline.api.calls.workers import WorkerCalls
 from hookline.api.cursor import Cursors
+from hookline.api.openapi import problems_of
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.reports.queries import Reports
@@ -26,7 +30,7 @@ def table(hookline: Hookline) -> list[Call]:
     """All calls, by subject."""
     shown = Reports(
         hookline.store,
-        hookline.worker.status,
+        hookline.owners,
         shown=hookline.clock.shown,
         default_retry=hookline.settings.retry,
     )
@@ -35,6 +39,7 @@ def table(hookline: Hookline) -> list[Call]:
     nouns = (
         EventCalls(hookline, pages, deliveries),
         EndpointCalls(hookline, shown, pages),
+        StatsCalls(hookline),
         SecretCalls(hookline),
         TrialCalls(hookline),
         EventTypeCalls(hookline, pages),
@@ -43,10 +48,13 @@ def table(hookline: Hookline) -> list[Call]:
         JobCalls(hookline, pages, kind=JobKind.REPLAY),
         JobCalls(hookline, pages, kind=JobKind.DISCARD),
         KeyCalls(hookline, pages),
+        HealthCalls(hookline),
         WorkerCalls(hookline, pages),
+        IdCalls(hookline),
         ConservationCalls(hookline),
         ProbeCalls(hookline),
-        MetricCalls(hookline),
     )
     calls = [call for noun in nouns for call in noun.table()]
+    publishes = [call for call in calls if call.handler is None]
+    calls += MetricCalls(hookline, codes={code for call in publishes for code in problems_of(call)}).table()
     return [*calls, *DocCalls(hookline.settings, calls).table()]

@@ -21,6 +21,7 @@ class ApiServer(uvicorn.Server):
     """Uvicorn, started and stopped by us instead of by signals."""
 
     def __init__(self, api: Api, clock: Clock) -> None:
+        self._lag = api.loop_lag
         super().__init__(
             uvicorn.Config(
                 api,
@@ -57,7 +58,9 @@ class ApiServer(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Protocol):
                     connection.hang_up_if_late(loop.time())
-            await self._clock.wait(self._leaving, 1.0)
+            asleep = self._clock.monotonic()
+            if not await self._clock.wait(self._leaving, 1.0):
+                self._lag.add(max(0.0, self._clock.monotonic() - asleep - 1.0))
 
     def leave(self) -> None:
         """Stop accepting; `serve` returns once the requests under way are answered."""

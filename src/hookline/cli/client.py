@@ -78,7 +78,8 @@ class Client:
             if cursor is None:
                 return
             left = None if left is None else left - len(page["data"])
-        click.echo("There are more; raise --limit to see them.", err=True)
+        more = "There are more; raise --limit to see them."
+        click.get_current_context().call_on_close(lambda: click.echo(more, err=True))  # below the list
 
     def _call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None

@@ -31,20 +31,23 @@ class Errors:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         match error:
             case CommandError():
-                _fail(error, error.code)
+                self._fail(error, error.code)
             case ConfigError():
-                _fail(error, USAGE)
+                self._fail(error, USAGE)
             case Invalid():
-                _fail(error, USAGE)
+                self._fail(error, USAGE)
             case NotFound():
-                _fail(error, NOT_FOUND)
+                self._fail(error, NOT_FOUND)
             case StoreUnavailable():
-                _fail(error, UNREACHABLE)
+                self._fail(error, UNREACHABLE)
             case HooklineError():
-                _fail(error, FAILED)
+                self._fail(error, FAILED)
 
+    def say(self, text: str) -> None:
+        """Write the line."""
+        click.echo(f"hookline: {text}", err=True)
 
-def _fail(error: Exception, code: int) -> NoReturn:
-    text = "".join(each if each.isprintable() else " " for each in str(error))
-    click.echo(f"hookline: {' '.join(text.split())}", err=True)
-    sys.exit(code)
+    def _fail(self, error: Exception, code: int) -> NoReturn:
+        text = "".join(each if each.isprintable() else " " for each in str(error))
+        self.say(" ".join(text.split()))
+        sys.exit(code)

@@ -38,4 +38,9 @@ def why_not_sent(delivery: dict[str, Any]) -> str:
     """The reason why a delivery was not sent, with the next step if there is one."""
     if delivery["state"] != "pending":
         return f"it is {delivery['state']}"
-    return _WHY.get(delivery["waiting_for"], f"it waits for {delivery['waiting_for']}")
+    return why_waiting(delivery["waiting_for"])
+
+
+def why_waiting(waiting_for: str) -> str:
+    """What a pending delivery waits for, with the next step if there is one."""
+    return _WHY.get(waiting_for, f"it waits for {waiting_for}")

@@ -28,10 +28,8 @@ def follow(client: "Client", path: str, job: Job) -> Job:
         with _bar(path, job) as show:
             return _follow(client, path, job, show)
     except KeyboardInterrupt:
-        click.echo(
-            f"The job {job['id']} continues on the server; GET {path}/{job['id']} shows its progress.",
-            err=True,
-        )
+        look = "hookline dead jobs" + (" --discards" if path.endswith("discards") else "")
+        click.echo(f"The job {job['id']} continues on the server; `{look}` shows its progress.", err=True)
         raise
 
 

@@ -34,6 +34,7 @@ limit_option = click.option(
     metavar="N",
     help="Print at most this many.",
 )
+utc_option = click.option("--utc", is_flag=True, help="Print times in UTC instead of how long ago they were.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
@@ -73,18 +74,17 @@ def read_type(context: click.Context, option: click.Parameter, value: str | None
 
 
 def read_id(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """An id of the thing that the option is named after: `--endpoint`, `--event`."""
+    """An id of the thing that the option is named after, or a prefix of it: `--endpoint`, `--event`."""
     if value is None:
         return None
-    from hookline import ids
-    from hookline.errors import NotFound
+    from hookline.cli.printing.short_ids import looks_like_id
 
     noun = option.opts[0].removeprefix("--")
-    try:
-        ids.read(noun, value)
-    except NotFound:
+    if not looks_like_id(noun, value):
+        from hookline import ids
+
         like = ids.show(noun, bytes(16))
-        raise click.BadParameter(f"{value[:100]!r} is not an {noun} id, such as {like}") from None
+        raise click.BadParameter(f"{value[:100]!r} is not an {noun} id, such as {like}")
     return value
 
 
@@ -137,14 +137,6 @@ def dead_letter_filter(command: _Command) -> _Command:
     ):
         command = option(command)
     return command
-
-
-def path_step(noun: str, text: str) -> str:
-    """An id as one step of a path. A text that cannot be an id is refused here: nothing has it."""
-    from hookline import ids
-
-    ids.read(noun, text)
-    return text
 
 
 def checked(text: str, check: Callable[[str], str]) -> str:

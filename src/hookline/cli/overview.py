@@ -14,6 +14,7 @@ SECTIONS = {
         ("worker", "operating", "Deliver events without serving the API."),
         ("migrate", "operating", "Bring the database schema up to date."),
         ("prune", "prune", "Delete old finished deliveries and events."),
+        ("health", "health", "Show how much waits, fails and arrives."),
         ("doctor", "doctor", "Check the installation and suggest fixes."),
         ("secrets", "secrets", "Encrypt or decrypt the stored endpoint secrets."),
         ("config", "config", "Show the settings and where each comes from."),
@@ -25,10 +26,11 @@ SECTIONS = {
         ("events", "events", "List events, their deliveries and attempts."),
         ("replay", "events", "Replay an event's finished deliveries."),
         ("deliveries", "deliveries", "List, retry and cancel deliveries: one event to one endpoint."),
-        ("dead", "dead", "List, replay and discard dead letters: failed deliveries."),
+        ("dead", "dead", "List, analyse, replay and discard dead letters: failed deliveries."),
     ),
     "Manage": (
         ("endpoints", "endpoints", "Manage endpoints: the URLs that receive events."),
+        ("workers", "workers", "List the processes that publish and deliver."),
         ("event-types", "event_types", "Describe event types and set their JSON Schemas."),
         ("keys", "keys", "Manage API keys."),
     ),
@@ -38,6 +40,7 @@ SECTIONS = {
         ("verify", "signatures", "Verify the signature of a captured request."),
     ),
 }
+EXAMPLES = ("serve --dev", "send order.paid '{\"id\": 42}' --wait", "dead list --since 2h", "doctor")
 COMMANDS = {name: module for section in SECTIONS.values() for name, module, _ in section}
 
 
@@ -48,6 +51,7 @@ def front_page() -> str:
     for title, section in SECTIONS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {name.ljust(width)}  {help}" for name, _, help in section]
+    lines += ["", "Examples:", *(f"  {NAME} {each}" for each in EXAMPLES)]
     lines += [
         "",
         f"{NAME} COMMAND --help explains a command. Settings come from flags, HOOKLINE_*",

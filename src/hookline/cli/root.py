@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from hookline.cli.examples import examples_text
 from hookline.cli.overview import COMMANDS, NAME, front_page
 from hookline.version import VERSION
 
@@ -36,6 +37,7 @@ class Root(click.Group):
         found: click.Command = getattr(
             import_module(f"hookline.cli.commands.{home}"), cmd_name.replace("-", "_")
         )
+        _add_examples(found, cmd_name)
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
@@ -47,6 +49,14 @@ class Root(click.Group):
 
     def get_help(self, ctx: click.Context) -> str:
         return front_page()
+
+
+def _add_examples(command: click.Command, path: str) -> None:
+    """Show examples at the end of the command's help, and of each command in a group."""
+    command.epilog = examples_text(path)
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            _add_examples(child, f"{path} {name}")
 
 
 def without_urls(text: str) -> str:

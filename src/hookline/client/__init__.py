@@ -16,10 +16,19 @@ from hookline.client.answers import (
 from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.endpoint import Endpoint
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
-from hookline.client.overview import Conservation, EventType, Key, Worker
+from hookline.client.overview import (
+    Analysis,
+    Conservation,
+    EndpointDeaths,
+    EventType,
+    FoundIds,
+    Key,
+    Worker,
+)
 from hookline.client.publishing import NewEvent
 
 __all__ = [
+    "Analysis",
     "ApiError",
     "Attempt",
     "Circuit",
@@ -27,8 +36,10 @@ __all__ = [
     "Conservation",
     "Delivery",
     "Endpoint",
+    "EndpointDeaths",
     "Event",
     "EventType",
+    "FoundIds",
     "HooklineClient",
     "Job",
     "Key",

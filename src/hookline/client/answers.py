@@ -185,6 +185,61 @@ class Attempt(ApiObject, frozen=True, kw_only=True):
     late: bool = False
 
 
+class Latencies(ApiObject, frozen=True, kw_only=True):
+    """Percentiles in milliseconds; None without samples."""
+
+    samples: int = 0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    mean_ms: float | None = None
+
+
+class LatencyPhases(ApiObject, frozen=True, kw_only=True):
+    """The phases of requests; the first three happen on new connections only."""
+
+    dns: Latencies = Latencies()
+    connect: Latencies = Latencies()
+    tls: Latencies = Latencies()
+    first_byte: Latencies = Latencies()
+
+
+class StatsPoint(ApiObject, frozen=True, kw_only=True):
+    """The attempts from `at` until the next point of the series."""
+
+    at: datetime
+    samples: int = 0
+    accepted: int = 0
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+
+
+class Stats(ApiObject, frozen=True, kw_only=True):
+    """The attempts of an endpoint in a window."""
+
+    endpoint_id: str
+    samples: int
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    mean_ms: float | None = None
+    success_rate: float | None = None
+    slow: bool = False
+    pending: int = 0
+    dead: int = 0
+    by_status: dict[str, int] = {}
+    queue_wait: Latencies = Latencies()
+    end_to_end: Latencies = Latencies()
+    phases: LatencyPhases = LatencyPhases()
+    series: list[StatsPoint] = []
+    step_s: int | None = None
+    precision_s: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+
+
 class Trial(ApiObject, frozen=True, kw_only=True):
     """The delivery of a test event."""
 

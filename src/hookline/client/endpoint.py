@@ -73,6 +73,7 @@ class Endpoint(ApiObject, frozen=True, kw_only=True):
     circuit: dict[str, float] | None = None
     circuit_state: Circuit | None = None
     slow: bool = False
+    counts: dict[str, int] = msgspec.field(default_factory=dict)
     problems: list[dict[str, str]] = msgspec.field(default_factory=list)
     created_at: datetime
     updated_at: datetime

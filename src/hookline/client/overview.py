@@ -3,7 +3,31 @@
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from hookline.client.answers import ApiObject, without_secrets
+
+
+class EndpointDeaths(ApiObject, frozen=True, kw_only=True):
+    """The dead letters of one endpoint, what they have in common, and what to do about it."""
+
+    endpoint_id: str
+    count: int
+    pattern: str
+    advice: str = ""
+    url: str | None = None  # None: the endpoint is deleted
+    error: str | None = None  # the commonest
+    status: int | None = None
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    mean_attempts: float | None = None
+
+
+class Analysis(ApiObject, frozen=True, kw_only=True):
+    """The endpoints with the most dead letters of a window, those with the most first."""
+
+    window: str
+    data: list[EndpointDeaths]
 
 
 class Conservation(ApiObject, frozen=True, kw_only=True):
@@ -17,6 +41,25 @@ class Conservation(ApiObject, frozen=True, kw_only=True):
     pruned: int
     as_of: datetime
     account: str | None = None
+
+
+class Health(ApiObject, frozen=True, kw_only=True):
+    """How much waits, fails and arrives; the counts are as of `as_of`."""
+
+    pending: int
+    awaiting_retry: int
+    in_flight: int
+    dead: int
+    delivered_last_hour: int
+    failed_last_hour: int
+    oldest_pending_age_s: float | None = None
+    oldest_due_age_s: float | None = None
+    mean_response_ms_last_hour: float | None = None
+    delivery_rate: float | None = None
+    end_to_end_ms: dict[str, float | None] = msgspec.field(default_factory=dict)
+    circuits_open: int = 0
+    workers: int = 0
+    as_of: datetime | None = None  # None: nobody has counted yet
 
 
 class Worker(ApiObject, frozen=True, kw_only=True):
@@ -33,6 +76,13 @@ class Worker(ApiObject, frozen=True, kw_only=True):
     lanes: int = 0
     in_flight: int = 0
     delivered_per_s: float | None = None
+
+
+class FoundIds(ApiObject, frozen=True, kw_only=True):
+    """The ids that begin with a prefix, in order."""
+
+    data: list[str]
+    has_more: bool = False
 
 
 class EventType(ApiObject, frozen=True, kw_only=True):

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from hookline import ids
 from hookline.clock import Clock
@@ -256,6 +256,10 @@ class Deliverer:
 
     def _settlement(self, flight: Flight, answer: SendResult, *, with_evidence: bool = True) -> Settlement:
         delivery = flight.delivery
+        published_at = None  # a replay is no part of the time that its event took
+        if not delivery.replays:
+            # An event for later counts from when it is due, as far as its first attempt knows.
+            published_at = delivery.created_at if delivery.attempts else delivery.due_at
         if answer.error is None and is_accepted(answer.status) and not flight.hops:
             # The path of nearly every attempt: there is nothing to decide.
             attempt = Attempt(
@@ -272,7 +276,13 @@ class Deliverer:
                 response_truncated=answer.truncated,
             )
             return Settlement(
-                attempt, delivery.endpoint_id, flight.lane.epoch, State.DELIVERED, delivery.due_at
+                attempt,
+                delivery.endpoint_id,
+                flight.lane.epoch,
+                State.DELIVERED,
+                delivery.due_at,
+                waited_since=delivery.due_at,
+                published_at=published_at,
             )
         asked = self._asked(answer)
         outcome, kind = classify(
@@ -293,7 +303,7 @@ class Deliverer:
             response_truncated=answer.truncated,
         )
         if outcome is not Outcome.ACCEPTED:
-            attempt = msgspec.structs.replace(attempt, error=kind, error_detail=answer.detail)
+            attempt = replace(attempt, error=kind, error_detail=answer.detail)
             if kind is ErrorKind.BLOCKED_ADDRESS:
                 self._blocked.note(delivery.endpoint_id, answer.detail)
             if with_evidence:
@@ -306,23 +316,23 @@ class Deliverer:
             roll=self._rng.random(),
             asked=asked,
         )
+        settled = Settlement(
+            attempt,
+            delivery.endpoint_id,
+            flight.lane.epoch,
+            State.DELIVERED,
+            delivery.due_at,
+            waited_since=delivery.due_at,
+            published_at=published_at,
+        )
         match decision:
             case Delivered():
-                return Settlement(
-                    attempt, delivery.endpoint_id, flight.lane.epoch, State.DELIVERED, delivery.due_at
-                )
+                return settled
             case RetryAt(at):
-                return Settlement(attempt, delivery.endpoint_id, flight.lane.epoch, State.PENDING, at)
+                return replace(settled, state=State.PENDING, due_at=at)
             case Dead(reason):
-                return Settlement(
-                    attempt,
-                    delivery.endpoint_id,
-                    flight.lane.epoch,
-                    State.DEAD,
-                    delivery.due_at,
-                    reason,
-                    gone=flight.prepared.endpoint.updated_at if outcome is Outcome.GONE else None,
-                )
+                gone = flight.prepared.endpoint.updated_at if outcome is Outcome.GONE else None
+                return replace(settled, state=State.DEAD, reason=reason, gone=gone)
 
     def _with_evidence(self, attempt: Attempt, flight: Flight, answer: SendResult) -> Attempt:
         """The attempt with what is kept only if it was not accepted, for people who ask why."""
@@ -333,7 +343,7 @@ class Deliverer:
             if size > _HEADERS_KEPT_BYTES:
                 break
             received[name.decode("latin-1").lower()] = value.decode("latin-1")
-        return msgspec.structs.replace(
+        return replace(
             attempt,
             request_url=flight.prepared.endpoint.url,
             request_headers=flight.prepared.shown_headers(

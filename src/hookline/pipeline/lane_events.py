@@ -11,10 +11,10 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.model import EndpointId, State
+from hookline.model import EndpointId, Outcome, State
 from hookline.pipeline.attempt import Flight
 from hookline.pipeline.catalogue.catalogue import Catalogue
-from hookline.pipeline.lanes.circuit_probe import CircuitProbes
+from hookline.pipeline.lanes.circuit_breaker import CircuitProbes, say_closed, say_opened
 from hookline.pipeline.lanes.crash_recovery import CrashRecovery
 from hookline.pipeline.lanes.dispatcher import Dispatcher
 from hookline.pipeline.lanes.lane import Lane
@@ -43,6 +43,7 @@ class LaneEvents:
         clock: Clock,
         *,
         on_gone: Callable[[], None],
+        on_condemned: Callable[[EndpointId, int], None],
     ) -> None:
         self._catalogue = catalogue
         self._ownership = ownership
@@ -64,8 +65,10 @@ class LaneEvents:
             offer=dispatcher.offer,
             alone=dispatcher.alone,
             on_done=loader.nudge,
+            on_condemned=on_condemned,
         )
         self._unsent: dict[Lane, None] = {}  # in the order they came back: one seed, one run
+        self._gone: set[EndpointId] = set()  # answered "gone" here, not yet seen to be disabled
         self.progress = asyncio.Event()  # something came back or was settled: a drain looks again
 
     # --- owned or not ---
@@ -110,13 +113,15 @@ class LaneEvents:
         lane, attempt = flight.lane, settlement.attempt
         before = lane.health
         try:
-            lane.landed(
+            is_turned = lane.landed(
                 attempt.outcome,
                 duration=attempt.duration,
                 asked=asked,
                 was_probe=flight.is_probe,
                 at=self._clock.monotonic(),
             )
+            if is_turned and not lane.is_lost:
+                _say_turned(lane, attempt.outcome)
         except Exception:  # an error in the lane must not keep the delivery from being settled
             log.exception("lane.failed", delivery=ids.show("delivery", attempt.delivery_id))
         self._dispatcher.finish(flight.health, flight.prepared.host)
@@ -154,7 +159,7 @@ class LaneEvents:
         if verdict is Verdict.LATE and lane.is_lost:
             return  # whoever owns the lane now still has to do it: that may be this worker, and its turn may have come
         if settlement.gone is not None:
-            self._on_gone()
+            self._gone_settled(lane)
         self._loader.settled(id)
         self.recovery.settled(id)
         if settlement.state is State.PENDING and verdict is not Verdict.LATE:
@@ -163,6 +168,13 @@ class LaneEvents:
             self._loader.nudge(lane)
         if lane.order is not None:
             self._dispatcher.offer(lane)
+
+    def _gone_settled(self, lane: Lane) -> None:
+        """The settlement disabled the endpoint, unless it was changed since: the catalogue will show it."""
+        prepared = self._catalogue.prepared(lane.endpoint_id)
+        if prepared is not None and prepared.endpoint.enabled:
+            self._gone.add(lane.endpoint_id)
+        self._on_gone()
 
     def set_aside(self, lane: Lane, settlement: Settlement) -> None:
         """A settlement cannot be written: the lane goes on without it."""
@@ -174,13 +186,19 @@ class LaneEvents:
 
     def changed(self, endpoint: EndpointId, changes: Sequence[Change]) -> None:
         """An operator changed the endpoint."""
+        if endpoint in self._gone:
+            self._gone.discard(endpoint)
+            self._say_disabled(endpoint)
         lane = self._ownership.lanes.get(endpoint)
         if lane is None:
             return
+        was_closed = lane.flow.breaker.is_closed
         lane.follow(self._catalogue.prepared(endpoint))
         for change in changes:
             if change.kind == "reset":
                 lane.flow.reset(change.n)
+        if lane.flow.breaker.is_closed and not was_closed:
+            say_closed(lane, "an operator closed it")
         if lane.is_careful:
             if lane.is_held:
                 return  # its suspects are marked and go first; everything is read again after them
@@ -188,6 +206,16 @@ class LaneEvents:
         lane.begin_again()
         self.find_head(lane)
         self._loader.nudge(lane)
+
+    def _say_disabled(self, id: EndpointId) -> None:
+        prepared = self._catalogue.prepared(id)
+        if prepared is not None and not prepared.endpoint.enabled:
+            log.warning(
+                "endpoint.disabled",
+                endpoint_id=ids.show("endpoint", id),
+                account=prepared.endpoint.account,
+                reason=prepared.endpoint.disabled_reason,
+            )
 
     def pulsed(self) -> None:
         """A good pulse: what could not be sent may be sent now."""
@@ -197,3 +225,10 @@ class LaneEvents:
         self._dispatcher.look_at_alarms()
         self._dispatcher.call_waiting()
         self._dispatcher.pump()
+
+
+def _say_turned(lane: Lane, outcome: Outcome) -> None:
+    if lane.flow.breaker.is_closed:
+        say_closed(lane, f"the probe was {outcome.value}")
+    else:
+        say_opened(lane)

@@ -7,6 +7,7 @@ later, less and less often. Nobody else waits for it, and its delivery is not se
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -17,8 +18,10 @@ from hookline import ids
 from hookline.clock import Clock
 from hookline.errors import HooklineError, RowRefused
 from hookline.model import NO_TIMINGS, State, WorkerId
+from hookline.pipeline.histogram import ROWS, Histogram
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.notes import LaneNotes
+from hookline.pipeline.measuring.latency_meter import LatencyMeter
 from hookline.pipeline.refused_rows import is_row_at_fault, write_apart
 from hookline.store.contract import Settlement, Store, Verdict
 
@@ -58,7 +61,9 @@ class Settler:
         self._clock = clock
         self.worker = worker
         self._notes = notes
+        self._meter = LatencyMeter(store, clock, worker=worker)
         self.on_settled: Callable[[Lane, Settlement, Verdict], None]
+        self.on_dead: Callable[[Settlement], None] = lambda _: None
         self.on_batch: Callable[[], None]
         self.on_aside: Callable[[Lane, Settlement], None]
         self._waiting: list[Entry] = []
@@ -67,8 +72,13 @@ class Settler:
         self._many = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._is_last = False
+        self._is_measured = asyncio.Event()
         self.delivered = 0  # deliveries that were delivered, since the start
+        self.retried = 0  # that wait for another attempt, likewise
+        self.died = 0  # that became dead letters, likewise
         self.late = 0  # settlements that came too late, since the start
+        self.batches = Histogram(ROWS)  # settlements in each batch
         self.set_aside = (
             0  # settlements that the store refused, at least with their evidence, since the start
         )
@@ -88,9 +98,10 @@ class Settler:
         while True:
             if self._aside:
                 await self._try_again()
-                if not await self._clock.wait(self._some, self._aside_for()):
-                    continue
-            await self._some.wait()
+            if self._is_last or self._meter.flush_in() <= 0.0:
+                await self._flush_measured()
+            if not await self._wait_for_some():
+                continue
             await self._clock.wait(self._many, _LINGER)
             self._many.clear()
             batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
@@ -107,7 +118,34 @@ class Settler:
         self._many.set()
         await self._idle.wait()
 
+    async def drain(self) -> None:
+        """Wait until everything handed in is settled and what was measured is written, or cannot be: others do it."""
+        await self.flush()
+        if self._meter.flush_in() == math.inf:
+            return
+        self._is_measured.clear()
+        self._is_last = True
+        self._some.set()
+        await self._is_measured.wait()
+
+    async def _flush_measured(self) -> None:
+        await self._meter.flush()
+        if self._is_last and not self._waiting:
+            self._is_last = False
+            self._some.clear()
+            self._is_measured.set()
+
+    async def _wait_for_some(self) -> bool:
+        """Whether there is something to settle now, and nothing else is due before."""
+        seconds = min(self._aside_for(), self._meter.flush_in())
+        if seconds < math.inf:
+            await self._clock.wait(self._some, seconds)
+        else:
+            await self._some.wait()
+        return bool(self._waiting)
+
     async def _settle(self, batch: list[Entry]) -> None:
+        self._meter.begin()
         try:
             verdicts: Sequence[Verdict | None] = await self._write(batch)
         except Exception as error:
@@ -122,6 +160,7 @@ class Settler:
                 self.on_settled(lane, settlement, verdict)
             else:
                 self._end(entry, verdict, wait=_ASIDE_FOR)
+        self.batches.add(len(batch))
         self.on_batch()
 
     def _end(self, entry: Entry, verdict: Verdict | None, *, wait: float) -> None:
@@ -134,6 +173,11 @@ class Settler:
             self.late += 1
         elif settlement.state is State.DELIVERED:
             self.delivered += 1
+        elif settlement.state is State.DEAD:
+            self.died += 1
+            self.on_dead(settlement)
+        else:
+            self.retried += 1
         self.on_settled(lane, settlement, verdict)
 
     async def _without_evidence(self, entry: Entry, error: Exception) -> list[Verdict | None]:
@@ -152,9 +196,9 @@ class Settler:
 
     def _aside_for(self) -> float:
         """Seconds until a settlement that was set aside is tried again."""
-        return (
-            max(0.0, min(each.at for each in self._aside) - self._clock.monotonic()) if self._aside else 0.0
-        )
+        if not self._aside:
+            return math.inf
+        return max(0.0, min(each.at for each in self._aside) - self._clock.monotonic())
 
     async def _try_again(self) -> None:
         """Try to write some of those that were set aside, if they are due."""
@@ -166,6 +210,7 @@ class Settler:
         for each in due:
             self._aside.remove(each)
             each.entry[0].settle_again()
+            self._meter.begin()
             verdict: Verdict | None
             try:
                 [verdict] = await self._write_without_notes([each.entry])
@@ -178,16 +223,18 @@ class Settler:
     async def _write(self, batch: Sequence[Entry], *, with_notes: bool = True) -> list[Verdict]:
         """Write until the store answers, however long it is away; raises if it refuses a part of the batch."""
         settlements = [settlement for _, settlement in batch]
+        measured = self._meter.measure(settlements)
         tries = 0
         while True:
             # Made again for each try: it must not undo a note of a lane that was stored meanwhile.
             changed = await self._changed(batch) if with_notes else []
             notes = [lane.note() for lane in changed]
             versions = [(lane.flow, lane.flow.version) for lane in changed]
+            worker = self.worker()
             try:
                 with self._notes.writing(changed):
                     verdicts = await self._store.settle(
-                        self.worker(), settlements, notes=notes, now=self._clock.now()
+                        worker, settlements, notes=notes, log=measured.log, now=self._clock.now()
                     )
                 break
             except HooklineError as error:
@@ -201,6 +248,7 @@ class Settler:
             log.info("settle.resumed", rows=len(batch), tries=tries)
         for flow, version in versions:
             flow.wrote(version)
+        self._meter.settled(measured, verdicts, worker=worker)
         return verdicts
 
     async def _changed(self, batch: Sequence[Entry]) -> list[Lane]:

@@ -12,6 +12,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.ids import Ids
+from hookline.model import EndpointId
 from hookline.pipeline.attempt import Deliverer
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.admission import Admission
@@ -23,9 +24,11 @@ from hookline.pipeline.lanes.loader import Loader
 from hookline.pipeline.lanes.ownership import LaneTaker, Ownership
 from hookline.pipeline.lanes.payload_memory import PayloadMemory
 from hookline.pipeline.lanes.rebalance import Sharing, Shedding
+from hookline.pipeline.maintenance.death_summary import DeathSummary
 from hookline.pipeline.maintenance.supervisor import Loop, Supervisor
 from hookline.pipeline.maintenance.upkeep import Upkeep
-from hookline.pipeline.membership.dead_workers import (
+from hookline.pipeline.measuring.latency_tasks import LatencyTasks
+from hookline.pipeline.membership.burial import (
     bury,
     sweep,
 )
@@ -35,7 +38,7 @@ from hookline.pipeline.membership.notify import Notifier
 from hookline.pipeline.sending.contract import Sender
 from hookline.pipeline.settle import Settler
 from hookline.rules.liveness import DeadWorker
-from hookline.store.contract import Load, Notification, Store
+from hookline.store.contract import Change, Load, Notification, Store
 
 log = structlog.get_logger()
 
@@ -74,6 +77,7 @@ class Worker:
         )
         memory.offer = self.dispatcher.offer
         self.settler = Settler(store, clock, worker=lambda: heartbeat.id, notes=self.ownership.notes)
+        self.latency_tasks = LatencyTasks(store, clock)
         self._pace = RateMeter(clock, lambda: self.settler.delivered)
         self._loader = Loader(
             store,
@@ -112,6 +116,7 @@ class Worker:
             is_draining=lambda: self._is_draining,
             on_refused=self._supervisor.say_refused,
         )
+        self._deaths = DeathSummary(clock)
         self.events = LaneEvents(
             store,
             catalogue,
@@ -121,6 +126,7 @@ class Worker:
             self.settler,
             clock,
             on_gone=self._endpoint_gone,
+            on_condemned=self._deaths.condemned,
         )
         self._connect(catalogue)
 
@@ -137,11 +143,13 @@ class Worker:
         self._deliverer.on_unsent = events.not_sent
         self.settler.on_settled = events.settled
         self.settler.on_aside = events.set_aside
+        self.settler.on_dead = self._deaths.settled
         self.settler.on_batch = self._batch_settled
-        catalogue.on_change = events.changed
+        catalogue.on_change = self._changed
         catalogue.on_own_change = self._notifier.changed
         heartbeat.delivers = self._delivers
         heartbeat.load = self._load
+        heartbeat.status = self.status.packed
         heartbeat.on_pulse = self._pulsed
         heartbeat.on_buried = self._buried
         heartbeat.on_dead = self._bury
@@ -168,7 +176,9 @@ class Worker:
                 self._taker.run,
                 self._upkeep.run,
                 self._upkeep.run_beside,
+                self.latency_tasks.run,
                 self.events.recovery.run,
+                self._deaths.run,
                 *also,
             ]
         self._supervisor.start(loops)
@@ -204,6 +214,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._deliverer.close()
+            self._deaths.flush()
 
     async def _drain(self, close: Loop) -> None:
         lanes = self.ownership.lanes
@@ -213,7 +224,7 @@ class Worker:
             if lanes:
                 await self.events.progress.wait()
         if self._delivers:
-            await self.settler.flush()
+            await self.settler.drain()
         await close()
         await self.handover.wakes.flush()
 
@@ -244,6 +255,10 @@ class Worker:
             self._taker.nudge()
         if hint.is_change:
             self._heartbeat.nudge()
+
+    def _changed(self, endpoint: EndpointId, changes: Sequence[Change]) -> None:
+        self.handover.wakes.forget(endpoint)
+        self.events.changed(endpoint, changes)
 
     def _pulsed(self) -> None:
         self._taker.pulsed()

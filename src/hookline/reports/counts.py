@@ -2,16 +2,19 @@
 
 Counting a million deliveries takes a moment, and monitoring asks every few seconds. A count is used for five seconds,
 or for fifty times as long as it took, so that at most a fiftieth of the time is spent counting however much there is.
-A caller that asks during a count waits for the same answer.
+A caller that asks during a count waits for the same answer. Metrics wait only a moment: a locked database must not keep
+monitoring from what the process knows.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import msgspec
 
 from hookline.clock import Clock
+from hookline.errors import HooklineError
 from hookline.store.contract.figures import Bloat, Conservation, FiguresStore
 
 GOOD_FOR = 5.0  # seconds
@@ -28,18 +31,40 @@ class Counted(msgspec.Struct, Generic[T], frozen=True):
     as_of: float
 
 
+class InstallationHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """How the whole installation is, as one process counted it for all."""
+
+    at: float  # when it was counted
+    pending: int
+    dead: int
+    oldest_pending: float | None  # when it was accepted; None: nothing is pending
+    oldest_due: float | None  # when it became due; None: nothing waits that is not held back
+    circuits_open: int
+
+
+class Newest(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest figures that are known; None: never counted here."""
+
+    conservation: Counted[Conservation] | None
+    health: InstallationHealth | None
+    bloat: Bloat | None
+
+
 class Figures:
     """The recent counts, and how to count again."""
 
     def __init__(self, store: FiguresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._of_accounts: dict[str | None, Remembered[Conservation]] = {}
+        self._of_accounts: dict[str, Remembered[Conservation]] = {}
         self._bloat = Remembered(clock, self._look_at_bloat)
-        self._due = Remembered(clock, self._count_due)
+        self._health = Remembered(clock, self._look_at_health)
+        self._of_all: Remembered[Conservation] = Remembered(clock, self._count_all)
 
     async def conservation(self, account: str | None = None) -> Counted[Conservation]:
         """Where all deliveries are, of one account or of all."""
+        if account is None:
+            return await self._of_all.get()
         found = self._of_accounts.pop(account, None)
         if found is None:
             if len(self._of_accounts) >= MOST_ACCOUNTS:
@@ -48,38 +73,98 @@ class Figures:
         self._of_accounts[account] = found
         return await found.get()
 
-    async def bloat(self) -> Bloat:
-        """What the database keeps although nobody needs it."""
-        return (await self._bloat.get()).value
+    async def newest(self, *, within: float) -> Newest:
+        """All that is known, after waiting so many seconds for new counts where they are due."""
+        where, health, bloat = await asyncio.gather(
+            self._of_all.known(within), self._health.known(within), self._bloat.known(within)
+        )
+        return Newest(
+            conservation=where,
+            health=None if health is None else health.value,
+            bloat=None if bloat is None else bloat.value,
+        )
 
-    async def oldest_due_age(self) -> float:
-        """For how long the oldest delivery that is due and not held back has waited; 0: none waits."""
-        counted = await self._due.get()
-        return 0.0 if counted.value is None else max(0.0, self._clock.now() - counted.value)
+    async def close(self) -> None:
+        """End the counts that nobody waits for any more."""
+        for each in (self._of_all, self._health, self._bloat):
+            await each.close()
+
+    async def _count_all(self) -> Conservation:
+        return await self._store.conservation()
 
     async def _look_at_bloat(self) -> Bloat:
         return await self._store.bloat()
 
-    async def _count_due(self) -> float | None:
-        return await self._store.oldest_due(now=self._clock.now())
+    async def _look_at_health(self) -> InstallationHealth:
+        where = await self._of_all.get()
+        return InstallationHealth(
+            at=where.as_of,
+            pending=where.value.pending,
+            dead=where.value.dead,
+            oldest_pending=await self._store.oldest_pending(),
+            oldest_due=await self._store.oldest_due(now=self._clock.now()),
+            circuits_open=await self._store.circuits_open(),
+        )
 
 
 class Remembered(Generic[T]):
     """One figure."""
 
-    def __init__(self, clock: Clock, count: Callable[[], Awaitable[T]]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        count: Callable[[], Awaitable[T]],
+        *,
+        good_for: float = GOOD_FOR,
+        good_for_times: float = GOOD_FOR_TIMES,
+    ) -> None:
         self._clock = clock
         self._count = count
+        self._good_for = good_for
+        self._good_for_times = good_for_times
         self._counted: Counted[T] | None = None
         self._good_until = 0.0  # of the monotonic clock
         self._turn = asyncio.Lock()
+        self._counting: asyncio.Task[None] | None = None  # for callers that wait only a moment
+        self._ended = asyncio.Event()
 
     async def get(self) -> Counted[T]:
         """The last count if it is still good, else a new one."""
         async with self._turn:
-            if self._counted is None or self._clock.monotonic() >= self._good_until:
+            if self._is_due():
                 as_of, began = self._clock.now(), self._clock.monotonic()
                 self._counted = Counted(await self._count(), as_of)
                 ended = self._clock.monotonic()
-                self._good_until = ended + max(GOOD_FOR, GOOD_FOR_TIMES * (ended - began))
+                self._good_until = ended + max(self._good_for, self._good_for_times * (ended - began))
+            assert self._counted is not None  # noqa: S101 - counted just now, or good
             return self._counted
+
+    async def known(self, within: float) -> Counted[T] | None:
+        """The last count, or a new one if that takes only so many seconds; None: there is none yet.
+
+        A count that takes longer goes on, for a later caller.
+        """
+        if self._is_due():
+            if self._counting is None:
+                self._ended = asyncio.Event()
+                self._counting = asyncio.get_running_loop().create_task(self._count_for_later())
+            await self._clock.wait(self._ended, within)
+        return self._counted
+
+    async def close(self) -> None:
+        """End the count that goes on."""
+        if self._counting is not None:
+            self._counting.cancel()
+            await asyncio.gather(self._counting, return_exceptions=True)
+
+    def _is_due(self) -> bool:
+        return self._counted is None or self._clock.monotonic() >= self._good_until
+
+    async def _count_for_later(self) -> None:
+        try:
+            # The pulse logs a store that does not answer. What was counted before says how old it is.
+            with contextlib.suppress(HooklineError):
+                await self.get()
+        finally:
+            self._counting = None
+            self._ended.set()

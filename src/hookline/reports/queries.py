@@ -5,7 +5,7 @@ These are the questions that need more than one read of the store. `views` has t
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -25,12 +25,14 @@ from hookline.model import (
     JobId,
     State,
 )
+from hookline.reports.owners import LaneOwners
 from hookline.reports.views import (
     AttemptReport,
     CircuitReport,
     DeathReport,
     DeliveryCounts,
     DeliveryReport,
+    EndpointCountsReport,
     EndpointProblem,
     ErrorReport,
     EventReport,
@@ -41,9 +43,11 @@ from hookline.reports.views import (
 )
 from hookline.reports.views import EndpointReport as EndpointReport
 from hookline.reports.waiting import waiting_for
+from hookline.rules.circuit import reset as closed_by_operator
 from hookline.rules.liveness import condition
-from hookline.rules.retry import DEFAULT_PRESET, PRESETS, policy_of
-from hookline.store.contract import Job, JobKind, LaneRow, Store, WorkerRow
+from hookline.rules.retry import DEFAULT_PRESET, PRESETS, Policy, policy_of
+from hookline.rules.slowness import is_slow_day
+from hookline.store.contract import EndpointCounts, Job, JobKind, LaneRow, Store, WorkerRow
 from hookline.store.contract.events import ListedEvent
 from hookline.validate.endpoint_fields import shown_as, shown_fields
 from hookline.validate.stored_endpoint import EndpointJudge, retry_of
@@ -53,29 +57,13 @@ Shown = Callable[[float], float]  # the moment to show for a time of the store (
 _NO_FAULTS: Mapping[str, str] = {}
 
 
-class OwnerStatus(Protocol):
-    """What the worker of this process knows about the lanes it owns."""
-
-    def is_under_way(self, delivery: DeliveryId) -> bool:
-        """Whether it is being sent now."""
-
-    def circuit_of(self, endpoint: EndpointId) -> Circuit | None:
-        """The circuit of a lane owned here."""
-
-    def waiting_reason(self, endpoint: EndpointId) -> str | None:
-        """What holds back a lane that is owned here."""
-
-    def is_slow(self, endpoint: EndpointId) -> bool:
-        """Whether it takes long to answer."""
-
-
 class Reports:
     """Answers from the store and, for lanes owned here, from their owner."""
 
     def __init__(
         self,
         store: Store,
-        owner: OwnerStatus,
+        owners: LaneOwners,
         *,
         shown: Shown,
         default_retry: str = DEFAULT_PRESET,
@@ -83,7 +71,7 @@ class Reports:
     ) -> None:
         self._judge = judge or EndpointJudge(Sealer())
         self._store = store
-        self._owner = owner
+        self._owners = owners
         self._shown = shown
         self._default_retry = default_retry
         self._default_policy = PRESETS[default_retry]
@@ -93,14 +81,31 @@ class Reports:
         (report,) = await self.endpoints([endpoint])
         return msgspec.structs.replace(report, secret=endpoint.secret) if reveal else report
 
-    async def endpoints(self, endpoints: Sequence[Endpoint]) -> list[EndpointReport]:
-        """Endpoints with the state of their circuits."""
-        circuits = self._circuits(await self._lanes([each.id for each in endpoints]))
+    async def endpoint_after_reset(self, endpoint: Endpoint) -> EndpointReport:
+        """One endpoint whose circuit was just reset. Its lane's owner closes it a moment later."""
+        (report,) = await self.endpoints([endpoint], is_reset=True)
+        return report
+
+    async def endpoints(
+        self, endpoints: Sequence[Endpoint], *, is_reset: bool = False
+    ) -> list[EndpointReport]:
+        """Endpoints with the state of their circuits and what waits for them."""
+        of = [each.id for each in endpoints]
+        lanes = await self._lanes(of)
+        circuits = self._circuits(lanes)
+        if is_reset:
+            circuits = {id: closed_by_operator(circuit) for id, circuit in circuits.items()}
+        owners = await self._owners.of(lanes.values())
+        counted = {each.endpoint_id: each for each in await self._store.endpoint_counts(of)} if of else {}
+        days = await self._store.latency_days(of) if of else []
+        slow = {day.endpoint_id for day in days if is_slow_day(day.attempts, day.p95)}
         return [
             endpoint_report(
                 each,
                 circuit=circuits.get(each.id, CLOSED),
-                is_slow=self._owner.is_slow(each.id),
+                is_slow=each.id in slow,
+                counts=counted.get(each.id),
+                in_flight=owners.in_flight(each.id),
                 default_retry=self._default_retry,
                 faults=self._judge.faults(each),
                 shown=self._shown,
@@ -115,23 +120,20 @@ class Reports:
         waiting = sorted({each.endpoint_id for each in deliveries if each.state is State.PENDING})
         lanes = await self._lanes(waiting)
         circuits = self._circuits(lanes)
+        owners = await self._owners.of(lanes.values())
         shown = []
         for each in deliveries:
             endpoint = endpoints.get(each.endpoint_id)
-            sending = each.state is State.PENDING and self._owner.is_under_way(each.id)
+            sending = each.state is State.PENDING and owners.is_under_way(each.id, each.endpoint_id)
             reason = waiting_for(
                 each,
                 endpoint=endpoint,
                 lane=lanes.get(each.endpoint_id),
                 circuit=circuits.get(each.endpoint_id, CLOSED),
-                owner_says=self._owner.waiting_reason(each.endpoint_id),
+                owner_says=owners.waiting_reason(each.endpoint_id),
                 now=now,
             )
-            policy = (
-                self._default_policy
-                if endpoint is None
-                else policy_of(retry_of(endpoint), self._default_policy)
-            )
+            policy = self._default_policy if endpoint is None else self.retry_policy(endpoint)
             shown.append(
                 _delivery_report(
                     each,
@@ -143,11 +145,19 @@ class Reports:
             )
         return shown
 
+    async def circuits(self, ids: Sequence[EndpointId]) -> dict[EndpointId, Circuit]:
+        """The circuits of those that exist."""
+        return self._circuits(await self._lanes(ids))
+
+    def retry_policy(self, endpoint: Endpoint) -> Policy:
+        """When its deliveries are tried again."""
+        return policy_of(retry_of(endpoint), self._default_policy)
+
     async def _lanes(self, ids: Sequence[EndpointId]) -> dict[EndpointId, LaneRow]:
         return {each.endpoint_id: each for each in await self._store.lanes(ids)} if ids else {}
 
     def _circuits(self, lanes: dict[EndpointId, LaneRow]) -> dict[EndpointId, Circuit]:
-        return {id: self._owner.circuit_of(id) or lane.circuit for id, lane in lanes.items()}
+        return {id: self._owners.here.circuit_of(id) or lane.circuit for id, lane in lanes.items()}
 
 
 async def endpoint(store: Store, id: EndpointId) -> Endpoint:
@@ -216,6 +226,8 @@ def endpoint_report(
     shown: Shown,
     circuit: Circuit = CLOSED,
     is_slow: bool = False,
+    counts: EndpointCounts | None = None,
+    in_flight: int = 0,
     default_retry: str = DEFAULT_PRESET,
     reveal: bool = False,
     faults: Mapping[str, str] = _NO_FAULTS,
@@ -230,6 +242,12 @@ def endpoint_report(
         disabled_reason=endpoint.disabled_reason,
         circuit_state=_circuit_report(CLOSED if endpoint.circuit is None else circuit, shown),
         slow=is_slow,
+        counts=EndpointCountsReport(
+            pending=0 if counts is None else counts.pending,
+            awaiting_retry=0 if counts is None else counts.awaiting_retry,
+            in_flight=in_flight,
+            dead=0 if counts is None else counts.dead,
+        ),
         problems=tuple(EndpointProblem(shown_as(field), why) for field, why in faults.items()),
         created_at=rfc3339.show(shown(endpoint.created_at)),
         updated_at=rfc3339.show(shown(endpoint.updated_at)),

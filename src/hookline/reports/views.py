@@ -21,6 +21,7 @@ from hookline.model import (
     State,
 )
 from hookline.reports.waiting import WORDS
+from hookline.rules.death_pattern import Pattern
 from hookline.rules.liveness import Condition
 
 # Texts with a format: programs that read the API's description see it; here they are plain texts.
@@ -50,6 +51,7 @@ WaitingWord = Annotated[str, _one_of(WORDS)]
 WorkerText = Annotated[str, _id("worker")]
 ConditionWord = Annotated[str, _one_of(Condition)]
 KindWord = Annotated[str, _one_of(("serve", "worker", "api", "library"))]
+PatternWord = Annotated[str, _one_of(Pattern)]
 JobWord = Annotated[str, _one_of(("running", "done", "failed"))]
 
 
@@ -64,6 +66,15 @@ class CircuitReport(msgspec.Struct, kw_only=True):
     last_success_at: Moment | None
     last_failure_at: Moment | None
     reason: str | None
+
+
+class EndpointCountsReport(msgspec.Struct):
+    """What waits for an endpoint, is being sent to it, and is dead. What is in flight also counts as waiting."""
+
+    pending: int  # not attempted yet
+    awaiting_retry: int
+    in_flight: int
+    dead: int
 
 
 class EndpointProblem(msgspec.Struct):
@@ -99,6 +110,7 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     circuit: CircuitPolicy | None
     circuit_state: CircuitReport
     slow: bool
+    counts: EndpointCountsReport  # may be some seconds old
     problems: tuple[EndpointProblem, ...]  # mostly none; with one its deliveries fail until it is corrected
     created_at: Moment
     updated_at: Moment
@@ -234,6 +246,40 @@ class WorkerReport(msgspec.Struct, kw_only=True):
     state: ConditionWord
 
 
+class PercentilesReport(msgspec.Struct):
+    """Milliseconds; null: nothing was measured."""
+
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+class HealthReport(msgspec.Struct, kw_only=True):
+    """How much waits, fails and arrives. What is in flight also counts as pending or awaiting a retry."""
+
+    pending: int  # not attempted yet
+    awaiting_retry: int
+    in_flight: int
+    dead: int
+    delivered_last_hour: int
+    failed_last_hour: int  # created in the last hour, and awaiting a retry or dead
+    oldest_pending_age_s: Annotated[
+        float | None, msgspec.Meta(description="since its creation; null: none waits")
+    ]
+    oldest_due_age_s: Annotated[
+        float | None,
+        msgspec.Meta(description="since it was due, of those that nothing holds back; null: none"),
+    ]
+    mean_response_ms_last_hour: float | None
+    delivery_rate: Annotated[
+        float | None, msgspec.Meta(description="accepted / all attempts of the last hour; null: no attempts")
+    ]
+    end_to_end_ms: PercentilesReport
+    circuits_open: int
+    workers: Annotated[int, msgspec.Meta(description="processes that deliver and are not stale")]
+    as_of: Annotated[Moment | None, msgspec.Meta(description="of the counts; null: nobody has counted yet")]
+
+
 class PublishedReport(msgspec.Struct, kw_only=True):
     """The result of a publish."""
 
@@ -250,6 +296,35 @@ class ReplayedReport(msgspec.Struct):
 
     replayed: int
     deliveries: list[DeliveryText]
+
+
+class IdsReport(msgspec.Struct):
+    """The ids that begin with a prefix, in order."""
+
+    data: list[str]
+    has_more: Annotated[bool, msgspec.Meta(description="more ids begin with it than are listed")]
+
+
+class DeathsReport(msgspec.Struct, kw_only=True):
+    """The dead letters of one endpoint, what they have in common, and what to do about it."""
+
+    endpoint_id: EndpointText
+    url: Annotated[str | None, msgspec.Meta(description="null: the endpoint is deleted")]
+    count: int
+    error: Annotated[ErrorWord | None, msgspec.Meta(description="the commonest; null: they had no answer")]
+    status: Annotated[int | None, msgspec.Meta(description="the commonest answer's; null: a network error")]
+    first_at: Moment
+    last_at: Moment
+    mean_attempts: float
+    pattern: PatternWord
+    advice: Annotated[str, msgspec.Meta(description="what to change, with commands between backticks")]
+
+
+class AnalysisReport(msgspec.Struct, kw_only=True):
+    """The endpoints with the most dead letters of a window, at most 20, those with the most first."""
+
+    window: str
+    data: list[DeathsReport]
 
 
 class StatusReport(msgspec.Struct):

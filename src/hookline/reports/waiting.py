@@ -1,7 +1,7 @@
 """Finds what a pending delivery waits for.
 
-It is the first of these that holds it back. The owner of the lane knows best. For lanes owned elsewhere the store
-answers, which may be a heartbeat old.
+It is the first of these that holds it back. The owner of the lane knows best; if it is another process, what it knew at
+its last heartbeat counts. If nobody is to be believed, the store answers alone.
 """
 
 from hookline.model import FOREVER, Circuit, CircuitState, Delivery, Endpoint, Ordering, State
@@ -19,7 +19,7 @@ def waiting_for(
     owner_says: str | None,
     now: float,
 ) -> str | None:
-    """One word; None for a delivery that is not pending. `owner_says`: what holds a lane back that is owned here."""
+    """One word; None for a delivery that is not pending. `owner_says`: what holds the lane back, as its owner knows."""
     if delivery.state is not State.PENDING:
         return None
     if endpoint is None or not endpoint.enabled:

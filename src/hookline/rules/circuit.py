@@ -10,6 +10,9 @@ import msgspec
 from hookline.model import Circuit, CircuitPolicy, CircuitSlice, CircuitState, Outcome
 
 SLICES = 10  # the window is counted in this many slices
+SOONEST_PROBE = (
+    1.0  # seconds; a receiver that answers a probe with `Retry-After: 0` is not probed without pause
+)
 
 
 def threshold(policy: CircuitPolicy, *, is_slow: bool) -> int:
@@ -67,7 +70,8 @@ def after_probe(
             if asked is None:
                 return reopened
             # Limited like a cooldown: no endpoint rests for longer than the policy says.
-            return msgspec.structs.replace(reopened, probe_at=now + min(asked, policy.max_cooldown_s))
+            wait = min(max(asked, SOONEST_PROBE), policy.max_cooldown_s)
+            return msgspec.structs.replace(reopened, probe_at=now + wait)
         case _:
             return Circuit(last_success_at=noted.last_success_at, last_failure_at=noted.last_failure_at)
 

@@ -24,9 +24,11 @@ READS = frozenset(
         "bloat",
         "catalogue",
         "changed_keys",
+        "circuits_open",
         "conservation",
         "count_by_state",
         "count_dead",
+        "count_deaths",
         "counts",
     }
     | {
@@ -35,13 +37,19 @@ READS = frozenset(
         "event",
         "event_type",
         "event_types",
+        "ids_between",
         "job",
         "key",
         "lanes",
         "list_attempts",
     }
+    | {"account_counts", "all_counts", "endpoint_counts", "health_samples", "worker_status"}
+    | {"attempt_totals", "open_circuits"}
     | {"list_deliveries", "list_endpoints", "list_events", "list_jobs", "list_keys", "list_workers", "load"}
-    | {"oldest_due", "outstanding", "owned", "payload", "pulse", "running_jobs"}
+    | {"latency_days", "latency_window", "slowest"}
+    | {"new_latency_source"}  # a number that gets lost is not missed
+    | {"oldest_due", "oldest_pending", "outstanding", "owned", "payload", "pulse", "running_jobs"}
+    | {"try_accept"}
 )
 
 

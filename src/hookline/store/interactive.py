@@ -13,9 +13,10 @@ from contextvars import ContextVar
 class ApiCall:
     """One call of the API."""
 
-    __slots__ = ("is_served",)
+    __slots__ = ("is_served", "request_id")
 
-    def __init__(self) -> None:
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id  # for the log
         self.is_served = False
 
 
@@ -23,9 +24,9 @@ _CALL: ContextVar[ApiCall | None] = ContextVar("api_call", default=None)
 
 
 @contextmanager
-def api_call() -> Iterator[None]:
+def api_call(request_id: str = "") -> Iterator[None]:
     """All calls of the store inside this block belong to one API call."""
-    token = _CALL.set(ApiCall())
+    token = _CALL.set(ApiCall(request_id))
     try:
         yield
     finally:

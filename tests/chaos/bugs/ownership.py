@@ -5,7 +5,7 @@ from typing import Any
 
 from hookline import failpoints
 from hookline.pipeline import worker
-from hookline.pipeline.lanes import circuit_probe
+from hookline.pipeline.lanes import circuit_breaker
 from hookline.store.postgres import sql as postgres_sql
 
 
@@ -48,7 +48,7 @@ def probe_unwritten() -> None:
         lane.flow.grant_probe()
         self._offer(lane)
 
-    circuit_probe.CircuitProbes.send = at_once
+    circuit_breaker.CircuitProbes.send = at_once
 
 
 BUGS: dict[str, Callable[[], None]] = {

@@ -102,7 +102,7 @@ async def test_a_crowded_host_holds_up_nobody_else(database, receiver):
 async def shown(hooks: Hookline, event: str) -> DeliveryReport:
     delivery = await hooks.store.delivery(DeliveryId(delivery_of(EventId(read("event", event)), 0)))
     assert delivery is not None
-    reports = Reports(hooks.store, hooks.worker.status, shown=float, default_retry="patient")
+    reports = Reports(hooks.store, hooks.owners, shown=float, default_retry="patient")
     [report] = await reports.deliveries([delivery], now=hooks.clock.now())
     return report
 

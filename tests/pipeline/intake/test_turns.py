@@ -102,8 +102,8 @@ async def test_what_was_committed_is_handed_over_a_part_at_a_time(world: World):
     await endpoints(world, hooks, DELIVERIES + 50)
     (result,) = await world.pass_until(hooks.accept(drafts(1)))
     assert result.deliveries == DELIVERIES + 50
-    await hooks._intake._handing.until_now()
-    assert hooks._intake._handing.longest == DELIVERIES
+    await hooks.intake._handing.until_now()
+    assert hooks.intake._handing.longest == DELIVERIES
 
 
 async def test_of_a_batch_whose_later_commit_fails_what_is_stored_is_answered_as_stored(world: World):
@@ -120,7 +120,7 @@ async def test_of_a_batch_whose_later_commit_fails_what_is_stored_is_answered_as
     commits.failing_from = None
     again = await world.pass_until(hooks.accept(drafts(1)))
     assert isinstance(again[0], Published), "and the line has moved on"
-    assert (hooks._intake._gathering.events, hooks._intake._gathering.bytes) == (0, 0)
+    assert (hooks.intake._gathering.events, hooks.intake._gathering.bytes) == (0, 0)
 
 
 async def test_of_a_batch_of_which_nothing_is_stored_the_error_is_the_answer(world: World):
@@ -152,7 +152,7 @@ async def test_a_request_for_more_deliveries_than_one_may_ask_for_is_refused_as_
     assert "101,000" in str(refused.value)
     assert f"{REQUEST_DELIVERIES:,}" in str(refused.value)
     assert sum((await hooks.store.counts()).values()) == 0
-    assert hooks._intake._gathering.events == 0
+    assert hooks.intake._gathering.events == 0
 
 
 # Scans a list of 5,000: more steps than all filters of an event have.
@@ -175,7 +175,7 @@ async def test_filters_are_judged_in_slices_and_others_overtake(world: World):
     results = await world.pass_until(batch)
     assert [result.deliveries for result in results] == [1] * 5
     # The unit that crosses the limit is the last of its turn: a part of a filter, or a payload that is read.
-    assert SLICE <= hooks._intake._gathering.judging.slice.longest < 2 * SLICE
+    assert SLICE <= hooks.intake._gathering.judging.slice.longest < 2 * SLICE
 
 
 async def test_what_was_judged_by_a_filter_that_has_changed_is_judged_again(world: World):
@@ -193,8 +193,8 @@ async def test_what_was_judged_by_a_filter_that_has_changed_is_judged_again(worl
     await going.wait()
     judged = asyncio.ensure_future(hooks.accept([Draft("order.paid", b'{"total":1}', account=BIG)] * 3))
     await asyncio.sleep(0)
-    assert not hooks._intake._gathering.judging.is_idle
-    await world.until(lambda: hooks._intake._gathering.judging.is_idle)
+    assert not hooks.intake._gathering.judging.is_idle
+    await world.until(lambda: hooks.intake._gathering.judging.is_idle)
     endpoint = (await hooks.store.endpoints_by_id([id]))[0]
     changed = an_endpoint(id=id, account=BIG, paused=True, filter="total > `0`", updated_at=world.clock.now())
     assert await hooks.store.update_endpoint(changed, was=endpoint.updated_at, now=world.clock.now())

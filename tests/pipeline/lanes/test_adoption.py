@@ -1,4 +1,4 @@
-"""Lanes that were taken just before a burial are held under the right worker."""
+"""A lane whose take is not yet answered is adopted once, and under the right worker."""
 
 import pytest
 
@@ -33,14 +33,14 @@ def bury_at(call: str, owner: object, world: World, hooks: Hookline) -> list[End
     return before
 
 
-async def a_free_lane(world: World, receiver: Receiver) -> Hookline:
+async def a_free_lane(world: World, receiver: Receiver, *, woken: bool = True) -> Hookline:
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     await hooks.publish("a", 1)
     ownership = hooks.worker.ownership
     await world.until(lambda: ownership.lanes and next(iter(ownership.lanes.values())).is_idle)
     await ownership.release(
-        list(ownership.lanes.values()), woken=True
+        list(ownership.lanes.values()), woken=woken
     )  # time stands still: nobody takes it again
     assert not ownership.lanes
     return hooks
@@ -73,3 +73,23 @@ async def test_lanes_found_by_a_reconcile_before_a_burial_are_not_held_after_it(
     before = bury_at("owned", hooks.store, world, hooks)
     await hooks.worker.ownership.reconcile()
     await assert_nothing_is_held_that_is_not_owned(hooks, before)
+
+
+async def test_a_delivery_is_sent_once_if_a_reconcile_finds_its_lane_before_the_take_is_answered(
+    world: World, receiver: Receiver
+):
+    hooks = await a_free_lane(world, receiver, woken=False)  # it sleeps: what is published is handed over
+    take_these, ownership = hooks.store.take_these, hooks.worker.ownership
+
+    async def answered_late(*given, **named):
+        taken = await take_these(*given, **named)
+        await ownership.reconcile()
+        (lane,) = ownership.lanes.values()
+        await world.until(lambda: len(receiver.requests) == 2 and lane.is_idle)
+        return taken
+
+    hooks.store.take_these = answered_late
+    await world.pass_until(hooks.publish("a", 2))
+    await world.pass_until(hooks.worker.handover.wakes.flush())
+    await world.stop(hooks)
+    assert receiver.bodies() == [b"1", b"2"]

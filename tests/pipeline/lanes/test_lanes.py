@@ -182,8 +182,8 @@ async def test_a_lane_that_answers_quickly_again_leaves_the_line_of_the_slow_one
     receiver.answers["/hang"] = [Answer(hold=asyncio.Event())]
     await publish_many(hooks, 4, type="hang")
     for n in range(3):
-        await hooks.publish("a", n)
-        await world.until(lambda: len(receiver.bodies("/a")) > n)  # noqa: B023
+        event = await hooks.publish("a", n)
+        await world.until_state(hooks, event.id, State.DELIVERED)
     slow, quick = asyncio.Event(), asyncio.Event()
     receiver.answers["/a"] = [Answer(hold=slow)] * 3 + [Answer(hold=quick), Answer(200)]
     await publish_many(hooks, 3, type="a")

@@ -3,12 +3,12 @@
 import copy
 from collections.abc import Callable
 
-import msgspec
 import pytest
 
-from hookline.model import State
+from hookline.model import Attempt, AttemptId, DeliveryId, Outcome, State
 from hookline.pipeline.lanes.lane import Lane
 from hookline.rules.lane_state import MODES, RECOVERIES, Mode, ModeStep, Recovery, RecoveryStep
+from hookline.store.contract import Settlement
 from tests.receiver import Receiver
 from tests.world import World
 
@@ -16,25 +16,35 @@ pytestmark = pytest.mark.anyio
 
 
 async def a_lane(world: World, receiver: Receiver) -> Lane:
+    """A lane that is owned by nobody else: its worker has forgotten it, so that the test may do with it what it likes."""
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     event = await hooks.publish("a", 0)
     await world.until_state(hooks, event.id, State.DELIVERED)
     (lane,) = hooks.worker.ownership.lanes.values()
     await world.until(lambda: not lane.unsettled)
+    del hooks.worker.ownership.lanes[lane.endpoint_id]
     return lane
+
+
+def gone(lane: Lane, *, asked: float) -> Settlement:
+    """The end of an attempt that was answered 410, for the version of the endpoint that was asked."""
+    attempt = Attempt(
+        id=AttemptId(bytes(16)),
+        delivery_id=DeliveryId(bytes(16)),
+        number=1,
+        replays=0,
+        at=0.0,
+        outcome=Outcome.GONE,
+        duration=0.0,
+    )
+    return Settlement(attempt, lane.endpoint_id, lane.epoch, State.DEAD, 0.0, gone=asked)
 
 
 def change(lane: Lane) -> None:
     """The endpoint as an operator's change leaves it: prepared anew."""
     assert lane.prepared is not None
     lane.follow(copy.copy(lane.prepared))
-
-
-class Gone(msgspec.Struct):
-    """What a lane that is neither strict nor recovering looks at in a settlement."""
-
-    gone: float
 
 
 STEPS: dict[ModeStep, Callable[[Lane], None]] = {
@@ -78,9 +88,9 @@ async def test_an_endpoint_that_is_gone_is_left_alone_until_it_is_changed(world:
     lane = await a_lane(world, receiver)
     assert lane.prepared is not None
     version = lane.prepared.endpoint.updated_at
-    lane.conclude(Gone(version - 1))  # type: ignore[arg-type]
+    lane.conclude(gone(lane, asked=version - 1))
     assert lane.mode is Mode.OPEN, "it was asked at another URL"
-    lane.conclude(Gone(version))  # type: ignore[arg-type]
+    lane.conclude(gone(lane, asked=version))
     assert lane.mode is Mode.GONE
     assert not lane.is_held
     change(lane)

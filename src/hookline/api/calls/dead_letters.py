@@ -1,11 +1,13 @@
-"""Answers the calls that list, replay and discard single dead letters."""
+"""Answers the calls that list, analyse, replay and discard dead letters."""
+
+import msgspec
 
 from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
 from hookline.api.calls.deliveries import DeliveryCalls
-from hookline.api.request.parameters import Account, DeadReason, EventType, Moment, OfEndpoint
+from hookline.api.request.parameters import Account, DeadReason, EventType, Moment, OfEndpoint, Window
 from hookline.app import Hookline
 from hookline.model import State
-from hookline.reports.views import DeliveryReport
+from hookline.reports.views import AnalysisReport, DeliveryReport
 from hookline.store.contract import DeliveryFilter
 
 
@@ -21,11 +23,20 @@ class DeadLetters(Paged, frozen=True, kw_only=True):
     replayed: bool = False
 
 
+class AnalysisQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which dead letters? Those that died within the window that ends now."""
+
+    window: Window = "24h"
+    account: Account | None = None
+    endpoint_id: OfEndpoint | None = None
+
+
 class DeadLetterCalls:
     """The calls under `/v1/dead-letters`."""
 
     def __init__(self, hookline: Hookline, deliveries: DeliveryCalls) -> None:
         self._admin = hookline.dead_letters
+        self._analysis = hookline.analysis
         self._deliveries = deliveries
 
     def table(self) -> list[Call]:
@@ -39,6 +50,15 @@ class DeadLetterCalls:
                 handler=self.list_dead_letters,
                 query=DeadLetters,
                 answer=Page[DeliveryReport],
+            ),
+            Call(
+                method="GET",
+                path="/v1/dead-letters/analysis",
+                summary="Analyse dead letters: what those of each endpoint have in common, and what to do about it",
+                scope=CallScope.READ,
+                handler=self.analyse,
+                query=AnalysisQuery,
+                answer=AnalysisReport,
             ),
             Call(
                 method="POST",
@@ -76,6 +96,10 @@ class DeadLetterCalls:
             died_until=query.until,
         )
         return await self._deliveries.page(asked, chosen)
+
+    async def analyse(self, asked: CallRequest[AnalysisQuery, None]) -> AnalysisReport:
+        query = asked.query
+        return await self._analysis.of(query.window, account=query.account, endpoint=query.endpoint_id)
 
     async def replay(self, asked: CallRequest[Nothing, Nothing]) -> DeliveryReport:
         id = asked.delivery_id

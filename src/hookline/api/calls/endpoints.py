@@ -13,6 +13,7 @@ from hookline.reports import queries
 from hookline.reports.queries import Reports
 from hookline.reports.views import EndpointReport
 from hookline.rules.fanout import matches
+from hookline.rules.slowness import SLOW
 
 _SCAN = 200  # endpoints read at a time for a filter that only their lanes can answer
 _URL_PROBLEMS = ("url_invalid", "url_forbidden", "reserved_header")
@@ -115,6 +116,8 @@ class EndpointCalls:
 
     async def list_endpoints(self, asked: CallRequest[Endpoints, None]) -> Page[EndpointReport]:
         query = asked.query
+        if query.slow:
+            return await self._list_slow(asked)
         keep = _filter(query)
         after, limit = self._pages.after(asked), query.limit
         found: list[Endpoint] = []
@@ -134,6 +137,30 @@ class EndpointCalls:
             last = rows[-1].id
         return self._pages.page(asked, found[: limit + 1], id=lambda row: row.id, shown=shown[:limit])
 
+    async def _list_slow(self, asked: CallRequest[Endpoints, None]) -> Page[EndpointReport]:
+        """The slow ones, slowest first; a page continues below what the last one's day says now."""
+        query, after = asked.query, self._pages.after(asked)
+        keep = _filter(query)
+        days = [] if after is None else await self._store.latency_days([EndpointId(after)])
+        found: list[Endpoint] = []
+        shown: list[EndpointReport] = []
+        has_more = after is None or bool(days)
+        while has_more and len(found) <= query.limit:
+            last = (days[-1].p95 or 0.0, days[-1].endpoint_id) if days else None
+            days = await self._store.slowest(after=last, above=SLOW, limit=_SCAN)
+            by_id = {
+                each.id: each for each in await self._store.endpoints_by_id([day.endpoint_id for day in days])
+            }
+            rows = [by_id[day.endpoint_id] for day in days if day.endpoint_id in by_id]
+            for row, report in zip(rows, await self._reports.endpoints(rows), strict=True):
+                if _is_of(row, query) and (keep is None or keep(row, report)):
+                    found.append(row)
+                    shown.append(report)
+            has_more = len(days) == _SCAN
+        return self._pages.page(
+            asked, found[: query.limit + 1], id=lambda row: row.id, shown=shown[: query.limit]
+        )
+
     async def show(self, asked: CallRequest[Nothing, None]) -> EndpointReport:
         return await self._shown(asked.endpoint_id)
 
@@ -146,7 +173,7 @@ class EndpointCalls:
     async def reset_circuit(self, asked: CallRequest[Nothing, Nothing]) -> EndpointReport:
         id = asked.endpoint_id
         await self._admin.reset_circuit(id)
-        return await self._shown(id)
+        return await self._reports.endpoint_after_reset(await queries.endpoint(self._store, id))
 
     def _setting(self, verb: str, summary: str, **fields: bool) -> Call:
         return Call(
@@ -167,6 +194,11 @@ class EndpointCalls:
 
     async def _shown(self, id: EndpointId) -> EndpointReport:
         return await self._reports.endpoint(await queries.endpoint(self._store, id))
+
+
+def _is_of(endpoint: Endpoint, query: Endpoints) -> bool:
+    """Whether an endpoint that was not read from a list is one of those that the list would contain."""
+    return query.account in (None, endpoint.account) and query.enabled in (None, endpoint.enabled)
 
 
 def _filter(query: Endpoints) -> Callable[[Endpoint, EndpointReport], bool] | None:

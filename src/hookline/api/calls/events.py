@@ -118,7 +118,7 @@ class EventCalls:
                 body=Publication,
                 answer=PublishedReport,
                 status=202,
-                problems=("idempotency_conflict", "fanout_limit", "loop_detected"),
+                problems=("idempotency_conflict", "fanout_limit", "loop_detected", "schema_mismatch"),
                 takes_key=True,
             ),
             Call(
@@ -130,7 +130,13 @@ class EventCalls:
                 body=Batch,
                 answer=PublishedBatchReport,
                 status=202,
-                problems=("too_many_events", "loop_detected"),
+                problems=(
+                    "too_many_events",
+                    "idempotency_conflict",
+                    "fanout_limit",
+                    "loop_detected",
+                    "schema_mismatch",
+                ),
             ),
             Call(
                 method="GET",

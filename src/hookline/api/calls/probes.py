@@ -2,7 +2,7 @@
 
 from hookline.api.call import Call, CallRequest, CallScope, Nothing
 from hookline.app import Hookline
-from hookline.errors import StoreUnavailable
+from hookline.errors import NotReady
 from hookline.reports.views import StatusReport
 
 
@@ -37,6 +37,6 @@ class ProbeCalls:
         return StatusReport("ok")
 
     async def readyz(self, asked: CallRequest[Nothing, None]) -> StatusReport:
-        if not self._hookline.is_ready:
-            raise StoreUnavailable("not ready")
+        if (why := await self._hookline.not_ready()) is not None:
+            raise NotReady(why)
         return StatusReport("ok")

@@ -58,6 +58,7 @@ def read_publication(
     now: float,
     bound_to: str | None = None,
     hops: int = 0,
+    trace: str | None = None,
 ) -> Draft:
     """The event that a body publishes; `bound_to` is the only account that the caller may publish to."""
     check_text(body)
@@ -82,6 +83,7 @@ def read_publication(
         idempotency_key=_idempotency_key(key, header_key),
         deliver_at=_moment(deliver_at, now=now) if isinstance(deliver_at, str) else None,
         hops=hops,
+        trace=trace,
     )
 
 

@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 from hookline.api.app import Api
 from hookline.api.problem import describe, headers_for
 from hookline.api.protocol import Protocol
-from hookline.api.publishing.publish import Head, PublishRequest, Way
+from hookline.api.publishing.publish import CHANGING, Head, PublishRequest, Way
 from hookline.errors import HooklineError
 from hookline.pipeline.intake.drafts import Result
 
@@ -139,9 +139,7 @@ class Shortcut(Protocol):
         self._came = None
         end = data.find(_END_OF_HEAD) + 4
         # Only if the read was exactly this one request, and nothing in its head changes from request to request.
-        if len(data) - end == head.body_bytes and not any(
-            name == b"idempotency-key" for name, _ in head.headers
-        ):
+        if len(data) - end == head.body_bytes and not any(name in CHANGING for name, _ in head.headers):
             if len(self._api.heads) >= REMEMBERED_HEADS:
                 self._api.heads.clear()
             self._api.heads[data[:end]] = head
@@ -181,6 +179,8 @@ class Shortcut(Protocol):
             body = self._asked.answer(results, request_id=request_id)
         except HooklineError as error:
             problem = describe(error, request_id=request_id)
+            self._api.refused[problem.code] += 1
+            self._api.failures.note(error, problem, method="POST", path=self._asked.path)
             body = msgspec.json.encode(problem)
             kind = b"".join([b"%b: %b\r\n" % line for line in headers_for(problem)])
             status = b"%d %b" % (problem.status, problem.title.encode("ascii"))

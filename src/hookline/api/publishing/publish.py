@@ -4,6 +4,7 @@ The hot path: one decode, one commit shared with all that publish at the same ti
 the bytes, or app.py where a request does not arrive whole.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -18,20 +19,26 @@ from hookline.clock import Clock, Timeline
 from hookline.config import Settings
 from hookline.errors import HooklineError, Invalid, TooLarge
 from hookline.pipeline.intake.drafts import Draft, Published, Result
+from hookline.rules import trace_context
 from hookline.rules.hops import HEADER, checked, read
 
+ONE, MANY = "/v1/events", "/v1/events/batch"
 ENVELOPE_BYTES = 4_096  # room around a payload for the other fields
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 _KEY = b"idempotency-key"
-_NOTED = frozenset({_KEY, HEADER.encode("ascii")})
+TRACE_PARENT, TRACE_STATE = trace_context.PARENT.encode("ascii"), trace_context.STATE.encode("ascii")
+CHANGING = frozenset({_KEY, TRACE_PARENT, TRACE_STATE})  # headers that differ from one publish to the next
+_HOPS = HEADER.encode("ascii")
+_NOTED = frozenset({_KEY, _HOPS, TRACE_PARENT, TRACE_STATE})
 
 
 class PublishRequest(Protocol):
     """The publications of one request."""
 
     drafts: list[Draft]
+    path: str
 
     def answer(self, results: list[Result], *, request_id: str) -> bytes:
         """The body of the 202; raises the error that refused the whole request."""
@@ -62,7 +69,10 @@ class Head(NamedTuple):
 def ways(hookline: Hookline) -> dict[str, Way]:
     """The ways to publish, by path."""
     settings, clock = hookline.settings, hookline.clock
-    return {"/v1/events": _SingleWay(settings, clock), "/v1/events/batch": _BatchWay(settings, clock)}
+    return {
+        ONE: _SingleWay(settings, clock),
+        MANY: _BatchWay(settings, clock, hookline.publish_refused),
+    }
 
 
 class _SingleWay:
@@ -78,7 +88,7 @@ class _SingleWay:
         check_media(headers, limit_bytes=self.limit_bytes)
 
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_One":
-        key, hops = _noted(headers)
+        key, hops, trace = _noted(headers)
         return _One(
             read_publication(
                 body,
@@ -87,6 +97,7 @@ class _SingleWay:
                 now=self._clock.now(),
                 bound_to=bound_to,
                 hops=hops if not hops else checked(hops, most=self._max_hops),
+                trace=trace,
             ),
             self._clock.line,
         )
@@ -94,6 +105,7 @@ class _SingleWay:
 
 class _One:
     __slots__ = ("_line", "drafts")
+    path = ONE
 
     def __init__(self, draft: Draft, line: Timeline | None) -> None:
         self.drafts = [draft]
@@ -107,8 +119,9 @@ class _One:
 
 
 class _BatchWay:
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, refused: Counter[str]) -> None:
         self._clock = clock
+        self._refused = refused
         self._max_hops = settings.max_hops
         self._payload_limit = settings.payload_limit_bytes
         self.limit_bytes = settings.batch_limit_bytes
@@ -120,25 +133,34 @@ class _BatchWay:
             raise Invalid("In a batch each event has its own idempotency_key; the header is for one event.")
 
     def read(self, headers: Headers, body: bytes, *, bound_to: str | None) -> "_Many":
-        now, hops = self._clock.now(), checked(_noted(headers)[1], most=self._max_hops)
+        now, (_, hops, trace) = self._clock.now(), _noted(headers)
+        checked(hops, most=self._max_hops)
         read: list[Draft | HooklineError] = []
         limit = self._payload_limit
         for item in read_batch(body):
             try:
-                read.append(read_publication(item, limit_bytes=limit, now=now, bound_to=bound_to, hops=hops))
+                read.append(
+                    read_publication(
+                        item, limit_bytes=limit, now=now, bound_to=bound_to, hops=hops, trace=trace
+                    )
+                )
             except HooklineError as error:
                 read.append(error)
-        return _Many(read, self._clock.line)
+        return _Many(read, self._clock.line, self._refused)
 
 
 class _Many:
     """A batch; an invalid event does not stop the others."""
 
-    __slots__ = ("_line", "_read", "drafts")
+    __slots__ = ("_line", "_read", "_refused", "drafts")
+    path = MANY
 
-    def __init__(self, read: list[Draft | HooklineError], line: Timeline | None) -> None:
+    def __init__(
+        self, read: list[Draft | HooklineError], line: Timeline | None, refused: Counter[str]
+    ) -> None:
         self._read = read
         self._line = line
+        self._refused = refused  # how many were refused, by code
         self.drafts = [each for each in read if isinstance(each, Draft)]
 
     def answer(self, results: list[Result], *, request_id: str) -> bytes:
@@ -150,6 +172,7 @@ class _Many:
                 shown.append(_shown(result, self._line))
             else:
                 problem = describe(_placed(result, place), request_id=request_id)
+                self._refused[problem.code] += 1
                 shown.append(b'{"error":%b}' % msgspec.json.encode(problem))
         return b'{"results":[%b]}' % b",".join(shown)
 
@@ -169,10 +192,11 @@ def _shown(published: Published, line: Timeline | None) -> bytes:
     ).encode("ascii")
 
 
-def _noted(headers: Headers) -> tuple[bytes | None, int]:
-    """The headers' facts about the event: its idempotency key, and how many times it was forwarded."""
+def _noted(headers: Headers) -> tuple[bytes | None, int, str | None]:
+    """The headers' facts about the event: its idempotency key, how many times it was forwarded, and its trace."""
     key: bytes | None = None
     hops: bytes | None = None
+    traces: dict[bytes, list[str]] = {}
     for name, value in headers:
         if name not in _NOTED:
             continue
@@ -180,8 +204,11 @@ def _noted(headers: Headers) -> tuple[bytes | None, int]:
             if key is not None:
                 raise Invalid("There are two Idempotency-Key headers.")
             key = value
+        elif name != _HOPS:
+            traces.setdefault(name, []).append(value.decode("latin-1"))
         else:
             if hops is not None:
                 raise Invalid(f"There are two {HEADER} headers.")
             hops = value
-    return key, 0 if hops is None else read(hops)
+    trace = trace_context.read(traces.get(TRACE_PARENT, ()), traces.get(TRACE_STATE, ())) if traces else None
+    return key, 0 if hops is None else read(hops), trace

@@ -27,6 +27,7 @@ from hookline.validate.names import (
     check_idempotency_key,
     check_type,
 )
+from hookline.validate.windows import ALLOWED, PATTERN, window_seconds
 
 MAX_LIMIT = 200
 
@@ -137,6 +138,14 @@ def _moment(name: str, text: str) -> float:
         raise invalid(name, "is an RFC 3339 time with a zone, such as 2026-01-31T12:00:00Z") from None
 
 
+def _window(name: str, text: str) -> str:
+    try:
+        window_seconds(text)
+    except Invalid:
+        raise invalid(name, ALLOWED) from None
+    return text
+
+
 def _text(name: str, text: str) -> str:
     return text
 
@@ -147,6 +156,11 @@ TYPE_SCHEMA = {"type": "string", "pattern": f"^{TYPE_PATTERN}$", "maxLength": TY
 ACCOUNT_SCHEMA = {"type": "string", "pattern": f"^{ACCOUNT_PATTERN}$"}
 KEY_SCHEMA = {"type": "string", "pattern": f"^{KEY_PATTERN}$"}
 MOMENT_SCHEMA = {"type": "string", "format": "date-time"}
+PREFIX_SCHEMA = {
+    "type": "string",
+    "pattern": f"^(evt|ep|dlv|wrk|rpl|dsc)_[0-7][0-9a-v]{{{ids.LEAST_PREFIX - 1},25}}$",
+    "description": f"the kind and at least {ids.LEAST_PREFIX} characters of an id",
+}
 
 Limit = Annotated[int, Kind(_limit, {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT})]
 Cursor = Annotated[str, Kind(_text, {"type": "string"})]
@@ -154,6 +168,7 @@ Account = Annotated[str, Kind(_name(check_account), ACCOUNT_SCHEMA)]
 EventType = Annotated[str, Kind(_name(check_type), TYPE_SCHEMA)]
 IdempotencyKey = Annotated[str, Kind(_name(check_idempotency_key), KEY_SCHEMA)]
 Moment = Annotated[float, Kind(_moment, MOMENT_SCHEMA)]
+Window = Annotated[str, Kind(_window, {"type": "string", "pattern": f"^{PATTERN}$"})]
 DeadReason = Annotated[
     Reason, Kind(_reason, {"type": "string", "enum": [each.value for each in dead_letter_filter.REASONS]})
 ]

@@ -1,10 +1,10 @@
-"""Commands that list, replay and discard dead letters."""
+"""Commands that list, analyse, replay and discard dead letters."""
 
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hookline.cli.commands.deliveries import ANSWER
+from hookline.cli.commands.analyse import analyse
 from hookline.cli.confirm import must_agree
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import (
@@ -12,35 +12,56 @@ from hookline.cli.options import (
     dead_letter_filter,
     json_option,
     limit_option,
-    path_step,
     url_option,
+    utc_option,
     yes_option,
 )
-from hookline.cli.output import counted, print_fields, print_json, print_rows, printable, say
+from hookline.cli.output import counted, print_fields, print_json, say
+from hookline.cli.printing.attempts import print_attempt
+from hookline.cli.printing.columns import dead_columns, job_columns, replayed_columns
+from hookline.cli.printing.short_ids import whole_id, with_whole_ids
+from hookline.cli.printing.table import print_list
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
 
-COLUMNS = ("id", "endpoint_id", "event_type", "reason", "attempts", ANSWER, "dead_at")
-REPLAYED = ("id", "endpoint_id", "event_type", "last_death.reason", "replays", "waiting_for", "last_death.at")
-
 
 @click.group()
 def dead() -> None:
-    """List, replay and discard dead letters: failed deliveries."""
+    """List, analyse, replay and discard dead letters: failed deliveries."""
+
+
+dead.add_command(analyse)
 
 
 @dead.command("list")
 @dead_letter_filter
 @click.option("--replayed", is_flag=True, help="List replayed deliveries that are not delivered yet instead.")
 @limit_option
+@utc_option
 @url_option
 @json_option
-def list_dead(replayed: bool, limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+def list_dead(replayed: bool, limit: int, utc: bool, url: str | None, as_json: bool, **filter: Any) -> None:
     """List dead letters, newest event first."""
     with Errors():
-        found = connect(url).pages("/v1/dead-letters", limit=limit, replayed=replayed or None, **filter)
-        print_rows(found, REPLAYED if replayed else COLUMNS, as_json=as_json)
+        client = connect(url)
+        chosen = with_whole_ids(client, filter)
+        found = client.pages("/v1/dead-letters", limit=limit, replayed=replayed or None, **chosen)
+        columns = replayed_columns if replayed else dead_columns
+        print_list(found, columns(client, utc=utc), as_json=as_json)
+
+
+@dead.command()
+@click.option("--discards", is_flag=True, help="List bulk discards instead of bulk replays.")
+@limit_option
+@utc_option
+@url_option
+@json_option
+def jobs(discards: bool, limit: int, utc: bool, url: str | None, as_json: bool) -> None:
+    """List bulk replays, newest first, with their progress."""
+    with Errors():
+        found = connect(url).pages("/v1/discards" if discards else "/v1/replays", limit=limit)
+        print_list(found, job_columns(utc=utc), as_json=as_json)
 
 
 @dead.command()
@@ -51,7 +72,7 @@ def show(delivery_id: str, url: str | None, as_json: bool) -> None:
     """Show a dead letter with its payload and all its attempts."""
     with Errors():
         client = connect(url)
-        delivery = client.get(f"/v1/deliveries/{path_step('delivery', delivery_id)}")
+        delivery = client.get(f"/v1/deliveries/{whole_id(client, 'delivery', delivery_id)}")
         payload = client.get(f"/v1/events/{delivery['event_id']}")["payload"]
         attempts = list(client.pages(f"/v1/deliveries/{delivery['id']}/attempts", limit=None))
         if as_json:
@@ -59,13 +80,8 @@ def show(delivery_id: str, url: str | None, as_json: bool) -> None:
             return
         print_fields({**delivery, "payload": payload}, as_json=False)
         for attempt in reversed(attempts):
-            answer = attempt["status"] or (attempt["error"] or {}).get("kind")
-            click.echo(
-                f"\nattempt {attempt['number']} at {attempt['at']}: {answer}, {attempt['duration_ms']} ms"
-            )
-            body = printable(attempt["response_body"])
-            if body:
-                click.echo(f"  {body}")
+            click.echo()
+            print_attempt(attempt)
 
 
 @dead.command()
@@ -111,6 +127,11 @@ def _carry_out(
 ) -> None:
     chosen = _chosen(delivery_ids, everything, filter)
     client = connect(url)
+    if delivery_ids:
+        delivery_ids = tuple(whole_id(client, "delivery", each) for each in delivery_ids)
+        chosen = {"ids": list(delivery_ids)}
+    else:
+        chosen = with_whole_ids(client, chosen)
     path = f"/v1/{verb}s"
     if dry_run or (asks and not yes):
         tried = client.post(path, {"filter": chosen, "dry_run": True})
@@ -120,7 +141,7 @@ def _carry_out(
         must_agree(f"{verb.capitalize()} {_letters(tried['matched'])}?", to=verb)
     if len(delivery_ids) == 1:
         # Sent one by one, the server says what is wrong with each: not there, not dead.
-        delivery = client.post(f"/v1/dead-letters/{path_step('delivery', delivery_ids[0])}/{verb}")
+        delivery = client.post(f"/v1/dead-letters/{delivery_ids[0]}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)
         return
     job = _run(client, path, chosen)

@@ -10,27 +10,18 @@ from hookline.cli.options import (
     connect,
     json_option,
     limit_option,
-    path_step,
     read_account,
     read_id,
     read_past,
     read_type,
     url_option,
+    utc_option,
 )
-from hookline.cli.output import print_fields, print_rows, say
-
-ANSWER = "last_answer=last_status|last_error.kind"
-DELIVERY_COLUMNS = (
-    "id",
-    "endpoint_id",
-    "event_type",
-    "state",
-    "attempts",
-    "waiting_for",
-    ANSWER,
-    "due_at",
-)
-ATTEMPT_COLUMNS = ("number", "at", "status", "error.kind", "duration_ms", "request.url")
+from hookline.cli.output import print_fields, print_json, say
+from hookline.cli.printing.attempts import print_attempt
+from hookline.cli.printing.columns import delivery_columns
+from hookline.cli.printing.short_ids import whole_id, with_whole_ids
+from hookline.cli.printing.table import print_list
 
 
 @click.group()
@@ -59,14 +50,15 @@ def deliveries() -> None:
     help="Only deliveries of events published before this time, or more than this long ago.",
 )
 @limit_option
+@utc_option
 @url_option
 @json_option
-def list_deliveries(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+def list_deliveries(limit: int, utc: bool, url: str | None, as_json: bool, **filter: Any) -> None:
     """List deliveries, newest first."""
     with Errors():
-        print_rows(
-            connect(url).pages("/v1/deliveries", limit=limit, **filter), DELIVERY_COLUMNS, as_json=as_json
-        )
+        client = connect(url)
+        found = client.pages("/v1/deliveries", limit=limit, **with_whole_ids(client, filter))
+        print_list(found, delivery_columns(client, utc=utc), as_json=as_json)
 
 
 @deliveries.command()
@@ -78,7 +70,7 @@ def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> No
     """Show a delivery."""
     with Errors():
         client = connect(url)
-        path = f"/v1/deliveries/{path_step('delivery', delivery_id)}"
+        path = f"/v1/deliveries/{whole_id(client, 'delivery', delivery_id)}"
         delivery = client.get(path)
         if attempts:
             delivery["attempt_log"] = list(client.pages(f"{path}/attempts", limit=None))
@@ -91,12 +83,20 @@ def show(delivery_id: str, attempts: bool, url: str | None, as_json: bool) -> No
 @url_option
 @json_option
 def attempts(delivery_id: str, limit: int, url: str | None, as_json: bool) -> None:
-    """List the attempts of a delivery, newest first."""
+    """Show the attempts of a delivery, newest first: answer, error, timing, headers and the response's body."""
     with Errors():
-        found = connect(url).pages(
-            f"/v1/deliveries/{path_step('delivery', delivery_id)}/attempts", limit=limit
-        )
-        print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
+        client = connect(url)
+        path = f"/v1/deliveries/{whole_id(client, 'delivery', delivery_id)}/attempts"
+        found = list(client.pages(path, limit=limit))
+        if as_json:
+            print_json(found)
+            return
+        if not found:
+            click.echo("No attempts yet.", err=True)
+        for place, attempt in enumerate(found):
+            if place:
+                click.echo()
+            print_attempt(attempt)
 
 
 @deliveries.command()
@@ -119,5 +119,6 @@ def retry(delivery_id: str, url: str | None, as_json: bool) -> None:
 
 def _do(verb: str, delivery_id: str, url: str | None, as_json: bool) -> None:
     with Errors():
-        delivery = connect(url).post(f"/v1/deliveries/{path_step('delivery', delivery_id)}/{verb}")
+        client = connect(url)
+        delivery = client.post(f"/v1/deliveries/{whole_id(client, 'delivery', delivery_id)}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)

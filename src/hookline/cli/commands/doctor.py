@@ -39,15 +39,16 @@ def doctor(as_json: bool, **flags: Any) -> None:
 
 
 def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
-    from hookline.cli.checks.database import check_database
-    from hookline.cli.checks.delivering import check_delivering
-    from hookline.cli.checks.destinations import check_destinations
-    from hookline.cli.checks.findings import bad
-    from hookline.cli.checks.machine import check_open_files
-    from hookline.cli.checks.secrets import check_secret_key
-    from hookline.cli.checks.server import check_server
-    from hookline.cli.checks.settings import check_file, check_settings
-    from hookline.cli.checks.stored_endpoints import check_stored_endpoints
+    from hookline.cli.doctor.database import check_database
+    from hookline.cli.doctor.delivering import check_delivering
+    from hookline.cli.doctor.destinations import check_destinations
+    from hookline.cli.doctor.findings import bad
+    from hookline.cli.doctor.machine import check_open_files
+    from hookline.cli.doctor.secrets import check_secret_key
+    from hookline.cli.doctor.server import check_server
+    from hookline.cli.doctor.settings import check_file, check_settings
+    from hookline.cli.doctor.stored_endpoints import check_stored_endpoints
+    from hookline.cli.doctor.trouble import check_trouble
     from hookline.clock import SystemClock
     from hookline.errors import ConfigError
 
@@ -63,10 +64,11 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     yield from check_secret_key(settings.secret_key, found)
     if found is not None and found.schema is None and not found.missing_rights:
         yield from check_delivering(found, wall=wall, heartbeat=settings.heartbeat_s)
+        yield from check_trouble(found, wall=wall, heartbeat=settings.heartbeat_s)
         yield from check_destinations(found, settings)
         yield from check_stored_endpoints(found, settings)
     yield from check_open_files(settings.max_in_flight)
-    yield from check_server(settings)
+    yield from check_server(settings, found, wall=wall)
 
 
 def _line(finding: Any) -> str:

@@ -1,7 +1,7 @@
 """Commands that manage endpoints."""
 
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,16 +14,20 @@ from hookline.cli.options import (
     json_option,
     json_value,
     limit_option,
-    path_step,
     read_account,
     read_span,
     read_type,
     url_option,
     yes_option,
 )
-from hookline.cli.output import although, print_fields, print_json, print_rows, printable, say
+from hookline.cli.output import although, print_fields, print_json, printable, say
+from hookline.cli.printing.columns import endpoint_columns
+from hookline.cli.printing.short_ids import whole_id
+from hookline.cli.printing.table import print_list
+from hookline.cli.printing.times import Times
 
-COLUMNS = ("id", "account", "url", "events", "enabled", "paused", "circuit=circuit_state.state")
+if TYPE_CHECKING:
+    from hookline.cli.client import Client
 
 
 @click.group()
@@ -47,7 +51,8 @@ def endpoints() -> None:
 def list_endpoints(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
     """List endpoints, newest first."""
     with Errors():
-        print_rows(connect(url).pages("/v1/endpoints", limit=limit, **filter), COLUMNS, as_json=as_json)
+        found = connect(url).pages("/v1/endpoints", limit=limit, **filter)
+        print_list(found, endpoint_columns, as_json=as_json)
 
 
 def _fields(command: Any) -> Any:
@@ -120,7 +125,8 @@ def update(
         said = {**({} if endpoint_url is None else {"url": endpoint_url}), **_said(**options)}
         if not said:
             raise CommandError("name a field to change, such as --retry or --field timeout_ms=5000.", USAGE)
-        print_fields(connect(url).patch(_path(endpoint_id), said), as_json=as_json)
+        client = connect(url)
+        print_fields(client.patch(_path(client, endpoint_id), said), as_json=as_json)
 
 
 @endpoints.command()
@@ -130,7 +136,8 @@ def update(
 def show(endpoint_id: str, url: str | None, as_json: bool) -> None:
     """Show an endpoint."""
     with Errors():
-        print_fields(connect(url).get(_path(endpoint_id)), as_json=as_json)
+        client = connect(url)
+        print_fields(client.get(_path(client, endpoint_id)), as_json=as_json)
 
 
 @endpoints.command()
@@ -143,17 +150,19 @@ def delete(endpoint_id: str, dry_run: bool, yes: bool, url: str | None, as_json:
     """Delete an endpoint and cancel its pending deliveries."""
     with Errors():
         client = connect(url)
+        path = _path(client, endpoint_id)
+        id = path.rpartition("/")[2]
         if dry_run or not yes:
-            endpoint = client.get(_path(endpoint_id))
+            endpoint = client.get(path)
             named = f"{endpoint['id']} ({printable(endpoint['url'])})"
             if dry_run:
                 text = f"{named} would be deleted, and its pending deliveries cancelled."
                 say(text, {"id": endpoint["id"], "deleted": False}, as_json=as_json)
                 return
             must_agree(f"Delete {named} and cancel its pending deliveries?", to="delete")
-        client.delete(_path(endpoint_id))
-        text = f"{endpoint_id} is deleted, and its pending deliveries are cancelled."
-        say(text, {"id": endpoint_id, "deleted": True}, as_json=as_json)
+        client.delete(path)
+        text = f"{id} is deleted, and its pending deliveries are cancelled."
+        say(text, {"id": id, "deleted": True}, as_json=as_json)
 
 
 def _verb(name: str, path: str, help: str) -> None:
@@ -163,11 +172,18 @@ def _verb(name: str, path: str, help: str) -> None:
     @json_option
     def change(endpoint_id: str, url: str | None, as_json: bool) -> None:
         with Errors():
-            endpoint = connect(url).post(f"{_path(endpoint_id)}/{path}")
+            client = connect(url)
+            endpoint = client.post(f"{_path(client, endpoint_id)}/{path}")
             state = "enabled" if endpoint["enabled"] else "disabled"
             paused = ", paused" if endpoint["paused"] else ""
-            circuit = endpoint["circuit_state"]["state"]
+            circuit = _circuit(endpoint["circuit_state"])
             say(f"{endpoint['id']} is {state}{paused}, circuit {circuit}.", endpoint, as_json=as_json)
+
+
+def _circuit(found: dict[str, Any]) -> str:
+    state = str(found["state"]).replace("_", " ")
+    probe = found["next_probe_at"]
+    return state if probe is None else f"{state} (next probe {Times().show(probe)})"
 
 
 _verb("pause", "pause", "Pause an endpoint: new and pending deliveries wait until it is resumed.")
@@ -184,7 +200,8 @@ _verb("reset-circuit", "circuit/reset", "Close an endpoint's circuit, so that se
 def secret(endpoint_id: str, url: str | None, as_json: bool) -> None:
     """Print an endpoint's secret."""
     with Errors():
-        _show_secret(connect(url).get(f"{_path(endpoint_id)}/secret"), as_json=as_json)
+        client = connect(url)
+        _show_secret(client.get(f"{_path(client, endpoint_id)}/secret"), as_json=as_json)
 
 
 @endpoints.command()
@@ -215,7 +232,8 @@ def rotate(
             )
         said = {"overlap_s": None if overlap is None else round(overlap), "signature": signature}
         body = {name: value for name, value in said.items() if value is not None}
-        changed = connect(url).post(f"{_path(endpoint_id)}/secret/rotate", body)
+        client = connect(url)
+        changed = client.post(f"{_path(client, endpoint_id)}/secret/rotate", body)
         with although("the secret is rotated", step="`hookline endpoints secret` prints the new one"):
             _show_secret(changed, as_json=as_json)
 
@@ -240,7 +258,7 @@ def test(endpoint_id: str, no_wait: bool, url: str | None, as_json: bool) -> Non
     """Send a test event and print the response; exit with 1 if it was not accepted."""
     with Errors():
         client = connect(url)
-        sent = client.post(f"{_path(endpoint_id)}/test", {})
+        sent = client.post(f"{_path(client, endpoint_id)}/test", {})
         if no_wait:
             say(f"{sent['id']} is created.", sent, as_json=as_json)
             return
@@ -327,5 +345,5 @@ def _split(text: str, mark: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _path(endpoint_id: str) -> str:
-    return f"/v1/endpoints/{path_step('endpoint', endpoint_id)}"
+def _path(client: "Client", endpoint_id: str) -> str:
+    return f"/v1/endpoints/{whole_id(client, 'endpoint', endpoint_id)}"

@@ -14,14 +14,15 @@ from hookline.cli.options import (
     json_value,
     limit_option,
     url_option,
+    utc_option,
     yes_option,
 )
-from hookline.cli.output import print_fields, print_rows, say
+from hookline.cli.output import print_fields, say
+from hookline.cli.printing.columns import event_type_columns
+from hookline.cli.printing.table import print_list
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
-
-COLUMNS = ("name", "description", "schema", "updated_at")
 
 
 @click.group()
@@ -31,12 +32,14 @@ def event_types() -> None:
 
 @event_types.command("list")
 @limit_option
+@utc_option
 @url_option
 @json_option
-def list_event_types(limit: int, url: str | None, as_json: bool) -> None:
+def list_event_types(limit: int, utc: bool, url: str | None, as_json: bool) -> None:
     """List the described event types."""
     with Errors():
-        print_rows(connect(url).pages("/v1/event-types", limit=limit), COLUMNS, as_json=as_json)
+        found = connect(url).pages("/v1/event-types", limit=limit)
+        print_list(found, event_type_columns(utc=utc), as_json=as_json)
 
 
 @event_types.command()

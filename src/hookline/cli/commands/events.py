@@ -4,24 +4,24 @@ from typing import Any
 
 import click
 
-from hookline.cli.choices import FINISHED, STATES, state_option
-from hookline.cli.commands.deliveries import ATTEMPT_COLUMNS, DELIVERY_COLUMNS
+from hookline.cli.choices import FINISHED, state_option
 from hookline.cli.exits import Errors
 from hookline.cli.options import (
     connect,
     dry_run_option,
     json_option,
     limit_option,
-    path_step,
     read_account,
     read_id,
     read_past,
     read_type,
     url_option,
+    utc_option,
 )
-from hookline.cli.output import counted, print_fields, print_json, print_rows
-
-COLUMNS = ("id", "type", "account", "created_at", *(f"{each}=deliveries.{each}" for each in STATES))
+from hookline.cli.output import counted, print_fields, print_json
+from hookline.cli.printing.columns import attempt_columns, delivery_columns, event_columns
+from hookline.cli.printing.short_ids import whole_id
+from hookline.cli.printing.table import print_list
 
 
 @click.group()
@@ -46,12 +46,14 @@ def events() -> None:
     help="Only events published before this time, or more than this long ago.",
 )
 @limit_option
+@utc_option
 @url_option
 @json_option
-def list_events(limit: int, url: str | None, as_json: bool, **filter: Any) -> None:
+def list_events(limit: int, utc: bool, url: str | None, as_json: bool, **filter: Any) -> None:
     """List events, newest first."""
     with Errors():
-        print_rows(connect(url).pages("/v1/events", limit=limit, **filter), COLUMNS, as_json=as_json)
+        found = connect(url).pages("/v1/events", limit=limit, **filter)
+        print_list(found, event_columns(utc=utc), as_json=as_json)
 
 
 @events.command()
@@ -61,34 +63,40 @@ def list_events(limit: int, url: str | None, as_json: bool, **filter: Any) -> No
 def show(event_id: str, url: str | None, as_json: bool) -> None:
     """Show an event with its payload."""
     with Errors():
-        print_fields(connect(url).get(f"/v1/events/{path_step('event', event_id)}"), as_json=as_json)
+        client = connect(url)
+        print_fields(client.get(f"/v1/events/{whole_id(client, 'event', event_id)}"), as_json=as_json)
 
 
 @events.command()
 @click.argument("event_id")
 @state_option
 @limit_option
+@utc_option
 @url_option
 @json_option
-def deliveries(event_id: str, state: str | None, limit: int, url: str | None, as_json: bool) -> None:
+def deliveries(
+    event_id: str, state: str | None, limit: int, utc: bool, url: str | None, as_json: bool
+) -> None:
     """List an event's deliveries, one for each subscribed endpoint."""
     with Errors():
-        found = connect(url).pages(
-            f"/v1/events/{path_step('event', event_id)}/deliveries", limit=limit, state=state
-        )
-        print_rows(found, DELIVERY_COLUMNS, as_json=as_json)
+        client = connect(url)
+        path = f"/v1/events/{whole_id(client, 'event', event_id)}/deliveries"
+        found = client.pages(path, limit=limit, state=state)
+        print_list(found, delivery_columns(client, utc=utc), as_json=as_json)
 
 
 @events.command()
 @click.argument("event_id")
 @limit_option
+@utc_option
 @url_option
 @json_option
-def attempts(event_id: str, limit: int, url: str | None, as_json: bool) -> None:
+def attempts(event_id: str, limit: int, utc: bool, url: str | None, as_json: bool) -> None:
     """List the attempts of an event's deliveries, newest first."""
     with Errors():
-        found = connect(url).pages(f"/v1/events/{path_step('event', event_id)}/attempts", limit=limit)
-        print_rows(found, ATTEMPT_COLUMNS, as_json=as_json)
+        client = connect(url)
+        found = client.pages(f"/v1/events/{whole_id(client, 'event', event_id)}/attempts", limit=limit)
+        print_list(found, attempt_columns(utc=utc), as_json=as_json)
 
 
 @click.command()
@@ -117,7 +125,9 @@ def replay(
     """Replay an event's finished deliveries. Finished means delivered, dead or cancelled."""
     with Errors():
         client = connect(url)
-        path = f"/v1/events/{path_step('event', event_id)}"
+        path = f"/v1/events/{whole_id(client, 'event', event_id)}"
+        if endpoint_id is not None:
+            endpoint_id = whole_id(client, "endpoint", endpoint_id)
         if dry_run:
             found = [
                 each["id"]

@@ -10,10 +10,10 @@ import click
 from hookline.cli.choices import SCOPES
 from hookline.cli.confirm import must_agree
 from hookline.cli.exits import Errors
-from hookline.cli.options import database_option, json_option, settings, yes_option
-from hookline.cli.output import although, print_fields, print_json, print_rows, printable, say
-
-COLUMNS = ("id", "name", "hint", "scopes", "account", "created_at", "revoked_at")
+from hookline.cli.options import database_option, json_option, settings, utc_option, yes_option
+from hookline.cli.output import although, print_fields, print_json, printable, say
+from hookline.cli.printing.columns import key_columns
+from hookline.cli.printing.table import print_list
 
 
 @click.group()
@@ -49,14 +49,15 @@ def create(database: str | None, as_json: bool, **fields: Any) -> None:
 
 
 @keys.command("list")
+@utc_option
 @database_option
 @json_option
-def list_keys(database: str | None, as_json: bool) -> None:
+def list_keys(utc: bool, database: str | None, as_json: bool) -> None:
     """List API keys, newest first, without their values."""
     with Errors():
         from hookline.cli.database import keys
 
-        print_rows(keys.list_all(_database(database)), COLUMNS, as_json=as_json)
+        print_list(keys.list_all(_database(database)), key_columns(utc=utc), as_json=as_json)
 
 
 @keys.command()

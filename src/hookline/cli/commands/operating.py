@@ -31,7 +31,9 @@ from hookline.version import VERSION
 @database_option
 def serve(no_worker: bool, **flags: Any) -> None:
     """Run the API server and deliver events."""
-    with Errors():
+    from hookline.cli.server.logs import ServerErrors
+
+    with ServerErrors():
         found = settings(flags)
         from hookline.cli.server.serve import run
 
@@ -43,7 +45,9 @@ def serve(no_worker: bool, **flags: Any) -> None:
 @database_option
 def worker(**flags: Any) -> None:
     """Deliver events without serving the API. Any number of workers can share one PostgreSQL database."""
-    with Errors():
+    from hookline.cli.server.logs import ServerErrors
+
+    with ServerErrors():
         found = settings(flags)
         from hookline.cli.server.worker import run
 

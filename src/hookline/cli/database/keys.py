@@ -9,8 +9,10 @@ import msgspec
 from hookline import ids
 from hookline.admin.keys import KeyAdmin, KeyReport, shown
 from hookline.app import key_admin, store_for
-from hookline.errors import SchemaMissing
+from hookline.cli.printing.short_ids import check_length, only
+from hookline.errors import NotFound, SchemaMissing
 from hookline.model import KeyId
+from hookline.reports.id_prefixes import CANDIDATES, ids_beginning
 from hookline.store.contract import Store
 
 PAGE = 200
@@ -30,12 +32,20 @@ def list_all(database: str) -> Any:
 
 def show(database: str, id: str) -> Any:
     """One key."""
-    return _run(database, lambda _, keys: keys.one(KeyId(ids.read("key", id))))
+
+    async def work(store: Store, keys: KeyAdmin) -> KeyReport:
+        return await keys.one(await _whole_id(store, id))
+
+    return _run(database, work)
 
 
 def revoke(database: str, id: str) -> Any:
     """Revoke a key."""
-    return _run(database, lambda _, keys: keys.revoke(KeyId(ids.read("key", id))))
+
+    async def work(store: Store, keys: KeyAdmin) -> KeyReport:
+        return await keys.revoke(await _whole_id(store, id))
+
+    return _run(database, work)
 
 
 def _run(database: str, work: Work, *, is_new: bool = False) -> Any:
@@ -59,6 +69,16 @@ async def _open(store: Store, *, is_new: bool) -> None:
             raise
         await store.migrate()
         await store.open(serve=False)
+
+
+async def _whole_id(store: Store, text: str) -> KeyId:
+    """The id, or the only one that begins like this."""
+    prefix = ids.read_prefix(text)
+    if prefix is None or prefix.noun != "key":
+        raise NotFound("key", text[:100])
+    check_length("key", text.removeprefix("key_"), text)
+    found = await ids_beginning(store, prefix)
+    return KeyId(ids.read("key", only(found[:CANDIDATES], len(found) > CANDIDATES, text, "key")))
 
 
 async def _all(store: Store) -> list[KeyReport]:

@@ -10,11 +10,10 @@ import os
 import signal
 import sys
 
-import click
-
 from hookline.app import Hookline, store_for
 from hookline.cli.exits import FAILED
 from hookline.cli.output import counted
+from hookline.cli.server.logs import tell
 from hookline.errors import SchemaBehind, SchemaMissing
 
 GC_AFTER = 10_000  # objects; events and deliveries come and go by the thousand and hold no cycles
@@ -84,14 +83,15 @@ def say_stopping(hookline: Hookline) -> None:
     """Say what is still to be finished."""
     in_flight = hookline.worker.dispatcher.in_flight
     if in_flight == 0:
-        click.echo("hookline is stopping; no request is in flight.", err=True)
+        tell("process.stopping", "hookline is stopping; no request is in flight.", in_flight=0)
         return
     waiting = f"waiting up to {hookline.settings.drain_s:g} s for {counted(in_flight, 'request', 'requests')} in flight"
-    click.echo(f"hookline is stopping: {waiting}; a second signal stops it at once.", err=True)
+    message = f"hookline is stopping: {waiting}; a second signal stops it at once."
+    tell("process.stopping", message, in_flight=in_flight)
 
 
 def end(*, is_drained: bool) -> None:
     """Say how it ended; a process that left something unfinished has an exit code of its own."""
-    click.echo(STOPPED if is_drained else UNDRAINED, err=True)
+    tell("process.stopped", STOPPED if is_drained else UNDRAINED, drained=is_drained)
     if not is_drained:
         sys.exit(FAILED)

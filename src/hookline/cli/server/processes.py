@@ -15,15 +15,14 @@ import os
 import select
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from types import FrameType
 
-import click
 import structlog
 
-from hookline.cli.exits import FAILED, Errors
+from hookline.cli.exits import FAILED
 from hookline.cli.server.lifetime import STOPPED, UNDRAINED
+from hookline.cli.server.logs import ServerErrors, tell
 from hookline.clock import Clock
 from hookline.errors import SchemaOutgrown
 from hookline.rules.restarts import deaths_in_a_row, pause_after
@@ -113,7 +112,8 @@ class Parent:
             if not self._signals:
                 self._start_those_due()
             elif not self._living():
-                click.echo(self._last_words(), err=True)
+                is_drained = self._is_drained and not self._is_outgrown
+                tell("process.stopped", self._last_words(), drained=is_drained)
                 return FAILED if self._signals > 1 or self._is_outgrown or not self._is_drained else 0
             self._wait()
 
@@ -157,12 +157,12 @@ class Parent:
         code = FAILED
         try:
             self._forget_being_a_parent()
-            with Errors():
+            with ServerErrors():
                 code = work()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else FAILED
         except BaseException:
-            traceback.print_exc()
+            log.exception("process.failed")
         finally:
             sys.stderr.flush()
             os._exit(code)  # the parent's exit handlers must not run in the child
@@ -207,7 +207,8 @@ class Parent:
 
     def _let_go(self) -> None:
         count = len(self._living())
-        click.echo(f"hookline is stopping {count} processes; a second signal stops them at once.", err=True)
+        message = f"hookline is stopping {count} processes; a second signal stops them at once."
+        tell("process.stopping", message, processes=count)
         self._deadline = self._clock.monotonic() + self._within
         self._on_leave()
         os.close(self._held)

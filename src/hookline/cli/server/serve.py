@@ -7,15 +7,14 @@ is one process, or several of the same kind under one parent (`processes`).
 import asyncio
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
-from typing import TypeVar
 
 import click
-import uvloop
+import structlog
 
 from hookline.admin.key_cache import KeyCache
-from hookline.admin.keys import KeyAdmin
+from hookline.admin.keys import KeyAdmin, KeyReport
 from hookline.api.app import Api
 from hookline.api.server import FINISH_WITHIN_S, ApiServer
 from hookline.app import Hookline, key_admin, store_for
@@ -29,6 +28,7 @@ from hookline.cli.server.lifetime import (
     spare_the_collector,
 )
 from hookline.cli.server.processes import Child, Parent
+from hookline.cli.streams import give_up_printing
 from hookline.clock import SystemClock
 from hookline.config import Settings
 from hookline.errors import ConfigError, HooklineError
@@ -45,12 +45,18 @@ Send it as 'Authorization: Bearer <key>'; hookline's own commands read it from H
 It allows everything. `hookline keys create` creates restricted keys, `hookline keys revoke` revokes a key.
 
 """
+FIRST_KEY_PRINTED = (
+    "hookline created the first API key of this database and printed it, once, on standard output."
+)
+FIRST_KEY_LOST = (
+    "hookline created the first API key of this database and could not print it: revoke it with `hookline keys "
+    "revoke`, and create another with `hookline keys create --scope admin`."
+)
 NO_KEY_LEFT = (
-    "hookline: all API keys of this database are revoked; `hookline keys create --scope admin` creates one.\n"
+    "hookline: all API keys of this database are revoked; `hookline keys create --scope admin` creates one."
 )
 
-
-T = TypeVar("T")
+log = structlog.get_logger()
 
 
 class CannotListen(HooklineError):
@@ -60,13 +66,12 @@ class CannotListen(HooklineError):
 def run(settings: Settings, *, delivers: bool = True) -> None:
     """Serve until told to stop."""
     _check(settings)
-    logs.configure()
     open_files.raise_limit()
     listener = _listener(settings)
     with listener:
         if settings.processes > 1:
             sys.exit(_parent(settings, listener, delivers=delivers).run())
-        end(is_drained=_in_loop(_serve_alone(settings, listener, delivers=delivers)))
+        end(is_drained=logs.in_loop(_serve_alone(settings, listener, delivers=delivers)))
 
 
 def _check(settings: Settings) -> None:
@@ -109,7 +114,7 @@ async def _serve_alone(settings: Settings, listener: socket.socket, *, delivers:
 
     async def greet(hookline: Hookline) -> None:
         await _say_first_key(hookline.keys, hookline.key_cache, settings)
-        click.echo(_greeting(settings, listener), err=True)
+        _greet(settings, listener)
 
     return await _serve(
         settings, listener, stopping, delivers=delivers, on_listening=greet, on_stopping=say_stopping
@@ -139,17 +144,12 @@ def _parent(settings: Settings, listener: socket.socket, *, delivers: bool) -> P
     return Parent(
         settings.processes,
         SystemClock(),
-        prepare=lambda: _in_loop(prepare_all()),
-        serve=lambda child: _in_loop(serve(child)),
-        on_up=lambda: click.echo(_greeting(settings, listener), err=True),
+        prepare=lambda: logs.in_loop(prepare_all()),
+        serve=lambda child: logs.in_loop(serve(child)),
+        on_up=lambda: _greet(settings, listener),
         on_leave=listener.close,
         within=settings.drain_s + FINISH_WITHIN_S + GRACE_S,
     )
-
-
-def _in_loop(work: Coroutine[None, None, T]) -> T:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
 
 
 async def _serve(
@@ -191,11 +191,11 @@ async def _say_first_key(keys: KeyAdmin, key_cache: KeyCache, settings: Settings
         return
     made = await keys.create_first()
     if made is not None:
-        click.echo(FIRST_KEY.format(key=made.key), err=True, nl=False)
+        _show_first_key(made)
         return
     await key_cache.look()
     if key_cache.is_empty():
-        click.echo(NO_KEY_LEFT, err=True, nl=False)
+        logs.tell("keys.revoked", NO_KEY_LEFT)
 
 
 async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
@@ -208,11 +208,36 @@ async def _either(event: asyncio.Event, serving: "asyncio.Task[None]") -> None:
         raise CannotListen("the server stopped unexpectedly; its log says why.")
 
 
-def _greeting(settings: Settings, listener: socket.socket) -> str:
+def _show_first_key(made: KeyReport) -> None:
+    """Show the key once. A log is kept and passed on, so no credential goes there."""
+    if logs.is_for_people():
+        click.echo(FIRST_KEY.format(key=made.key), err=True, nl=False)
+        return
+    try:
+        click.echo(made.key)
+        message = FIRST_KEY_PRINTED
+    except OSError:
+        give_up_printing()
+        message = FIRST_KEY_LOST
+    log.warning("key.created", message=message, key_id=made.id)
+
+
+def _greet(settings: Settings, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    logs.tell(
+        "server.started",
+        _greeting(settings, url),
+        version=VERSION,
+        url=url,
+        processes=settings.processes,
+        dev=settings.dev,
+    )
+
+
+def _greeting(settings: Settings, url: str) -> str:
     mode = (
         " (development mode: loopback only, no key needed, private networks allowed)" if settings.dev else ""
     )
     several = f" with {settings.processes} processes" if settings.processes > 1 else ""
-    return f"hookline {VERSION} listening on http://{shown}:{port}{several}{mode}"
+    return f"hookline {VERSION} listening on {url}{several}{mode}"

@@ -6,9 +6,6 @@ and it may be a worker.
 
 import asyncio
 
-import click
-import uvloop
-
 from hookline.app import Hookline
 from hookline.cli.server import logs
 from hookline.cli.server.lifetime import end, on_signals, prepare, say_stopping, spare_the_collector
@@ -20,11 +17,8 @@ from hookline.version import VERSION
 
 def run(settings: Settings) -> None:
     """Deliver until told to stop."""
-    logs.configure()
     open_files.raise_limit()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        is_drained = runner.run(_work(settings))
-    end(is_drained=is_drained)
+    end(is_drained=logs.in_loop(_work(settings)))
 
 
 async def _work(settings: Settings) -> bool:
@@ -35,7 +29,13 @@ async def _work(settings: Settings) -> bool:
     hookline.on_outgrown = stopping.set
     await hookline.start()
     spare_the_collector()
-    click.echo(f"hookline {VERSION} delivering from {shown(settings.database)}", err=True)
+    database = shown(settings.database)
+    logs.tell(
+        "worker.started",
+        f"hookline {VERSION} delivering from {database}",
+        version=VERSION,
+        database=database,
+    )
     try:
         await stopping.wait()
     finally:

@@ -8,10 +8,11 @@ from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Delivery, Job
 from hookline.client.call import step
 from hookline.client.dead_letter_filter import DeadLetterFilter
+from hookline.client.overview import Analysis
 
 
 class AsyncDeadLetterMethods(AsyncSends):
-    """List, replay and discard dead letters, one by one or in bulk."""
+    """List, analyse, replay and discard dead letters, one by one or in bulk."""
 
     def dead_letters(
         self,
@@ -36,6 +37,19 @@ class AsyncDeadLetterMethods(AsyncSends):
             since=since,
             until=until,
             replayed=replayed,
+        )
+
+    async def analyse_dead_letters(
+        self, *, window: str | None = None, account: str | None = None, endpoint_id: str | None = None
+    ) -> Analysis:
+        """What the dead letters of each endpoint have in common, and what to do about it.
+
+        `window` is how far it looks back, such as "15m", "24h" (the default) or "7d".
+        """
+        return await self.send(
+            calls.get(
+                "/v1/dead-letters/analysis", Analysis, window=window, account=account, endpoint_id=endpoint_id
+            )
         )
 
     async def replay_dead_letter(self, delivery_id: str) -> Delivery:

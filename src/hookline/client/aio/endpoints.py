@@ -6,7 +6,7 @@ from typing import Unpack
 
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
-from hookline.client.answers import Delivery, Secret, Trial
+from hookline.client.answers import Delivery, Secret, Stats, Trial
 from hookline.client.call import step
 from hookline.client.endpoint import Endpoint, EndpointChanges, EndpointFields
 
@@ -77,6 +77,10 @@ class AsyncEndpointMethods(AsyncSends):
     async def test_endpoint(self, id: str) -> Trial:
         """Send a test event to this endpoint only."""
         return await self.send(calls.post(f"/v1/endpoints/{step(id)}/test", Trial))
+
+    async def endpoint_stats(self, id: str, *, window: str | None = None) -> Stats:
+        """Get an endpoint's latencies and answers over a window such as `15m`, `24h` (the default) or `7d`."""
+        return await self.send(calls.get(f"/v1/endpoints/{step(id)}/stats", Stats, window=window))
 
     async def endpoint_secret(self, id: str) -> Secret:
         """Get the secret that signs its requests."""

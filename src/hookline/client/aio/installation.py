@@ -6,11 +6,15 @@ from typing import Any
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.call import step
-from hookline.client.overview import Conservation, EventType, Key, Worker
+from hookline.client.overview import Conservation, EventType, FoundIds, Health, Key, Worker
 
 
 class AsyncInstallationMethods(AsyncSends):
     """Health, event types, accounts and keys."""
+
+    async def health(self, *, account: str | None = None) -> Health:
+        """Get how much waits, fails and arrives, of one account or of all."""
+        return await self.send(calls.get("/v1/health", Health, account=account))
 
     async def conservation(self, *, account: str | None = None) -> Conservation:
         """Account for all deliveries that were ever accepted, of one account or of all."""
@@ -19,6 +23,10 @@ class AsyncInstallationMethods(AsyncSends):
     def workers(self) -> AsyncListing[Worker]:
         """List the processes that deliver."""
         return AsyncListing(self, "/v1/workers", Worker)
+
+    async def ids(self, prefix: str) -> FoundIds:
+        """Find the ids that begin with a prefix, such as `dlv_06f3b1q2`; it needs 8 characters after the kind."""
+        return await self.send(calls.get(f"/v1/ids/{step(prefix)}", FoundIds))
 
     # --- event types ---
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Unpack
 
 from hookline.client import call as calls
-from hookline.client.answers import Delivery, Secret, Trial
+from hookline.client.answers import Delivery, Secret, Stats, Trial
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.endpoint import Endpoint, EndpointChanges, EndpointFields
@@ -76,6 +76,10 @@ class EndpointMethods(Sends):
     def test_endpoint(self, id: str) -> Trial:
         """Send a test event to this endpoint only."""
         return self.send(calls.post(f"/v1/endpoints/{step(id)}/test", Trial))
+
+    def endpoint_stats(self, id: str, *, window: str | None = None) -> Stats:
+        """Get an endpoint's latencies and answers over a window such as `15m`, `24h` (the default) or `7d`."""
+        return self.send(calls.get(f"/v1/endpoints/{step(id)}/stats", Stats, window=window))
 
     def endpoint_secret(self, id: str) -> Secret:
         """Get the secret that signs its requests."""

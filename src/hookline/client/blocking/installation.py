@@ -7,11 +7,15 @@ from typing import Any
 from hookline.client import call as calls
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
-from hookline.client.overview import Conservation, EventType, Key, Worker
+from hookline.client.overview import Conservation, EventType, FoundIds, Health, Key, Worker
 
 
 class InstallationMethods(Sends):
     """Health, event types, accounts and keys."""
+
+    def health(self, *, account: str | None = None) -> Health:
+        """Get how much waits, fails and arrives, of one account or of all."""
+        return self.send(calls.get("/v1/health", Health, account=account))
 
     def conservation(self, *, account: str | None = None) -> Conservation:
         """Account for all deliveries that were ever accepted, of one account or of all."""
@@ -20,6 +24,10 @@ class InstallationMethods(Sends):
     def workers(self) -> Listing[Worker]:
         """List the processes that deliver."""
         return Listing(self, "/v1/workers", Worker)
+
+    def ids(self, prefix: str) -> FoundIds:
+        """Find the ids that begin with a prefix, such as `dlv_06f3b1q2`; it needs 8 characters after the kind."""
+        return self.send(calls.get(f"/v1/ids/{step(prefix)}", FoundIds))
 
     # --- event types ---
 

@@ -23,8 +23,8 @@ from hookline.rules.loop_budget import (
 )
 
 if TYPE_CHECKING:
-    from hookline.validate.json_schema import Schema
     from hookline.validate.payload_filter import Filter
+    from hookline.validate.schemas.json_schema import Schema
 
 _UNREAD = object()
 
@@ -183,7 +183,7 @@ def _read(payload: bytes) -> Any:
 
 
 def _schema(name: str, text: str) -> "Schema | None":
-    from hookline.validate.json_schema import Schema  # only types with a schema pay for the import
+    from hookline.validate.schemas.json_schema import Schema  # only types with a schema pay for the import
 
     try:
         return Schema(text)

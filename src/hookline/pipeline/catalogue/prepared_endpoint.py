@@ -25,10 +25,12 @@ from hookline.model import Endpoint, Signature, Signing
 from hookline.pipeline.catalogue.host_limits import Host, Hosts
 from hookline.pipeline.sending.contract import Request
 from hookline.pipeline.sending.target import parse
+from hookline.rules import trace_context
 from hookline.rules.hops import HEADER as HOPS
 from hookline.rules.outcome import expanded
 from hookline.rules.retry import DEFAULT_POLICY, Policy, policy_of
 from hookline.rules.slots import LaneHealth
+from hookline.rules.trace_context import headers_of
 from hookline.store.contract import Loaded
 from hookline.validate import headers
 from hookline.version import USER_AGENT
@@ -118,6 +120,8 @@ class PreparedEndpoint:
     def request(self, delivery: Loaded, body: bytes, *, number: int, wall: float) -> Request:
         """The signed request for one attempt."""
         constant = self._constant if not delivery.hops else self._constant_after(delivery.hops)
+        if delivery.trace is not None:
+            constant += _lines(self._traced(delivery.trace))
         return Request(
             self.target,
             constant + self._lines(delivery, body, number=number, wall=wall),
@@ -138,6 +142,8 @@ class PreparedEndpoint:
         constant = (
             self._constant_after(delivery.hops) if is_same else _lines(_after(delivery.hops, self._base))
         )
+        if delivery.trace is not None:
+            constant += _lines(self._traced(delivery.trace))
         return Request(
             target, constant + self._lines(delivery, body, number=number, wall=wall), body, timeout
         )
@@ -147,9 +153,15 @@ class PreparedEndpoint:
         lines = self._lines(delivery, body, number=number, wall=wall).decode("ascii").splitlines()
         return {
             **_after(delivery.hops, self._base),
+            **({} if delivery.trace is None else self._traced(delivery.trace)),
             **dict.fromkeys(self.endpoint.headers, MASK),
             **dict(line.split(": ", 1) for line in lines),
         }
+
+    def _traced(self, trace: str) -> dict[str, str]:
+        """The headers of the event's trace, unless the endpoint has such headers of its own."""
+        own = {name.lower() for name in self.endpoint.headers}
+        return {} if trace_context.PARENT in own or trace_context.STATE in own else headers_of(trace)
 
     def _constant_after(self, hops: int) -> bytes:
         """The constant lines for an event that was sent on so many times before it came here."""

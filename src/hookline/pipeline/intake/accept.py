@@ -17,6 +17,7 @@ from hookline.errors import HooklineError, Invalid, Overloaded, StoreRefused, St
 from hookline.ids import Ids
 from hookline.model import EventId
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.histogram import ROWS, SECONDS, Histogram
 from hookline.pipeline.intake.admission import Admission
 from hookline.pipeline.intake.distribute import Distributor
 from hookline.pipeline.intake.drafts import Done, Draft, Entry, Published, Result, Submission
@@ -24,6 +25,7 @@ from hookline.pipeline.intake.gathering import Commit, Gathering
 from hookline.pipeline.intake.idempotency import answer_by, answer_repeat, digest
 from hookline.pipeline.lanes.handover import Handover
 from hookline.rules.admission import REQUEST_DELIVERIES
+from hookline.rules.readiness import Publishing
 from hookline.store.contract import Acceptance, EventFanout, Prior, Store
 
 _WAITING_EVENTS = 20_000  # beyond this a publish is refused, not kept
@@ -63,8 +65,22 @@ class Intake:
             most_deliveries=most_deliveries,
             on_judged=self._begin,
         )
-        self._handing = Distributor(handover, clock, on_turn=admission.turned)
+        self._handing = Distributor(handover, catalogue, clock, on_turn=admission.turned)
         self._flusher: asyncio.Task[None] | None = None
+        self.seconds = Histogram(SECONDS)  # of each event, from the publish to the commit that holds it
+        self.batches = Histogram(ROWS)  # events in each commit
+        self._moved_at = float("-inf")  # when a commit was last begun
+        self._committed_at = float("-inf")  # when the last good one was begun
+        self._refused_at = float("-inf")
+        self._refusal = ""
+
+    @property
+    def publishing(self) -> Publishing:
+        """How it goes."""
+        is_waiting = self._flusher is not None or self._gathering.has_any
+        return Publishing(
+            self._moved_at if is_waiting else None, self._committed_at, self._refused_at, self._refusal
+        )
 
     def submit(self, drafts: list[Draft], done: Done) -> None:
         """Accept all drafts, in order; a refused draft has an error in its place. Raises Overloaded, or Invalid.
@@ -72,7 +88,7 @@ class Intake:
         `done` is called with the results after the last commit, or with the error that all of them share. It must not
         raise.
         """
-        submission = Submission(drafts, done)
+        submission = Submission(drafts, done, self._clock.monotonic())
         if not drafts:
             done([])
             return
@@ -81,6 +97,7 @@ class Intake:
             gathering.events + len(drafts) > _WAITING_EVENTS
             or gathering.bytes + submission.bytes > _WAITING_BYTES
         ):
+            self._note_refusal("more events are waiting to be stored than can be kept")
             raise Overloaded("More events are waiting to be stored than can be kept; try again in a moment.")
         if len(drafts) > 1:
             self._check_deliveries(drafts)
@@ -134,12 +151,14 @@ class Intake:
 
     def _begin(self) -> None:
         if self._flusher is None:
+            self._moved_at = self._clock.monotonic()
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
         try:
             while self._gathering.has_any:
                 now = self._clock.now()
+                self._moved_at = self._clock.monotonic()
                 batch = self._gathering.gather(now)
                 if batch.entries:
                     await self._commit(batch, now)
@@ -164,13 +183,15 @@ class Intake:
         except Exception as error:
             self._refuse(batch, error)
             return
+        self._committed_at = self._moved_at
         if acceptance.stale:
             self._gathering.put_back(batch)
             return
         priors = acceptance.priors
         accepted = [entry for entry in entries if not (priors and self._answer_prior(entry, priors))]
         # Before the answers: a caller that gets one and waits for the hand-over finds it there.
-        self._handing.add(accepted, acceptance.first_seq, now)
+        self._handing.add(accepted, acceptance.first_seq, now, seen)
+        self._measure(batch)
         for entry in accepted:
             event = entry.event
             entry.submission.answer(
@@ -179,14 +200,27 @@ class Intake:
         for entry, first in batch.repeats:
             answer_repeat(entry, first, priors)
 
+    def _measure(self, batch: Commit) -> None:
+        """Count what was committed. The clock is read once a commit, and each event adds to one bucket."""
+        ended = self._clock.monotonic()
+        self.batches.add(len(batch.entries))
+        self.seconds.add_all([ended - entry.submission.came for entry in batch.entries])
+        if batch.repeats:
+            self.seconds.add_all([ended - entry.submission.came for entry, _ in batch.repeats])
+
     def _refuse(self, batch: Commit, error: Exception) -> None:
         if not isinstance(error, HooklineError):
             log.exception("accept.failed", events=len(batch.entries))
             error = StoreUnavailable("The event could not be stored; it may be tried again.")
         elif isinstance(error, StoreRefused):
             self._on_refused(error)
+        if isinstance(error, StoreUnavailable | StoreRefused):
+            self._note_refusal(str(error))
         for entry in (*batch.entries, *(entry for entry, _ in batch.repeats)):
             entry.submission.fail(error)
+
+    def _note_refusal(self, why: str) -> None:
+        self._refused_at, self._refusal = self._clock.monotonic(), why
 
     async def _store_batch(self, entries: list[Entry], now: float, seen: int) -> Acceptance:
         if not entries:

@@ -3,6 +3,9 @@
 This happens in the next turns of the loop, while the next batch is already with the store. Each turn does a part: a
 delivery that is handed over is mostly sent at once, and others wait for that. Whatever happens on the way, nothing
 stays reserved: otherwise loads would leave it out forever.
+
+If operators changed anything since the accept began, the commit is read from the store instead. One of its deliveries may
+have been cancelled or replayed, and its lane has already forgotten what it held.
 """
 
 import asyncio
@@ -16,6 +19,7 @@ from hookline import ids as naming
 from hookline.clock import Clock
 from hookline.failpoints import failpoint
 from hookline.model import Queue
+from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.drafts import Entry
 from hookline.pipeline.lanes.handover import Handover
 from hookline.rules.loop_budget import DELIVERIES
@@ -28,13 +32,22 @@ class _Commit(NamedTuple):
     entries: list[Entry]
     first_seq: int
     now: float
+    seen: int  # the last change that was known when the accept began
 
 
 class Distributor:
     """Hands over commits, in order."""
 
-    def __init__(self, handover: Handover, clock: Clock, *, on_turn: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        handover: Handover,
+        catalogue: Catalogue,
+        clock: Clock,
+        *,
+        on_turn: Callable[[float], None],
+    ) -> None:
         self._handover = handover
+        self._catalogue = catalogue
         self._clock = clock
         self._on_turn = on_turn  # called with the time from a commit to the next turn of the loop
         self._added_at = 0.0
@@ -45,12 +58,12 @@ class Distributor:
         self._ended = 0
         self.longest = 0  # the most deliveries that were ever handed over in one turn
 
-    def add(self, entries: list[Entry], first_seq: int, now: float) -> None:
+    def add(self, entries: list[Entry], first_seq: int, now: float, seen: int) -> None:
         """These are committed."""
         if not self._commits:
             self._added_at = self._clock.monotonic()
             asyncio.get_running_loop().call_soon(self._begin)
-        self._commits.append(_Commit(entries, first_seq, now))
+        self._commits.append(_Commit(entries, first_seq, now, seen))
         self._added += 1
 
     async def keep_up(self) -> None:
@@ -98,6 +111,12 @@ class Distributor:
         if not is_last:
             end = begin + most
         hand_over, announce = self._handover.hand_over, self._handover.announce
+        if commit.seen != self._catalogue.n:
+            for ordinal in range(begin, end):
+                self._leave_one(entry, ordinal)
+            self._entry += is_last
+            self._ordinal = 0 if is_last else end
+            return end - begin or 1
         if event.deliver_at is not None and (due_at := self._clock.due(event.deliver_at)) > now:
             for endpoint in entry.endpoints[begin:end]:
                 announce(endpoint, due_at=due_at)
@@ -123,6 +142,7 @@ class Distributor:
                 payload,
                 event.hops,
                 len(event.payload),
+                event.trace,
             )
             if lane is not None:
                 hand_over(lane, delivery, at=at)
@@ -138,9 +158,12 @@ class Distributor:
         """Leave the rest to be read from the store."""
         for entry in commit.entries[self._entry :]:
             for ordinal in range(self._ordinal, len(entry.endpoints)):
-                lane = entry.lanes[ordinal] if entry.lanes else None
-                if lane is not None:
-                    self._handover.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
-                self._handover.announce(entry.endpoints[ordinal])
+                self._leave_one(entry, ordinal)
             self._ordinal = 0
         self._entry = len(commit.entries)
+
+    def _leave_one(self, entry: Entry, ordinal: int) -> None:
+        lane = entry.lanes[ordinal] if entry.lanes else None
+        if lane is not None:
+            self._handover.give_up(lane, naming.delivery_of(entry.event.id, ordinal))
+        self._handover.announce(entry.endpoints[ordinal])

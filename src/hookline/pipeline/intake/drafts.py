@@ -19,6 +19,7 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str | None = None
     deliver_at: float | None = None
     hops: int = 0  # of the webhook that caused this publish
+    trace: str | None = None  # that it belongs to
 
 
 class Published(msgspec.Struct, frozen=True, gc=False):
@@ -42,6 +43,7 @@ class Submission:
     __slots__ = (
         "account",
         "bytes",
+        "came",
         "done",
         "drafts",
         "held_at",
@@ -52,9 +54,10 @@ class Submission:
         "results",
     )
 
-    def __init__(self, drafts: list[Draft], done: Done) -> None:
+    def __init__(self, drafts: list[Draft], done: Done, came: float) -> None:
         self.drafts = drafts
         self.done = done
+        self.came = came  # on the monotonic clock
         self.account = drafts[0].account if drafts else DEFAULT_ACCOUNT  # whose turn it takes
         self.results: list[Result | None] = [None] * len(drafts)
         self.bytes = sum([len(draft.payload) for draft in drafts])

@@ -130,6 +130,7 @@ class Gathering:
                 idempotency_key=draft.idempotency_key,
                 deliver_at=draft.deliver_at,
                 hops=draft.hops,
+                trace=draft.trace,
                 created_at=now,
             )
             entry = first = Entry(submission, index, event, endpoints)

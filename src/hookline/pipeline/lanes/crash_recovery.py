@@ -15,7 +15,7 @@ import structlog
 
 from hookline import ids
 from hookline.clock import Clock
-from hookline.model import DeliveryId, WorkerId
+from hookline.model import DeliveryId, EndpointId, WorkerId
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.lane_tasks import LaneTasks
 from hookline.rules.crash_suspects import (
@@ -47,6 +47,7 @@ class CrashRecovery:
         offer: Callable[[Lane], None],
         alone: Callable[[Lane, Callable[[], Awaitable[None]], asyncio.Event], Awaitable[None]],
         on_done: Callable[[Lane], None],
+        on_condemned: Callable[[EndpointId, int], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -57,9 +58,11 @@ class CrashRecovery:
         self._offer = offer
         self._alone = alone
         self._on_done = on_done
+        self._on_condemned = on_condemned
         self._waiting: dict[int, dict[Lane, _Line]] = {}  # by the marks of the first that waits
         self._turns: dict[DeliveryId, _Turn] = {}
         self._changed = asyncio.Event()
+        self.condemned = 0  # deliveries that died of the crashes they caused, since the start
 
     def settled(self, id: DeliveryId) -> None:
         """A delivery was settled, or is no longer this worker's."""
@@ -87,8 +90,10 @@ class CrashRecovery:
             dead = await self._store.condemn(
                 self._worker(), [lane.suspect(each) for each in condemned], now=self._clock.now()
             )
+            self.condemned += len(dead)
             for each in condemned:
                 lane.forget_aside(each.id)
+            self._on_condemned(lane.endpoint_id, len(dead))
             log.warning("delivery.condemned", deliveries=[ids.show("delivery", id) for id in dead])
         line = _Line(lane, cast("Sequence[Loaded]", plans.sent))
         self._stand_in_line(line)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from hookline.model import FOREVER, LONG_AGO, Circuit, Endpoint, Outcome
-from hookline.pipeline.lanes.circuit_probe import CircuitBreaker
+from hookline.pipeline.lanes.circuit_breaker import CircuitBreaker
 from hookline.rules import limits
 from hookline.store.contract import Taken
 
@@ -124,7 +124,7 @@ class FlowControl:
         """When time alone may have changed whether the lane may send, or may be probed."""
         if not self.breaker.is_closed and not self.breaker.is_granted:
             # A probe is a request like any other to the rate limit, and is not announced before it may be sent.
-            return max(self._probes_at(), self._token_at(self._now()))
+            return max(self.probes_at(), self._token_at(self._now()))
         return self.opens_at()
 
     def is_held_back(self) -> bool:
@@ -135,7 +135,7 @@ class FlowControl:
 
     def wants_no_probe_yet(self) -> bool:
         """Is the circuit open, and its cooldown not over?"""
-        return not self.breaker.is_closed and not self.breaker.is_granted and self._now() < self._probes_at()
+        return not self.breaker.is_closed and not self.breaker.is_granted and self._now() < self.probes_at()
 
     def wants_probe(self) -> bool:
         """Is the circuit open, its cooldown over, a token there, and no probe under way?"""
@@ -145,7 +145,7 @@ class FlowControl:
             and self._now() >= self.looks_again_at()
         )
 
-    def _probes_at(self) -> float:
+    def probes_at(self) -> float:
         """When the circuit's next probe may go: after the cooldown, and not while the receiver wants to be left alone."""
         return max(self.breaker.cooldown_until, self.rest_until)
 
@@ -176,18 +176,18 @@ class FlowControl:
         """Is there nothing that one more success could change?"""
         return self.is_plain and not self.breaker.circuit.failures
 
-    def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> None:
-        """An attempt was answered."""
+    def landed(self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool) -> bool:
+        """An attempt was answered; says whether that opened or closed the circuit."""
         self.durations.append(duration)
         if outcome is Outcome.ACCEPTED and self.is_untroubled:
             self.breaker.count_success()
-            return
+            return False
         now = self._now()
         was_closed = self.breaker.is_closed
         if self.breaker.landed(outcome, durations=self.durations, now=now, asked=asked, was_probe=was_probe):
             self.changed()
         if was_probe and self.breaker.policy is not None:
-            self.hold_until = self._probes_at()
+            self.hold_until = self.probes_at()
         elif was_closed and not self.breaker.is_closed:
             self.hold_until = max(self.hold_until, self.breaker.cooldown_until)
         if outcome is Outcome.THROTTLED and asked is not None:
@@ -195,6 +195,7 @@ class FlowControl:
             self.hold_until = max(self.hold_until, self.rest_until)
             self.changed()
         self._settle_down()
+        return self.breaker.is_closed is not was_closed
 
     def hold(self, until: float) -> None:
         """Send nothing before then."""
@@ -204,7 +205,7 @@ class FlowControl:
 
     def hold_anew(self, until: float) -> None:
         """What the lane's order waited for has moved: send nothing before then, before a probe may be sent, or a dead owner's request ended."""
-        self.hold_until = max(until, self._probes_at(), self._dead_until)
+        self.hold_until = max(until, self.probes_at(), self._dead_until)
         self.changed()
         self._settle_down()
 

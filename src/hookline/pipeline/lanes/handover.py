@@ -122,7 +122,7 @@ class Handover:
             lane = held.get(id)
             if lane is None or found.woke_at <= now or not lane.is_ordinary:
                 continue  # there may be older ones: the load keeps the order
-            if not lane.flow.is_plain:
+            if not lane.flow.is_plain or not waiting[id]:
                 continue
             lane.has_all()
             for delivery in waiting[id]:

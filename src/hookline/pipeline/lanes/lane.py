@@ -380,8 +380,8 @@ class Lane:
 
     def landed(
         self, outcome: Outcome, *, duration: float, asked: float | None, was_probe: bool, at: float
-    ) -> None:
-        """An attempt of it was answered, and is settled from now on."""
+    ) -> bool:
+        """An attempt of it was answered, and is settled from now on; says whether that opened or closed the circuit."""
         self.in_flight -= 1
         self.unsettled += 1
         self.active_at = at
@@ -395,8 +395,8 @@ class Lane:
         ):
             flow.durations.append(duration)
             flow.breaker.count_success()  # the way of nearly every attempt: nothing changes
-            return
-        flow.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
+            return False
+        is_turned = flow.landed(outcome, duration=duration, asked=asked, was_probe=was_probe)
         health = health_after(outcome, flow.durations)
         self._buffers.counts[self.health] -= len(self.known)
         self._buffers.counts[health] += len(self.known)
@@ -408,6 +408,7 @@ class Lane:
         self.window = 1 if was_probe else window_after(self.window, outcome, cap=self.cap)
         if self.prepared is not None:
             self.prepared.health = health
+        return is_turned
 
     def conclude(self, settlement: Settlement) -> bool:
         """What an answer means for what is sent next; says whether sending with care ends here."""

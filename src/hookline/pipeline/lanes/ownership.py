@@ -14,9 +14,10 @@ import structlog
 from hookline import ids
 from hookline.clock import Clock
 from hookline.errors import HooklineError, StoreUnavailable
-from hookline.model import EndpointId, WorkerId
+from hookline.model import CircuitState, EndpointId, WorkerId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.lanes.buffers import Buffers
+from hookline.pipeline.lanes.circuit_breaker import say_closed
 from hookline.pipeline.lanes.dispatcher import Dispatcher
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.notes import LaneNotes
@@ -94,7 +95,11 @@ class Ownership:
         )
 
     async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
-        """Take the free ones of these lanes that there is room for, unless other workers have fewer."""
+        """Take the free ones of these lanes that there is room for, unless other workers have fewer.
+
+        Only the lanes that this call added are returned. A reconcile may have found one while the answer to the take was
+        on its way; such a lane has been loaded since.
+        """
         if self.surplus():
             return {}
         if len(self.lanes) + len(lanes) > _MOST - _FOR_PROVEN:
@@ -102,9 +107,8 @@ class Ownership:
         if not lanes:
             return {}
         worker = self._heartbeat.id
-        taken = await self._guarded_take(lanes, len(lanes))
-        await self._adopt(taken, worker)
-        return {lane.endpoint_id: lane for lane in taken if lane.endpoint_id in self.lanes}
+        adopted = await self._adopt(await self._guarded_take(lanes, len(lanes)), worker)
+        return {lane.endpoint_id: lane for lane in adopted}
 
     def elsewhere(self) -> list[int]:
         """The lane counts of the workers that could take more."""
@@ -255,12 +259,13 @@ class Ownership:
             raise
         return taken
 
-    async def _adopt(self, taken: Sequence[Taken], worker: WorkerId) -> None:
-        """Add the lanes that are owned under this id."""
+    async def _adopt(self, taken: Sequence[Taken], worker: WorkerId) -> list[Taken]:
+        """Add the lanes that are owned under this id; returns those that were not known here."""
         if any(self._catalogue.prepared(lane.endpoint_id) is None for lane in taken):
             await self._catalogue.catch_up()  # an endpoint may be younger than the last pulse
         if worker != self._heartbeat.id:
-            return  # buried meanwhile: they are freed with the rest
+            return []  # buried meanwhile: they are freed with the rest
+        adopted = []
         for found in taken:
             known = self.lanes.get(found.endpoint_id)
             if known is not None:
@@ -276,8 +281,12 @@ class Ownership:
             )
             if found.is_reset:
                 lane.flow.reset(self._catalogue.n)
+            if lane.flow.breaker.is_closed and found.circuit.state is not CircuitState.CLOSED:
+                say_closed(lane, "an operator closed it")
             self.lanes[found.endpoint_id] = lane
             self.on_adopted(lane)
+            adopted.append(found)
+        return adopted
 
 
 def _release(lane: Lane, *, wake_at: float) -> Release:

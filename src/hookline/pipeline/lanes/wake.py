@@ -39,6 +39,7 @@ class Wakes:
         self._take = take  # takes the lanes it can, and returns those not owned here
         self._on_woken = on_woken
         self._waiting: Waiting = {}
+        self._round: Waiting = {}  # those of the round under way
         self._is_any = False  # lanes have work, and it is not known which: all free ones are swept
         self._swept: EndpointId | None = None  # the last of them; None: the sweep begins
         self._some = asyncio.Event()
@@ -52,6 +53,12 @@ class Wakes:
             kept.append(delivery)
         self._some.set()
         self._idle.clear()
+
+    def forget(self, lane: EndpointId) -> None:
+        """Rows of the lane were changed: its deliveries are read from the store, not handed over as they were."""
+        for waiting in (self._waiting, self._round):
+            if lane in waiting:
+                waiting[lane].clear()
 
     def add_unknown(self) -> None:
         """Rows may have been made due, and the answer that named their lanes was lost: look at all free lanes soon."""
@@ -67,6 +74,7 @@ class Wakes:
         while True:
             await self._some.wait()
             waiting, self._waiting = self._waiting, {}
+            self._round = waiting
             is_any, self._is_any = self._is_any, False
             self._some.clear()
             try:

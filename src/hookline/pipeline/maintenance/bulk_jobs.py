@@ -19,7 +19,7 @@ from hookline.clock import Clock
 from hookline.errors import RowRefused, StoreRefused, StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.model import EndpointId, JobId
-from hookline.pipeline.membership.dead_workers import sweep
+from hookline.pipeline.membership.burial import sweep
 from hookline.store.contract import JobState, Store
 
 STEP = 500  # dead letters in one transaction: other writers wait no longer than for these

@@ -13,7 +13,7 @@ import structlog
 from hookline.clock import Clock
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.pipeline.lanes.ownership import Ownership
-from hookline.pipeline.membership.dead_workers import sweep
+from hookline.pipeline.membership.burial import sweep
 from hookline.store.contract import Store
 
 _LOOK_EVERY = 0.5

@@ -29,6 +29,7 @@ from hookline.version import VERSION
 
 _PULSE = 0.25  # seconds between pulses
 _SKEW = 30.0  # seconds that the wall clock may be off before it is logged; webhooks are signed with it
+_REFUSED_AGAIN = 0.5  # seconds after a beat that was refused: /readyz waits for a good one
 _SHORTEST = 0.02  # least seconds between two pulses, however many notifications of a change arrive
 
 log = structlog.get_logger()
@@ -72,7 +73,11 @@ class Heartbeat:
         self.peers: tuple[WorkerRow, ...] = ()
         self.wakes_at = FOREVER  # when the first free lane wakes, as of the last pulse
         self.delivers = True
+        self._written: bytes | None = b""  # the status in the store; None: it is not certain
         self.load: Callable[[], Load] = Load
+        self.status: Callable[[], bytes] = (
+            bytes  # what the other processes should know of the lanes owned here
+        )
         self.on_pulse: Callable[[], None] = lambda: None
         self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
         self.on_refused: Callable[[StoreRefused | StorageFull], None] = lambda _: None
@@ -146,10 +151,10 @@ class Heartbeat:
     async def run_beat(self) -> None:
         """Beat until cancelled."""
         while True:
-            await self._clock.sleep(self.interval)
+            await self._clock.sleep(min(self.interval, _REFUSED_AGAIN) if self._is_refused else self.interval)
             id = self.id
             try:
-                alive = await self._store.beat(id, self.load(), now=self._clock.now())
+                alive = await self._beat(id)
                 self._beaten = self._clock.monotonic()
                 if self._is_refused:
                     self._is_refused = False
@@ -161,6 +166,17 @@ class Heartbeat:
                 self.on_refused(error)
             except StoreUnavailable as error:
                 log.debug("beat.failed", error=str(error))
+
+    async def _beat(self, id: WorkerId) -> bool:
+        """One heartbeat, with the status if it changed."""
+        status = self.status()
+        changed = None if status == self._written else status
+        if changed is not None:
+            self._written = None  # until the store has answered
+        alive = await self._store.beat(id, self.load(), now=self._clock.now(), status=changed)
+        if alive and changed is not None and self.id == id:
+            self._written = changed
+        return alive
 
     async def look(self) -> None:
         """One pulse."""
@@ -177,7 +193,7 @@ class Heartbeat:
         self._owes_beat = self._owes_beat or pulse.was_absent
         if self._owes_beat:
             # Others may have found the lock free before and after it was held: they see the beat.
-            if not await self._store.beat(id, self.load(), now=self._clock.now()):
+            if not await self._beat(id):
                 await self._be_reborn(id)
                 return
             self._owes_beat = False
@@ -269,6 +285,7 @@ class Heartbeat:
 
     async def _register(self) -> None:
         self._was_named = True
+        self._written = b""
         now = self._clock.now()
         await self._store.register(
             WorkerRow(

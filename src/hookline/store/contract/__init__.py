@@ -18,6 +18,7 @@ from hookline.store.contract.endpoints import EndpointSnapshot, EndpointStore
 from hookline.store.contract.event_types import EventTypeStore
 from hookline.store.contract.events import EventStore
 from hookline.store.contract.figures import Bloat, Conservation, FiguresStore, Snapshot
+from hookline.store.contract.id_ranges import IdRangeStore
 from hookline.store.contract.installation import InstallationStore
 from hookline.store.contract.jobs import UNREADABLE_JOB, Job, JobKind, JobState, JobStep, JobStore
 from hookline.store.contract.keys import KeyStore
@@ -36,8 +37,22 @@ from hookline.store.contract.lanes import (
     Verdict,
     Want,
 )
+from hookline.store.contract.measuring.deaths import DeathStore
+from hookline.store.contract.measuring.health import EndpointCounts, HealthSample, HealthStore
+from hookline.store.contract.measuring.latency import (
+    EVERY_ENDPOINT,
+    LatencyCell,
+    LatencyDay,
+    LatencyLog,
+    LatencyMath,
+    LatencyPart,
+    LatencySlice,
+    LatencyStore,
+    LoggedBatch,
+)
 from hookline.store.contract.notify import MOST_LANES, Notification, NotificationStore
 from hookline.store.contract.retention import Pruned, RetentionStore
+from hookline.store.contract.slow_verbs import SlowVerbs
 from hookline.store.contract.workers import (
     FREE_CHUNK,
     NO_ENDPOINT,
@@ -45,10 +60,12 @@ from hookline.store.contract.workers import (
     Load,
     Pulse,
     WorkerRow,
+    WorkerStatusRow,
     WorkerStore,
 )
 
 __all__ = [
+    "EVERY_ENDPOINT",
     "FREE_CHUNK",
     "GONE",
     "INLINE_PAYLOAD_BYTES",
@@ -61,22 +78,32 @@ __all__ = [
     "Change",
     "Conservation",
     "DeliveryFilter",
+    "EndpointCounts",
     "EndpointSnapshot",
     "EventFanout",
+    "HealthSample",
     "Job",
     "JobKind",
     "JobState",
     "JobStep",
     "LaneNote",
     "LaneRow",
+    "LatencyCell",
+    "LatencyDay",
+    "LatencyLog",
+    "LatencyMath",
+    "LatencyPart",
+    "LatencySlice",
     "Load",
     "Loaded",
+    "LoggedBatch",
     "Notification",
     "Prior",
     "Pruned",
     "Pulse",
     "Release",
     "Settlement",
+    "SlowVerbs",
     "Snapshot",
     "Store",
     "Suspect",
@@ -84,6 +111,7 @@ __all__ = [
     "Verdict",
     "Want",
     "WorkerRow",
+    "WorkerStatusRow",
 ]
 
 
@@ -97,14 +125,19 @@ class Store(
     EventStore,
     EventTypeStore,
     KeyStore,
+    IdRangeStore,
     InstallationStore,
     FiguresStore,
+    DeathStore,
+    HealthStore,
     RetentionStore,
     NotificationStore,
+    LatencyStore,
     Protocol,
 ):
     """Everything durable."""
 
+    slow_verbs: SlowVerbs  # a process that runs on sets its limit
     exclusive: bool  # one process serves this database: the row of any other worker belongs to a dead one
 
     async def migrate(self) -> list[str]:

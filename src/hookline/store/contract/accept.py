@@ -38,7 +38,7 @@ class Acceptance(msgspec.Struct, frozen=True):
 
 
 class AcceptStore(Protocol):
-    """The verb that accepts."""
+    """The verbs that accept."""
 
     async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch.
@@ -48,3 +48,6 @@ class AcceptStore(Protocol):
         an event that is already stored under its own id was accepted. Deliveries with a `deliver_at` later than now
         join the timed queue, all others the ready queue.
         """
+
+    async def try_accept(self, *, now: float) -> None:
+        """Commit nothing in the way of `accept`; raises what that would raise, and never waits for a table's lock."""

@@ -2,9 +2,11 @@
 
 import msgspec
 
-from hookline.model import Endpoint
+from hookline.model import Endpoint, EndpointId
+from hookline.store.contract.figures import Snapshot
 from hookline.store.contract.workers import WorkerRow
 
+HOUR = 3_600.0  # seconds
 MOST_COUNTED = 10_000  # of a backlog: of a larger one, it is enough to know that it is large
 
 # What both databases are asked about endpoints' secrets, in SQL that both understand.
@@ -21,6 +23,23 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 
     deliveries: int  # MOST_COUNTED at most
     since: float  # when the first of them was due
+
+
+class OpenCircuit(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint that is not sent to."""
+
+    endpoint_id: EndpointId
+    reason: str
+    probe_at: float | None  # when it is tried again
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that keeps others from writing."""
+
+    what: str  # the table that it locked
+    pid: int | None
+    name: str  # of its application
+    seconds: float | None  # since its transaction began; None: the database does not say
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,3 +59,8 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: tuple[Endpoint, ...] = ()  # MOST_COUNTED at most
     workers: tuple[WorkerRow, ...] = ()
     waiting: Waiting | None = None
+    circuits: tuple[OpenCircuit, ...] = ()  # that are not closed, MOST_COUNTED at most
+    dead_last_hour: int = 0  # MOST_COUNTED at most
+    holders: tuple[Holder, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    unanswered: tuple[str, ...] = ()  # what the database did not say in time

@@ -4,6 +4,7 @@ A part of the contract: see `store.contract` for what holds for every verb. Publ
 this. It is counted when somebody asks, so a frequent caller keeps the answer (`reports.counts`).
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -52,14 +53,32 @@ class Bloat(msgspec.Struct, frozen=True, kw_only=True):
         return max((each.transactions for each in self.snapshots), default=0)
 
 
+class SessionUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pool of this process does with its database sessions."""
+
+    role: str  # "accept", "settle" …: the work that the sessions are kept for
+    limit: int
+    in_use: int
+    waiting: int  # calls that wait for a session
+
+
 class FiguresStore(Protocol):
     """The verbs that count."""
+
+    def sessions(self) -> Sequence[SessionUse]:
+        """The pools of this process; none on a store that has no sessions."""
 
     async def bloat(self) -> Bloat:
         """What cannot be cleaned up and why, as far as this user may know; cheap."""
 
     async def conservation(self, *, account: str | None = None) -> Conservation:
         """Where all deliveries are, of one account or of all, in one snapshot; slow when there are many."""
+
+    async def circuits_open(self) -> int:
+        """How many lanes have a circuit that is not closed."""
+
+    async def oldest_pending(self) -> float | None:
+        """When the oldest delivery that is pending was accepted; None: none is. Slow when many are."""
 
     async def oldest_due(self, *, now: float) -> float | None:
         """When the delivery that has waited longest became due; None: none waits.

@@ -21,6 +21,7 @@ from hookline.model import (
     State,
     WorkerId,
 )
+from hookline.store.contract.measuring.latency import LatencyLog
 
 SWEEP_CHUNK = 2_000  # lanes checked in one transaction of a sweep
 GONE = "The endpoint answered 410 Gone."
@@ -71,6 +72,7 @@ class Loaded(msgspec.Struct, gc=False):
     payload: bytes | None  # None: larger than INLINE_PAYLOAD_BYTES, see `payload()`
     hops: int = 0  # of its event
     payload_bytes: int = 0
+    trace: str | None = None  # likewise
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
@@ -83,6 +85,10 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     due_at: float  # pending: when to try again
     reason: Reason | None = None
     gone: float | None = None  # the receiver answered "gone": `updated_at` of the endpoint that was asked
+    waited_since: float | None = None  # when this attempt was due; only measured
+    published_at: float | None = (
+        None  # when the first attempt was due; None: not measured, such as for a replay
+    )
 
 
 class LaneNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +163,7 @@ class LaneStore(Protocol):
         batch: Sequence[Settlement],
         *,
         notes: Sequence[LaneNote] = (),
+        log: LatencyLog | None = None,
         now: float,
     ) -> list[Verdict]:
         """Fenced: attempt, delivery and the lanes' notes in one commit; one verdict for each settlement, in order.
@@ -164,7 +171,8 @@ class LaneStore(Protocol):
         A delivery moves only from pending with `attempts = number - 1` and the same `replays`, and only while this
         worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once. An endpoint
         that is gone is disabled together with the delivery that found it gone, unless the endpoint was changed since
-        the request.
+        the request. The log is kept once for each `n` of a worker that is not buried, with the positions of the
+        settlements that were not applied by this very call.
         """
 
     async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:

@@ -39,6 +39,14 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     buried: bool = False
 
 
+class WorkerStatusRow(msgspec.Struct, frozen=True):
+    """What a worker knows of its lanes."""
+
+    worker: WorkerId
+    seen_at: float  # of its last heartbeat
+    status: bytes
+
+
 class Change(msgspec.Struct, frozen=True):
     """Something an operator changed; the numbers commit in order."""
 
@@ -75,8 +83,15 @@ class WorkerStore(Protocol):
     async def register(self, worker: WorkerRow) -> None:
         """Add the process to `workers`."""
 
-    async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
-        """Count one heartbeat; False when the worker is buried (or gone)."""
+    async def beat(self, worker: WorkerId, load: Load, *, now: float, status: bytes | None = None) -> bool:
+        """Count one heartbeat; False when the worker is buried (or gone).
+
+        `status` is what it knows of its lanes (`rules.worker_status`), kept until it is given again or the worker is
+        gone; None: it has not changed.
+        """
+
+    async def worker_status(self) -> list[WorkerStatusRow]:
+        """The status of every worker that is not buried; empty for one that gave none."""
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.

@@ -13,7 +13,7 @@ from hookline.store.postgres.driver.values import Columns, column, unusual
 
 
 class PostgresAccept(PostgresSessions):
-    """The contract's verb that accepts."""
+    """The contract's verbs that accept."""
 
     async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         """See the contract."""
@@ -28,6 +28,10 @@ class PostgresAccept(PostgresSessions):
         if explained is None:
             raise StoreUnavailable("An event was deleted while its repeat was accepted: try again.")
         return explained
+
+    async def try_accept(self, *, now: float) -> None:
+        """See the contract."""
+        await self._accept.run(lambda connection: connection.execute(sql.TRY_ACCEPT))
 
     async def _explain(self, absent: Sequence[EventFanout], first_seq: int | None) -> Acceptance | None:
         """Why these were not written: they are stored under their own id or their key; None if one is not."""
@@ -49,7 +53,7 @@ class PostgresAccept(PostgresSessions):
 
 
 def publication_columns(batch: Sequence[EventFanout], *, now: float) -> Columns:
-    """The arrays of ACCEPT: events, their deliveries with the (1-based) position of their event, the events' hops.
+    """The arrays of ACCEPT: events, their deliveries with the (1-based) position of their event, the events' hops and traces.
 
     Mostly each event has one delivery: no positions are bound then.
     """
@@ -78,6 +82,7 @@ def publication_columns(batch: Sequence[EventFanout], *, now: float) -> Columns:
         endpoints,
         places,
         unusual([event.hops for event in events], 0),
+        column([event.trace for event in events]),
     ]
 
 

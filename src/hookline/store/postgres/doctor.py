@@ -1,19 +1,38 @@
 """Reads what `hookline doctor` needs of a PostgreSQL, without changing it."""
 
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
-from hookline.store.contract.doctor import MOST_COUNTED, PLAIN, SEAL, SEALED, Examination, Waiting
+from hookline.store.contract.doctor import (
+    HOUR,
+    MOST_COUNTED,
+    PLAIN,
+    SEAL,
+    SEALED,
+    Examination,
+    Holder,
+    OpenCircuit,
+    Waiting,
+)
+from hookline.store.contract.figures import Snapshot
 from hookline.store.postgres import columns, sql
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.faults import translated, while_connecting
-from hookline.store.postgres.figures import OLDEST_DUE
+from hookline.store.postgres.figures import OLDEST_DUE, SNAPSHOTS
 from hookline.store.postgres.migrations import schema
 from hookline.store.postgres.workers import read_worker
 
-COUNT_TIMEOUT = 30.0  # many lanes take time; that does not mean that the server does not answer
+T = TypeVar("T")
+
+# A person waits, and a locked table must not keep them: the lock and its holder are what they came for.
+CONNECT_S = 2.0
+LOCK_S = 0.2
+QUESTION_S = 1.0
+ALL_S = 1.5  # after which nothing more is asked
 FACTS = """
 SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int / 10000 AS major,
   pg_is_in_recovery() AS standby, current_setting('fsync') AS fsync,
@@ -49,58 +68,127 @@ SELECT count(*) FROM (
 """
 
 
+COUNT_DEAD = """
+SELECT count(*) FROM (
+  SELECT FROM deliveries WHERE state = 'dead' AND done_at >= to_timestamp($1) LIMIT $2) dead
+"""
+CIRCUITS = """
+SELECT endpoint_id, reason, date_part('epoch', probe_at) AS probe_at FROM lanes WHERE circuit <> 'closed'
+ORDER BY endpoint_id LIMIT $1
+"""
+# Locks that keep a publish or a settle waiting. This reads no table of hookline's, so it never waits itself.
+LOCKS = """
+SELECT c.relname::text AS what, l.pid, a.application_name::text AS name,
+  extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS seconds
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND c.relnamespace = to_regnamespace('hookline') AND c.relkind IN ('r', 'p')
+  AND l.pid IS DISTINCT FROM pg_backend_pid()
+  AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+ORDER BY a.xact_start NULLS FIRST, c.relname
+"""
+
+
 async def examine(url: str) -> Examination:
     """The facts; raises hookline's errors when the server cannot be reached or refuses us."""
     with translated():
         with while_connecting(url):
             connection = await asyncpg.connect(
                 url,
-                timeout=session.CONNECT_TIMEOUT,
-                command_timeout=session.CONNECT_TIMEOUT,
+                timeout=CONNECT_S,
+                command_timeout=QUESTION_S + 0.5,
                 server_settings={
                     "application_name": "hookline doctor",
                     "search_path": session.SCHEMA,
                     "enable_seqscan": "off",  # pending rows are found by their indexes, however old the statistics
+                    "lock_timeout": f"{LOCK_S * 1e3:.0f}",
+                    "statement_timeout": f"{QUESTION_S * 1e3:.0f}",
                 },
             )
         try:
             await session.use_plain_ids(connection)
-            found = await connection.fetchrow(FACTS)
-            wrong = await _schema(connection)
-            missing = tuple(row[0] for row in await connection.fetch(MISSING_RIGHTS, session.SCHEMA))
-            is_readable = wrong is None and not missing
-            return Examination(
-                server=f"PostgreSQL {found['version'].split()[0]}",
-                now=found["now"],
-                settings={name: found[name] for name in ("fsync", "synchronous_commit", "full_page_writes")},
-                unsafe=_refusal(found),
-                schema=wrong,
-                missing_rights=missing,
-                connections=await connection.fetchval(CONNECTIONS),
-                needed_connections=session.MOST_SESSIONS,
-                **(await _contents(connection, now=found["now"]) if is_readable else {}),
-            )
+            return await _examine(connection, _SessionQuestions(connection))
         finally:
-            await connection.close(timeout=session.CONNECT_TIMEOUT)
+            connection.terminate()  # a close would wait for an answer
 
 
-async def _contents(connection: Any, *, now: float) -> dict[str, Any]:
-    since = await connection.fetchval(OLDEST_DUE, now, timeout=COUNT_TIMEOUT)
+class _SessionQuestions:
+    """Asks within limits; a question without an answer in time is named and left."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._time = asyncio.get_running_loop().time
+        self._until = self._time() + ALL_S
+        self.unanswered: list[str] = []
+
+    async def rows(self, about: str, statement: str, *values: object) -> list[Any]:
+        """The rows; none if the time was not enough."""
+        found: list[Any] | None = await self.answer(about, lambda: self._connection.fetch(statement, *values))
+        return found or []
+
+    async def answer(self, about: str, ask: Callable[[], Awaitable[T]]) -> T | None:
+        """The answer; None if the time was not enough."""
+        if self._time() < self._until:
+            try:
+                return await ask()
+            except (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError, TimeoutError):
+                pass
+        self.unanswered.append(about)
+        return None
+
+
+async def _examine(connection: Any, questions: _SessionQuestions) -> Examination:
+    found = await connection.fetchrow(FACTS)
+    connections = await connection.fetchval(CONNECTIONS)
+    # First what needs no table: it says who locks them.
+    holders = await questions.rows("locks", LOCKS)
+    snapshots = await questions.rows("snapshots", SNAPSHOTS)
+    schemas = await questions.answer("schema", lambda: _schema(connection))
+    missing = tuple(row[0] for row in await questions.rows("rights", MISSING_RIGHTS, session.SCHEMA))
+    wrong = None if schemas is None else schemas[0]
+    is_readable = schemas is not None and wrong is None and not missing
+    contents = await _contents(questions, now=found["now"]) if is_readable else {}
+    return Examination(
+        server=f"PostgreSQL {found['version'].split()[0]}",
+        now=found["now"],
+        settings={name: found[name] for name in ("fsync", "synchronous_commit", "full_page_writes")},
+        unsafe=_refusal(found),
+        schema=wrong,
+        missing_rights=missing,
+        connections=connections,
+        needed_connections=session.MOST_SESSIONS,
+        holders=tuple(Holder(**{**row, "name": row["name"] or ""}) for row in holders),
+        snapshots=tuple(Snapshot(**{**row, "name": row["name"] or ""}) for row in snapshots),
+        **contents,
+        unanswered=tuple(questions.unanswered),
+    )
+
+
+async def _contents(questions: _SessionQuestions, *, now: float) -> dict[str, Any]:
+    seals = await questions.rows("secrets", SEAL)
+    sealed = await questions.rows("secrets", SEALED)
+    plain = await questions.rows("secrets", PLAIN)
+    endpoints = await questions.rows("endpoints", sql.LIST_ENDPOINTS, None, None, None, MOST_COUNTED)
+    workers = await questions.rows("workers", sql.PULSE_WORKERS)
+    circuits = await questions.rows("circuits", CIRCUITS, MOST_COUNTED)
+    since = await questions.rows("deliveries that are due", OLDEST_DUE, now)
     waiting = None
-    if since is not None:
-        deliveries = await connection.fetchval(COUNT_DUE, now, MOST_COUNTED, timeout=COUNT_TIMEOUT)
-        waiting = Waiting(deliveries=deliveries, since=since)
+    if since and since[0][0] is not None:
+        due = await questions.rows("deliveries that are due", COUNT_DUE, now, MOST_COUNTED)
+        waiting = Waiting(deliveries=due[0][0] if due else 1, since=since[0][0])
+    dead = await questions.rows("dead letters", COUNT_DEAD, now - HOUR, MOST_COUNTED)
     return {
-        "seal": await connection.fetchval(SEAL) or "",
-        "sealed": tuple((row["id"], row["secret"]) for row in await connection.fetch(SEALED)),
-        "plain": await connection.fetchval(PLAIN),
-        "endpoints": tuple(
-            columns.read_endpoints(await connection.fetch(sql.LIST_ENDPOINTS, None, None, None, MOST_COUNTED))
-        ),
-        "workers": tuple(
-            read_worker(row) for row in await connection.fetch(sql.PULSE_WORKERS) if row["id"] is not None
-        ),
+        "seal": seals[0][0] if seals else "",
+        "sealed": tuple((row["id"], row["secret"]) for row in sealed),
+        "plain": plain[0][0] if plain else 0,
+        "endpoints": tuple(columns.read_endpoints(endpoints)),
+        "workers": tuple(read_worker(row) for row in workers if row["id"] is not None),
         "waiting": waiting,
+        "circuits": tuple(
+            OpenCircuit(endpoint_id=row["endpoint_id"], reason=row["reason"] or "", probe_at=row["probe_at"])
+            for row in circuits
+        ),
+        "dead_last_hour": dead[0][0] if dead else 0,
     }
 
 
@@ -122,11 +210,12 @@ async def _unmade(connection: Any) -> str | None:
     )
 
 
-async def _schema(connection: Any) -> str | None:
+async def _schema(connection: Any) -> tuple[str | None]:
+    """What is wrong with it, if anything; in a tuple, because no answer is something else."""
     try:
         await schema.refuse_unless_usable(connection)
     except SchemaMissing as error:
-        return await _unmade(connection) or str(error)
+        return (await _unmade(connection) or str(error),)
     except HooklineError as error:
-        return str(error)
-    return None
+        return (str(error),)
+    return (None,)

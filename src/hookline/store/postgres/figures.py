@@ -3,7 +3,7 @@
 It uses a session of its own with a longer limit than any other: a count of many millions takes that long.
 """
 
-from hookline.store.contract.figures import Bloat, Conservation, Snapshot
+from hookline.store.contract.figures import Bloat, Conservation, SessionUse, Snapshot
 from hookline.store.postgres.driver.sessions import PostgresSessions
 
 # One reading of the table: reading an index for each state, one after the other, took twice as long.
@@ -29,19 +29,31 @@ UNION ALL SELECT 'pruned', coalesce(sum(deliveries), 0)::bigint FROM pruned WHER
 
 # From one lane with pending rows to the next, along the index: the cost depends on the lanes, not on their rows.
 _OLDEST = """
-  (SELECT endpoint_id, due_at FROM deliveries WHERE state = 'pending' AND queue = '{queue}'
+  (SELECT endpoint_id, due_at, id FROM deliveries WHERE state = 'pending' AND queue = '{queue}'
    ORDER BY endpoint_id, {first} LIMIT 1)
   UNION ALL
   SELECT d.* FROM {queue} CROSS JOIN LATERAL (
-    SELECT n.endpoint_id, n.due_at FROM deliveries n
+    SELECT n.endpoint_id, n.due_at, n.id FROM deliveries n
     WHERE n.state = 'pending' AND n.queue = '{queue}' AND n.endpoint_id > {queue}.endpoint_id
     ORDER BY n.endpoint_id, n.{first} LIMIT 1) d"""
+FIRST_OF_LANES = f"""
+ready AS ({_OLDEST.format(queue="ready", first="seq")}),
+timed AS ({_OLDEST.format(queue="timed", first="due_at")})"""
+# Of a first one `w` in its lane `l`: it is due, and neither an operator nor its owner's last note holds it back.
+WAITS = "w.due_at <= to_timestamp($1) AND NOT l.paused AND l.hold_until <= to_timestamp($1)"
 OLDEST_DUE = f"""
-WITH RECURSIVE ready AS ({_OLDEST.format(queue="ready", first="seq")}),
-timed AS ({_OLDEST.format(queue="timed", first="due_at")})
+WITH RECURSIVE {FIRST_OF_LANES}
 SELECT date_part('epoch', min(w.due_at)) AS due_at FROM (SELECT * FROM ready UNION ALL SELECT * FROM timed) w
 JOIN lanes l USING (endpoint_id)
-WHERE w.due_at <= to_timestamp($1) AND NOT l.paused AND l.hold_until <= to_timestamp($1)
+WHERE {WAITS}
+"""
+
+CIRCUITS_OPEN = "SELECT count(*) AS n FROM lanes WHERE circuit <> 'closed' AND NOT deleted"
+# The ids of deliveries begin with their event's time. (PostgreSQL 15 has no min(uuid).)
+OLDEST_PENDING = """
+SELECT date_part('epoch', created_at) AS created_at FROM events WHERE id = event_of(least(
+  (SELECT min(id::text COLLATE "C") FROM deliveries WHERE state = 'pending' AND queue = 'ready'),
+  (SELECT min(id::text COLLATE "C") FROM deliveries WHERE state = 'pending' AND queue = 'timed'))::uuid)
 """
 
 DEAD_ROWS = """
@@ -56,6 +68,7 @@ SELECT 'session' AS held_by, application_name::text AS name, pid,
   greatest(age(backend_xmin), age(backend_xid)) AS transactions
 FROM pg_stat_activity
 WHERE datid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()
+  AND application_name IS DISTINCT FROM 'hookline doctor'  -- which asks who it is
   AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND backend_type IS DISTINCT FROM 'autovacuum worker'
   AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
 UNION ALL
@@ -72,6 +85,10 @@ FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
 
 class PostgresFigures(PostgresSessions):
     """The contract's verbs that count."""
+
+    def sessions(self) -> list[SessionUse]:
+        """See the contract."""
+        return [pool.use for pool in self._pools]
 
     async def bloat(self) -> Bloat:
         """See the contract; not in the session for counts, where it could wait for a minute."""
@@ -91,6 +108,17 @@ class PostgresFigures(PostgresSessions):
             statement = CONSERVATION_OF_DEFAULT if account == "default" else CONSERVATION_OF_ACCOUNT
         found = await self._figures.fetch(statement, account)
         return Conservation(**{row["state"]: row["n"] for row in found})
+
+    async def circuits_open(self) -> int:
+        """See the contract."""
+        [found] = await self._figures.fetch(CIRCUITS_OPEN)
+        number: int = found["n"]
+        return number
+
+    async def oldest_pending(self) -> float | None:
+        """See the contract."""
+        found = await self._figures.fetch(OLDEST_PENDING)
+        return found[0]["created_at"] if found else None
 
     async def oldest_due(self, *, now: float) -> float | None:
         """See the contract."""

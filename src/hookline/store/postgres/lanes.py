@@ -4,12 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from hookline.model import (
-    Circuit,
-    CircuitSlice,
-    CircuitState,
     DeliveryId,
     EndpointId,
     Outcome,
@@ -31,13 +26,14 @@ from hookline.store.contract.lanes import (
     Verdict,
     Want,
 )
+from hookline.store.contract.measuring.latency import LatencyLog
+from hookline.store.lane_row import read_lane, read_taken
 from hookline.store.postgres import sql
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions
 from hookline.store.postgres.driver.values import Columns, column, json_text, jsons, texts, unusual
 
 _BEFORE_ALL = EndpointId(bytes(16))
-_SLICES = msgspec.json.Decoder(tuple[CircuitSlice, ...])
 # Calling an enum costs more than the rest of a row.
 _QUEUES = {queue.value: queue for queue in Queue}
 
@@ -79,13 +75,14 @@ class PostgresLanes(PostgresSessions):
         batch: Sequence[Settlement],
         *,
         notes: Sequence[LaneNote] = (),
+        log: LatencyLog | None = None,
         now: float,
     ) -> list[Verdict]:
         """See the contract."""
         # Rows are locked in the order of the batch: sorted, two batches cannot wait for each other.
         order = sorted(range(len(batch)), key=lambda n: batch[n].attempt.delivery_id)
         ordered = [batch[n] for n in order]
-        values = (worker, *settlement_columns(ordered), now, *note_columns(notes))
+        values = (worker, *settlement_columns(ordered), now, *note_columns(notes), *_log_values(log, order))
         if all(settlement.gone is None for settlement in ordered):
             missed = await self._settle.fetch(sql.SETTLE, *values)
         else:
@@ -156,6 +153,11 @@ async def _settle_and_disable(
             await connection.fetch(sql.PAUSE_GONE, id)
             await connection.fetch(sql.WRITE_CHANGE, id, "endpoint", now)
     return missed
+
+
+def _log_values(log: LatencyLog | None, order: Sequence[int]) -> tuple[Any, ...]:
+    """What SETTLE logs; it names late attempts by their positions in the batch, which it gets in another order."""
+    return (None, 0.0, b"", None) if log is None else (log.n, log.minute, log.samples, order)
 
 
 def settlement_columns(batch: Sequence[Settlement]) -> Columns:
@@ -239,42 +241,3 @@ def release_columns(releases: Sequence[Release]) -> Columns:
 def read_loaded(row: Any) -> Loaded:
     id, endpoint_id, queue, *rest = row
     return Loaded(id, endpoint_id, _QUEUES[queue], *rest)
-
-
-def read_taken(row: Any) -> Taken:
-    endpoint_id, epoch, woke_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *rest = row
-    rest_until, *gate = rest
-    return Taken(
-        endpoint_id,
-        epoch,
-        woke_at,
-        hold_until,
-        suspect,
-        head,
-        _read_circuit(*gate),
-        tokens,
-        tokens_at,
-        applied,
-        is_reset,
-        rest_until,
-    )
-
-
-def read_lane(row: Any) -> LaneRow:
-    endpoint_id, owner, hold_until, head, rest_until, *gate = row
-    return LaneRow(endpoint_id, owner, hold_until, head, _read_circuit(*gate), rest_until)
-
-
-def _read_circuit(state: str, failures: int, slices: str | None, *rest: Any) -> Circuit:
-    cooldown, opened_at, probe_at, reason, last_success_at, last_failure_at = rest
-    return Circuit(
-        state=CircuitState(state),
-        failures=failures,
-        slices=() if slices is None else _SLICES.decode(slices),
-        cooldown=cooldown,
-        opened_at=opened_at,
-        probe_at=probe_at,
-        reason=reason,
-        last_success_at=last_success_at,
-        last_failure_at=last_failure_at,
-    )

@@ -4,7 +4,7 @@ They are in the order of the contract, under the same names as in the SQLite sto
 column; long arrays that are always present have domains of our own (driver/arrays.py). Values in index predicates are
 literals: if they were bound, a generic plan could not use the partial index. Times are bound and read as seconds
 (`to_timestamp`, `date_part`): that costs half of a codec for timestamptz in Python. Locks are taken in one order
-everywhere: endpoints, workers, jobs, deliveries, lanes, changes.
+everywhere: endpoints, workers, jobs, deliveries, lanes, changes, tasks.
 """
 
 from hookline.store.postgres.columns import ENDPOINT_COLUMNS
@@ -35,21 +35,21 @@ ACCEPT = """
 WITH fresh AS MATERIALIZED (SELECT n FROM change_counter WHERE catalogue <= $1),
 p AS MATERIALIZED (
   SELECT p.* FROM fresh, unnest($2::id_list, $3::text_list, $4::text_list, $5::text_list, $6::bytes_list, $7::float8[], $8::float8[], $9::bytea[],
-      $13::smallint[])
-    WITH ORDINALITY AS p (id, account, type, key, payload, created_at, deliver_at, digest, hops, n)),
+      $13::smallint[], $14::text_list)
+    WITH ORDINALITY AS p (id, account, type, key, payload, created_at, deliver_at, digest, hops, trace, n)),
 keyed AS (
   INSERT INTO idempotency (account, key, event_id, digest)
   SELECT account, key, id, digest FROM p WHERE key IS NOT NULL ORDER BY account, key
   ON CONFLICT (account, key) DO NOTHING RETURNING event_id),
 stored AS (
-  INSERT INTO events (id, account, type, idempotency_key, payload, created_at, deliver_at, hops)
-  SELECT id, account, type, key, payload, to_timestamp(coalesce(created_at, $14)), to_timestamp(deliver_at), hops FROM p
+  INSERT INTO events (id, account, type, idempotency_key, payload, created_at, deliver_at, hops, trace)
+  SELECT id, account, type, key, payload, to_timestamp(coalesce(created_at, $15)), to_timestamp(deliver_at), hops, trace FROM p
   WHERE key IS NULL OR id IN (SELECT event_id FROM keyed)
   ON CONFLICT (id) DO NOTHING RETURNING id),
 queued AS (
   INSERT INTO deliveries (id, endpoint_id, due_at, queue)
-  SELECT d.id, d.endpoint_id, to_timestamp(greatest(p.deliver_at, $14)),
-    CASE WHEN p.deliver_at > $14 THEN 'timed' ELSE 'ready' END
+  SELECT d.id, d.endpoint_id, to_timestamp(greatest(p.deliver_at, $15)),
+    CASE WHEN p.deliver_at > $15 THEN 'timed' ELSE 'ready' END
   FROM unnest($10::id_list, $11::id_list, $12::number_list) WITH ORDINALITY AS d (id, endpoint_id, publication, n)
   JOIN p ON p.n = coalesce(d.publication, d.n)
   WHERE p.id IN (SELECT id FROM stored)
@@ -68,6 +68,15 @@ JOIN events e ON e.id = f.event_id
 CROSS JOIN LATERAL (
   SELECT coalesce(array_agg(d.endpoint_id ORDER BY d.id), '{}') AS endpoints, min(d.seq) AS first_seq
   FROM deliveries d WHERE d.id BETWEEN f.event_id AND last_delivery_of(f.event_id)) d
+"""
+
+# Takes the locks of ACCEPT and flushes a commit to the disk; several statements in one round trip and one transaction. A
+# lock that is not free is an error at once: a session that waits for one holds up those behind it. The message is for
+# nobody. It is the smallest commit that is flushed, and leaves no dead row.
+TRY_ACCEPT = """
+LOCK TABLE change_counter IN ACCESS SHARE MODE NOWAIT;
+LOCK TABLE idempotency, events, deliveries IN ROW EXCLUSIVE MODE NOWAIT;
+SELECT pg_logical_emit_message(true, 'hookline', '')
 """
 
 # --- lanes -----------------------------------------------------------------------------------------------
@@ -114,7 +123,7 @@ LOAD = """
 SELECT d.id, d.endpoint_id, d.queue, d.seq, date_part('epoch', d.due_at) AS due_at, d.attempts, d.replays, d.marks,
   e.type, e.idempotency_key, date_part('epoch', e.created_at) AS created_at,
   CASE WHEN length(e.payload) <= $8 THEN e.payload END AS payload, coalesce(e.hops, 0) AS hops,
-  length(e.payload) AS payload_bytes
+  length(e.payload) AS payload_bytes, e.trace
 FROM unnest($1::id_list, $2::int[], $3::int[], $4::bigint[], $5::float8[])
   WITH ORDINALITY AS o (endpoint_id, ready, timed, floor, due_floor, n)
 CROSS JOIN LATERAL (
@@ -198,6 +207,11 @@ tried AS (
     s.dns, s.connect, s.tls, s.first_byte, s.error, s.error_detail,
     s.request_url, s.request_headers, s.response_headers, s.response_body, s.final_url
   FROM s ON CONFLICT (delivery_id, id) DO NOTHING RETURNING id),
+logged AS (
+  INSERT INTO latency_log (worker, n, minute, late, samples)
+  SELECT me.id, $43::bigint, to_timestamp($44),
+    (SELECT array_agg(($46::number_list::float8[])[s.n]::int) FROM s WHERE s.id NOT IN (SELECT id FROM done)), $45::bytea
+  FROM me WHERE $43::bigint IS NOT NULL ON CONFLICT (worker, n) DO NOTHING),
 {_write_notes(first=28)}
 SELECT s.n::int - 1 AS n, s.id IN (SELECT id FROM tried) AS recorded FROM s WHERE s.id NOT IN (SELECT id FROM done)
 """
@@ -319,11 +333,21 @@ RETURNING has_session
 # There is a pooler after all: observers must go by the lease.
 UNREGISTER_SESSION = "UPDATE workers SET has_session = false WHERE id = $1"
 
+# What the worker knows of its lanes is in a table of its own: every pulse of every process reads `workers`.
 BEAT = """
-UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
-  lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
-WHERE id = $1 AND buried_at IS NULL
-RETURNING id
+WITH alive AS (
+  UPDATE workers SET beat = beat + 1, seen_at = to_timestamp($2),
+    lanes = $3, in_flight = $4, free_slots = $5, waiting = $6, draining = $7, delivered_per_s = $8
+  WHERE id = $1 AND buried_at IS NULL
+  RETURNING id),
+told AS (
+  INSERT INTO worker_status (worker, at, status) SELECT id, to_timestamp($2), $9 FROM alive WHERE $9::bytea IS NOT NULL
+  ON CONFLICT (worker) DO UPDATE SET at = excluded.at, status = excluded.status)
+SELECT id FROM alive
+"""
+READ_STATUS = """
+SELECT w.id AS worker, date_part('epoch', w.seen_at) AS seen_at, coalesce(s.status, '') AS status
+FROM workers w LEFT JOIN worker_status s ON s.worker = w.id WHERE w.buried_at IS NULL ORDER BY w.id
 """
 
 _WORKER = """w.id, w.kind, w.host, w.pid, w.version,
@@ -392,7 +416,12 @@ SELECT (SELECT count(*) FROM chunk) AS looked_at, (SELECT endpoint_id FROM chunk
 
 # Differs from sqlite: two statements, so that the snapshot of the second has every take that held the fence.
 LOCK_WORKER = "SELECT id FROM workers WHERE id = $1 FOR UPDATE"
-RETIRE = "DELETE FROM workers WHERE id = $1 AND NOT EXISTS (SELECT FROM lanes WHERE owner = $1)"
+FORGET_STATUS = "DELETE FROM worker_status WHERE worker = $1"
+# Whoever finds a log that was not flushed has to find its worker.
+RETIRE = """
+DELETE FROM workers WHERE id = $1 AND NOT EXISTS (SELECT FROM lanes WHERE owner = $1)
+  AND NOT EXISTS (SELECT FROM latency_log WHERE worker = $1)
+"""
 
 # --- operators -------------------------------------------------------------------------------------------
 
@@ -555,7 +584,7 @@ ORDER BY e.id DESC LIMIT $4
 
 READ_EVENT = """
 SELECT id, account, type, payload, idempotency_key, date_part('epoch', deliver_at) AS deliver_at,
-  coalesce(hops, 0) AS hops, date_part('epoch', created_at) AS created_at
+  coalesce(hops, 0) AS hops, trace, date_part('epoch', created_at) AS created_at
 FROM events WHERE id = $1
 """
 

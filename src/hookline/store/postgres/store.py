@@ -19,12 +19,18 @@ from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.jobs import PostgresJobs
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.lanes import PostgresLanes
+from hookline.store.postgres.lists.id_ranges import PostgresIdRanges
+from hookline.store.postgres.measuring.deaths import PostgresDeaths
+from hookline.store.postgres.measuring.health import PostgresHealth
+from hookline.store.postgres.measuring.latency import PostgresLatency
 from hookline.store.postgres.migrations.schema import bring_up_to_date, refuse_unless_usable, would_apply
 from hookline.store.postgres.retention import PostgresRetention
 from hookline.store.postgres.workers import PostgresWorkers
+from hookline.store.slow_verbs import noting_slow_verbs
 
 
 @failing
+@noting_slow_verbs
 class PostgresStore(
     PostgresAccept,
     PostgresLanes,
@@ -35,9 +41,13 @@ class PostgresStore(
     PostgresEvents,
     PostgresEventTypes,
     PostgresKeys,
+    PostgresIdRanges,
     PostgresInstallation,
     PostgresFigures,
+    PostgresDeaths,
+    PostgresHealth,
     PostgresRetention,
+    PostgresLatency,
     PostgresNotify,
 ):
     """The store for any number of processes on one database."""

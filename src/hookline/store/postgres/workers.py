@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from hookline.model import FOREVER, EndpointId, WorkerId
-from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow
+from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow, WorkerStatusRow
 from hookline.store.postgres import sql
 from hookline.store.postgres.driver.faults import refuse_read_only
 from hookline.store.postgres.driver.pool import Connection
@@ -48,7 +48,7 @@ class PostgresWorkers(PostgresSessions):
         if found and found[0]["has_session"]:
             self._session.holds(connection, worker.id)
 
-    async def beat(self, worker: WorkerId, load: Load, *, now: float) -> bool:
+    async def beat(self, worker: WorkerId, load: Load, *, now: float, status: bytes | None = None) -> bool:
         """See the contract."""
         found = await self._pulse.fetch(
             sql.BEAT,
@@ -60,8 +60,13 @@ class PostgresWorkers(PostgresSessions):
             load.waiting,
             load.draining,
             load.delivered_per_s,
+            status,
         )
         return bool(found)
+
+    async def worker_status(self) -> list[WorkerStatusRow]:
+        """See the contract."""
+        return [WorkerStatusRow(*row) for row in await self._general.fetch(sql.READ_STATUS)]
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """See the contract."""
@@ -118,6 +123,7 @@ class PostgresWorkers(PostgresSessions):
     async def retire(self, connection: Connection, worker: WorkerId) -> None:
         """See the contract."""
         await connection.fetch(sql.LOCK_WORKER, worker)
+        await connection.fetch(sql.FORGET_STATUS, worker)
         await connection.fetch(sql.RETIRE, worker)
 
 

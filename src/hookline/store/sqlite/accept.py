@@ -18,7 +18,7 @@ _COPIED_BYTES = 4096  # copying more takes longer than the search for an adapter
 
 
 class SqliteAccept(SqliteConnections):
-    """The contract's verb that accepts."""
+    """The contract's verbs that accept."""
 
     async def accept(self, batch: Sequence[EventFanout], *, catalogue: int, now: float) -> Acceptance:
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch."""
@@ -33,6 +33,17 @@ class SqliteAccept(SqliteConnections):
             folder=self._folder,
         )
         return await self._write(work)
+
+    async def try_accept(self, *, now: float) -> None:
+        """Commit nothing in the way of `accept`; raises what that would raise."""
+        if self._presence is not None:
+            self._presence.refuse_if_gone()
+        await self._write(partial(_touch, folder=self._folder, now=now))
+
+
+def _touch(connection: sqlite3.Connection, *, folder: str, now: float) -> None:
+    refuse_if_low(connection, folder=folder)
+    connection.execute(sql.TRY_ACCEPT, {"now": now})
 
 
 def write_batch(
@@ -63,6 +74,8 @@ def write_batch(
         new = [publication for publication in new if publication.event.id not in there]
     if hops := [{"id": each.event.id, "hops": each.event.hops} for each in new if each.event.hops]:
         connection.executemany(sql.ACCEPT_HOPS, hops)
+    if traces := [{"id": each.event.id, "trace": each.event.trace} for each in new if each.event.trace]:
+        connection.executemany(sql.ACCEPT_TRACES, traces)
     rows = _delivery_rows(new, now=now, due=due)
     for start in range(0, len(rows), _ROWS):
         if start:

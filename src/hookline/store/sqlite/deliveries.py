@@ -103,13 +103,7 @@ class SqliteDeliveries(SqliteConnections):
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:
         """Newest first, from below the id `after`."""
-        found: list[Delivery] = []
-        while True:
-            step = partial(_list_step, filter=filter, after=after, limit=limit - len(found))
-            more, after = await self._read(step)
-            found += more
-            if after is None or len(found) == limit:
-                return found
+        return await self._list(partial(_list_step, filter=filter), after=after, limit=limit)
 
     @on_lister
     def attempts(self, connection: sqlite3.Connection, delivery: DeliveryId) -> list[Attempt]:

@@ -42,19 +42,14 @@ class SqliteEvents(SqliteConnections):
         row = connection.execute(sql.READ_PAYLOAD, {"id": event}).fetchone()
         if row is None:
             raise NotFound("event", show("event", event))
-        return row[0]  # type: ignore[no-any-return]
+        payload: bytes = row[0]
+        return payload
 
     async def list_events(
         self, filter: EventFilter, *, after: EventId | None, limit: int
     ) -> list[ListedEvent]:
         """See the contract."""
-        found: list[ListedEvent] = []
-        while True:
-            step = partial(_list_step, filter=filter, after=after, limit=limit - len(found))
-            more, after = await self._read(step)
-            found += more
-            if after is None or len(found) == limit:
-                return found
+        return await self._list(partial(_list_step, filter=filter), after=after, limit=limit)
 
     @on_lister
     def count_by_state(
@@ -90,7 +85,7 @@ def _list_step(
 
 
 def read_event(row: Row) -> Event:
-    id, account, type, payload, idempotency_key, deliver_at, hops, created_at = row
+    id, account, type, payload, idempotency_key, deliver_at, hops, trace, created_at = row
     return Event(
         id=id,
         account=account,
@@ -99,5 +94,6 @@ def read_event(row: Row) -> Event:
         idempotency_key=idempotency_key,
         deliver_at=deliver_at,
         hops=hops,
+        trace=trace,
         created_at=created_at,
     )

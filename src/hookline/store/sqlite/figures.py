@@ -6,7 +6,7 @@ It reads the indexes alone, on a connection of its own: a count of many millions
 import os
 import sqlite3
 
-from hookline.store.contract.figures import Bloat, Conservation
+from hookline.store.contract.figures import Bloat, Conservation, SessionUse
 from hookline.store.sqlite.deliveries import count_states
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_counter
 from hookline.store.sqlite.sql import EVENT_OF_DELIVERY
@@ -22,25 +22,44 @@ SELECT d.state, count(*) FROM deliveries d {EVENT_OF_DELIVERY} WHERE e.account =
 
 # From one lane with pending rows to the next, along the index: the cost depends on the lanes, not on their rows.
 _OLDEST = """
-  SELECT 1, endpoint_id, due_at FROM deliveries WHERE seq = (
+  SELECT 1, endpoint_id, due_at, id FROM deliveries WHERE seq = (
     SELECT n.seq FROM deliveries n INDEXED BY deliveries_{queue}
     WHERE n.state = 'pending' AND n.queue = '{queue}' ORDER BY n.endpoint_id, n.{first} LIMIT 1)
   UNION ALL
-  SELECT 1, d.endpoint_id, d.due_at FROM {queue} CROSS JOIN deliveries d ON d.seq = (
+  SELECT 1, d.endpoint_id, d.due_at, d.id FROM {queue} CROSS JOIN deliveries d ON d.seq = (
     SELECT n.seq FROM deliveries n INDEXED BY deliveries_{queue}
     WHERE n.state = 'pending' AND n.queue = '{queue}' AND n.endpoint_id > {queue}.endpoint_id
     ORDER BY n.endpoint_id, n.{first} LIMIT 1)"""
+FIRST_OF_LANES = f"""
+ready (n, endpoint_id, due_at, id) AS ({_OLDEST.format(queue="ready", first="seq")}),
+timed (n, endpoint_id, due_at, id) AS ({_OLDEST.format(queue="timed", first="due_at")})"""
+# Of a first one `w` in its lane `l`: it is due, and neither an operator nor its owner's last note holds it back.
+WAITS = "w.due_at <= :now AND l.paused = 0 AND l.hold_until <= :now"
 OLDEST_DUE = f"""
-WITH RECURSIVE ready (n, endpoint_id, due_at) AS ({_OLDEST.format(queue="ready", first="seq")}),
-timed (n, endpoint_id, due_at) AS ({_OLDEST.format(queue="timed", first="due_at")})
+WITH RECURSIVE {FIRST_OF_LANES}
 SELECT min(w.due_at) FROM (SELECT * FROM ready UNION ALL SELECT * FROM timed) w
 CROSS JOIN lanes l ON l.endpoint_id = w.endpoint_id
-WHERE w.due_at <= :now AND l.paused = 0 AND l.hold_until <= :now
+WHERE {WAITS}
+"""
+
+CIRCUITS_OPEN = "SELECT count(*) FROM lanes WHERE circuit <> 'closed' AND deleted = 0"
+# The ids of deliveries begin with their event's time. Without naming an index SQLite walks all ids for a minimum.
+OLDEST_PENDING = f"""
+SELECT e.created_at FROM (SELECT min(id) AS id FROM (
+  SELECT min(id) AS id FROM deliveries INDEXED BY deliveries_ready WHERE state = 'pending' AND queue = 'ready'
+  UNION ALL
+  SELECT min(id) FROM deliveries INDEXED BY deliveries_timed WHERE state = 'pending' AND queue = 'timed')) d
+{EVENT_OF_DELIVERY}
+WHERE d.id IS NOT NULL
 """
 
 
 class SqliteFigures(SqliteConnections):
     """The contract's verbs that count."""
+
+    def sessions(self) -> list[SessionUse]:
+        """None: threads do the work here."""
+        return []
 
     async def bloat(self) -> Bloat:
         """The length of the log. It starts over once all of it is in the file, which a lasting reader prevents."""
@@ -64,6 +83,19 @@ class SqliteFigures(SqliteConnections):
             return Conservation(**found, pruned=pruned)
         finally:
             connection.execute("COMMIT")
+
+    @on_counter
+    def circuits_open(self, connection: sqlite3.Connection) -> int:
+        """How many lanes have a circuit that is not closed."""
+        number: int
+        (number,) = connection.execute(CIRCUITS_OPEN).fetchone()
+        return number
+
+    @on_counter
+    def oldest_pending(self, connection: sqlite3.Connection) -> float | None:
+        """When the oldest delivery that is pending was accepted; None: none is."""
+        found = connection.execute(OLDEST_PENDING).fetchone()
+        return None if found is None else found[0]
 
     @on_counter
     def oldest_due(self, connection: sqlite3.Connection, *, now: float) -> float | None:

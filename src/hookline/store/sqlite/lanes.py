@@ -3,15 +3,9 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Any
-
-import msgspec
 
 from hookline.model import (
     Attempt,
-    Circuit,
-    CircuitSlice,
-    CircuitState,
     DeliveryId,
     EndpointId,
     Queue,
@@ -31,13 +25,14 @@ from hookline.store.contract.lanes import (
     Verdict,
     Want,
 )
+from hookline.store.contract.measuring.latency import LatencyLog
+from hookline.store.lane_row import read_lane, read_taken
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.bulk import Row, returned_rows, write_rows
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_loader, on_writer
 from hookline.store.sqlite.driver.values import NO_DURATION, NO_STATUS, NO_TEXT, NO_TIME, json_text, packed
 from hookline.store.sqlite.workers import write_change
 
-_SLICES = msgspec.json.Decoder(tuple[CircuitSlice, ...])
 _phases = attrgetter("dns", "connect", "tls", "first_byte")
 _QUEUES = {queue.value: queue for queue in Queue}
 
@@ -96,12 +91,15 @@ class SqliteLanes(SqliteConnections):
         batch: Sequence[Settlement],
         *,
         notes: Sequence[LaneNote] = (),
+        log: LatencyLog | None = None,
         now: float,
     ) -> list[Verdict]:
         """Fenced: attempt, delivery and notes in one commit; one verdict for each settlement, in order."""
         if notes:
             write_notes(connection, worker, notes)
         verdicts = _settle_all(connection, worker, batch, now=now)
+        if log is not None:
+            _keep(connection, worker, log, verdicts)
         gone = [n for n, settlement in enumerate(batch) if settlement.gone is not None]
         if gone:
             _disable(connection, [batch[n] for n in gone if verdicts[n] is Verdict.APPLIED], now=now)
@@ -207,6 +205,15 @@ def _settle_one(
     return Verdict.APPLIED if moved else Verdict.LATE
 
 
+def _keep(
+    connection: sqlite3.Connection, worker: WorkerId, log: LatencyLog, verdicts: Sequence[Verdict]
+) -> None:
+    """Log the attempts of a batch, with the positions of those that were not applied now."""
+    late = [str(n) for n, verdict in enumerate(verdicts) if verdict is not Verdict.APPLIED]
+    values = {"worker": worker, "n": log.n, "minute": log.minute, "samples": log.samples}
+    connection.execute(sql.SETTLE_LOG, {**values, "late": ",".join(late) or None})
+
+
 def _disable(connection: sqlite3.Connection, gone: Sequence[Settlement], *, now: float) -> None:
     for id, asked in sorted({(each.endpoint_id, each.gone) for each in gone}):
         values = {"id": id, "asked": asked, "reason": GONE, "now": now}
@@ -303,42 +310,3 @@ def attempt_row(attempt: Attempt, *, late: bool) -> Row:
 def read_loaded(row: Row) -> Loaded:
     id, endpoint_id, queue, *rest = row
     return Loaded(id, endpoint_id, _QUEUES[queue], *rest)
-
-
-def read_taken(row: Row) -> Taken:
-    endpoint_id, epoch, wake_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *rest = row
-    rest_until, *gate = rest
-    return Taken(
-        endpoint_id,
-        epoch,
-        wake_at,
-        hold_until,
-        bool(suspect),
-        head,
-        _read_circuit(*gate),
-        tokens,
-        tokens_at,
-        applied,
-        bool(is_reset),
-        rest_until,
-    )
-
-
-def read_lane(row: Row) -> LaneRow:
-    endpoint_id, owner, hold_until, head, rest_until, *gate = row
-    return LaneRow(endpoint_id, owner, hold_until, head, _read_circuit(*gate), rest_until)
-
-
-def _read_circuit(state: str, failures: int, slices: str | None, *rest: Any) -> Circuit:
-    cooldown, opened_at, probe_at, reason, last_success_at, last_failure_at = rest
-    return Circuit(
-        state=CircuitState(state),
-        failures=failures,
-        slices=() if slices is None else _SLICES.decode(slices),
-        cooldown=cooldown,
-        opened_at=opened_at,
-        probe_at=probe_at,
-        reason=reason,
-        last_success_at=last_success_at,
-        last_failure_at=last_failure_at,
-    )

@@ -49,12 +49,15 @@ SELECT id, account, type, payload, nullif(idempotency_key, char(0)), nullif(deli
 """
 # Separate from the insert, which is enough for nearly every event: few come from another hookline.
 ACCEPT_HOPS = "UPDATE events SET hops = :hops WHERE id = :id"
+ACCEPT_TRACES = "UPDATE events SET trace = :trace WHERE id = :id"
 ACCEPT_WAS = (
     f"WITH RECURSIVE {PIECES} SELECT id FROM events WHERE id IN (SELECT id FROM asked) AND rowid <= :last"
 )
 ACCEPT_FIRST_SEQ = "SELECT min(seq) FROM deliveries WHERE id BETWEEN :first AND :last"
 ACCEPT_DELIVERIES = "INSERT INTO deliveries (id, endpoint_id, due_at, queue) VALUES {rows}"
 ACCEPT_KEYS = "INSERT OR IGNORE INTO idempotency (account, key, event_id, digest) VALUES {rows}"
+
+TRY_ACCEPT = "UPDATE clock SET at = :now WHERE at < :now"
 
 # --- lanes -----------------------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ timed (endpoint_id, seq, due_at, id, now, more) AS (
   WHERE t.more > 0)
 SELECT d.id, d.endpoint_id, d.queue, d.seq, d.due_at, d.attempts, d.replays, d.marks,
        e.type, e.idempotency_key, e.created_at, CASE WHEN length(e.payload) <= 16384 THEN e.payload END,
-       coalesce(e.hops, 0), length(e.payload)
+       coalesce(e.hops, 0), length(e.payload), e.trace
 FROM (SELECT seq FROM ready UNION ALL SELECT seq FROM timed) found
 CROSS JOIN deliveries d ON d.seq = found.seq
 CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.id ORDER BY x.id DESC LIMIT 1)
@@ -211,6 +214,11 @@ UPDATE deliveries SET
 RETURNING id
 """
 
+# Differs from postgres: a statement of its own. The caller knows by then what was applied.
+SETTLE_LOG = """
+INSERT OR IGNORE INTO latency_log (worker, n, minute, late, samples)
+SELECT id, :n, :minute, :late, :samples FROM workers WHERE id = :worker AND buried_at IS NULL
+"""
 SETTLE_WAS = "SELECT late FROM attempts WHERE delivery_id = :delivery AND id = :id"
 RELEASE = """
 WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
@@ -262,6 +270,12 @@ UPDATE workers SET beat = beat + 1, seen_at = :now, lanes = :lanes, in_flight = 
                    delivered_per_s = :delivered_per_s
 WHERE id = :worker AND buried_at IS NULL
 """
+TELL_STATUS = "INSERT OR REPLACE INTO worker_status (worker, at, status) VALUES (:worker, :now, :status)"
+READ_STATUS = """
+SELECT w.id, w.seen_at, coalesce(s.status, x'')
+FROM workers w LEFT JOIN worker_status s ON s.worker = w.id WHERE w.buried_at IS NULL ORDER BY w.id
+"""
+FORGET_STATUS = "DELETE FROM worker_status WHERE worker = :worker"
 # Only here: a file has no clock, so it keeps the latest time that a heartbeat knew.
 BEAT_CLOCK = "UPDATE clock SET at = :now WHERE at < :now"
 PULSE_CLOCK = "SELECT at FROM clock"
@@ -291,8 +305,10 @@ SWEEP = f"""
 WITH asked (id) AS (SELECT endpoint_id FROM lanes WHERE endpoint_id > :after AND endpoint_id <= :last AND owner IS NULL),
 {ASKS} {LOWER}
 """
+# Whoever finds a log that was not flushed has to find its worker.
 RETIRE = """
 DELETE FROM workers WHERE id = :worker AND NOT EXISTS (SELECT 1 FROM lanes WHERE owner = :worker)
+  AND NOT EXISTS (SELECT 1 FROM latency_log WHERE worker = :worker)
 """
 
 # --- operators -------------------------------------------------------------------------------------------
@@ -413,7 +429,8 @@ WHERE account = :account AND id < :before AND (:enabled IS NULL OR enabled = :en
 ORDER BY id DESC LIMIT :limit
 """
 READ_EVENT = """
-SELECT id, account, type, payload, idempotency_key, deliver_at, coalesce(hops, 0), created_at FROM events WHERE id = :id
+SELECT id, account, type, payload, idempotency_key, deliver_at, coalesce(hops, 0), trace, created_at
+FROM events WHERE id = :id
 """
 
 # The last attempt that counted has the detail and the duration; the narrow row keeps only what lists filter by.

@@ -6,6 +6,7 @@ The verbs are in the modules that are named after their nouns; this one opens an
 import sqlite3
 
 from hookline.store.failpoints import failing
+from hookline.store.slow_verbs import noting_slow_verbs
 from hookline.store.sqlite.accept import SqliteAccept
 from hookline.store.sqlite.deliveries import SqliteDeliveries
 from hookline.store.sqlite.driver.connection import connect, refuse_unwritable
@@ -22,12 +23,17 @@ from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.jobs import SqliteJobs
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lanes import SqliteLanes
+from hookline.store.sqlite.lists.id_ranges import SqliteIdRanges
+from hookline.store.sqlite.measuring.deaths import SqliteDeaths
+from hookline.store.sqlite.measuring.health import SqliteHealth
+from hookline.store.sqlite.measuring.latency import SqliteLatency
 from hookline.store.sqlite.migrations import schema
 from hookline.store.sqlite.retention import SqliteRetention
 from hookline.store.sqlite.workers import SqliteWorkers
 
 
 @failing
+@noting_slow_verbs
 class SqliteStore(
     SqliteAccept,
     SqliteLanes,
@@ -38,9 +44,13 @@ class SqliteStore(
     SqliteEvents,
     SqliteEventTypes,
     SqliteKeys,
+    SqliteIdRanges,
     SqliteInstallation,
     SqliteFigures,
+    SqliteDeaths,
+    SqliteHealth,
     SqliteRetention,
+    SqliteLatency,
     SqliteNotify,
 ):
     """The store in one file."""

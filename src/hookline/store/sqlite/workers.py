@@ -8,7 +8,7 @@ import msgspec
 
 from hookline.errors import StoreUnavailable
 from hookline.model import FOREVER, EndpointId, WorkerId
-from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow
+from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow, WorkerStatusRow
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
@@ -27,10 +27,27 @@ class SqliteWorkers(SqliteConnections):
         connection.execute(sql.REGISTER, worker_values(worker))
 
     @on_writer
-    def beat(self, connection: sqlite3.Connection, worker: WorkerId, load: Load, *, now: float) -> bool:
+    def beat(
+        self,
+        connection: sqlite3.Connection,
+        worker: WorkerId,
+        load: Load,
+        *,
+        now: float,
+        status: bytes | None = None,
+    ) -> bool:
         """Count one heartbeat; False when the worker is buried (or gone)."""
         connection.execute(sql.BEAT_CLOCK, {"now": now})
-        return connection.execute(sql.BEAT, {"worker": worker, "now": now, **load_values(load)}).rowcount == 1
+        values = {"worker": worker, "now": now, **load_values(load)}
+        is_alive = connection.execute(sql.BEAT, values).rowcount == 1
+        if is_alive and status is not None:
+            connection.execute(sql.TELL_STATUS, {"worker": worker, "now": now, "status": status})
+        return is_alive
+
+    @on_lister
+    def worker_status(self, connection: sqlite3.Connection) -> list[WorkerStatusRow]:
+        """The status of every worker that is not buried; empty for one that gave none."""
+        return [WorkerStatusRow(*row) for row in connection.execute(sql.READ_STATUS)]
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.
@@ -78,6 +95,7 @@ class SqliteWorkers(SqliteConnections):
     @on_writer
     def retire(self, connection: sqlite3.Connection, worker: WorkerId) -> None:
         """Delete the worker's row, if no lane names it."""
+        connection.execute(sql.FORGET_STATUS, {"worker": worker})
         connection.execute(sql.RETIRE, {"worker": worker})
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hookline.errors import HooklineError, StoreUnavailable
+from hookline.store.contract.figures import SessionUse
 from hookline.store.interactive import current_call
 from hookline.store.postgres.driver.faults import REPEATABLE, keeps_session, translated
 
@@ -30,11 +31,13 @@ class SessionPool:
         self,
         connect: Callable[[], Awaitable[Connection]],
         *,
+        role: str = "",
         size: int = 1,
         call_timeout: float,
         patience: float | None = None,
     ) -> None:
         self._connect = connect
+        self._role = role
         self._size = size
         self._call_timeout = call_timeout
         self._patience = (
@@ -43,6 +46,8 @@ class SessionPool:
         self._room = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
         self._making: set[asyncio.Task[Connection]] = set()  # being opened, with nobody waiting any more
+        self._in_use = 0  # sessions that a call has
+        self._waiting = 0  # calls that wait for one, or for it to be opened
         self._closed = False
 
     async def fetch(self, statement: str, *values: object) -> list[Any]:
@@ -74,6 +79,11 @@ class SessionPool:
                         continue
                 return await self._once(work)
 
+    @property
+    def use(self) -> SessionUse:
+        """How many of its sessions calls use now, and how many calls wait for one."""
+        return SessionUse(role=self._role, limit=self._size, in_use=self._in_use, waiting=self._waiting)
+
     def open(self) -> None:
         """Accept calls (again)."""
         self._closed = False
@@ -95,7 +105,12 @@ class SessionPool:
                 connection.terminate()
 
     async def _once(self, work: Work[T]) -> T:
-        connection = await self._session()
+        self._waiting += 1
+        try:
+            connection = await self._session()
+        finally:
+            self._waiting -= 1
+        self._in_use += 1
         try:
             try:
                 result = await work(connection)
@@ -108,6 +123,7 @@ class SessionPool:
             self._give_back(connection, keep=True)
             return result
         finally:
+            self._in_use -= 1
             self._room.release()
 
     async def _session(self) -> Connection:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from hookline.store.contract.slow_verbs import SlowVerbs
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.pool import Connection, SessionPool
 from hookline.store.postgres.driver.presence import SessionPresence
@@ -41,6 +42,7 @@ class PostgresSessions:
     ) -> None:
         self._url = url
         self._unsafe = unsafe
+        self.slow_verbs = SlowVerbs()
 
         def pool(
             role: str,
@@ -52,7 +54,7 @@ class PostgresSessions:
             lists: bool = False,
         ) -> SessionPool:
             connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe, lists=lists)
-            return SessionPool(connect, size=size, call_timeout=timeout, patience=patience)
+            return SessionPool(connect, role=role, size=size, call_timeout=timeout, patience=patience)
 
         self._listener = partial(session.connect, url, role="listen", settings=session.GENERAL, unsafe=unsafe)
         self._accept = pool("accept", session.HOT, lists=True)
@@ -65,6 +67,7 @@ class PostgresSessions:
         self._lists = pool("lists", session.LISTS, size=LIST_SESSIONS, patience=patience)
         self._prune = pool("prune", session.HOT)
         self._figures = pool("figures", session.COUNTS, timeout=COUNT_TIMEOUT)
+        self._tasks = pool("tasks", session.TASKS, timeout=COUNT_TIMEOUT)
         self._pools = (
             self._accept,
             self._settle,
@@ -75,6 +78,7 @@ class PostgresSessions:
             self._lists,
             self._prune,
             self._figures,
+            self._tasks,
         )
 
 

@@ -8,11 +8,12 @@ work is a method whose second argument is its connection; a decorator names the 
 import os
 import sqlite3
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hookline.clock import Clock, SystemClock
 from hookline.errors import StoreUnavailable
+from hookline.store.contract.slow_verbs import SlowVerbs
 from hookline.store.sqlite.driver.connection import connect
 from hookline.store.sqlite.driver.lock import ServingLock
 from hookline.store.sqlite.driver.presence import FilePresence
@@ -20,6 +21,7 @@ from hookline.store.sqlite.driver.timekeeping import FileTime
 from hookline.store.sqlite.driver.writer import Executor, Threaded, Work, run_each
 
 T = TypeVar("T")
+Id = TypeVar("Id", bound=bytes)
 P = ParamSpec("P")
 S = TypeVar("S", bound="SqliteConnections")
 
@@ -42,6 +44,7 @@ class SqliteConnections:
         self._clock = clock or SystemClock()
         self._time = FileTime(self._clock)
         self._executor = executor
+        self.slow_verbs = SlowVerbs()
         self._lock = ServingLock(path)
         self._presence: FilePresence | None = None
         self._writer: Executor | None = None
@@ -63,6 +66,17 @@ class SqliteConnections:
         if self._lister is None:
             raise StoreUnavailable("The store is not open.")
         return await self._lister.run(work)
+
+    async def _list(
+        self, step: Callable[..., tuple[list[T], Id | None]], *, after: Id | None, limit: int
+    ) -> list[T]:
+        """Newest first, from below the id `after`: in steps, so that others have their turn."""
+        found: list[T] = []
+        while True:
+            more, after = await self._read(partial(step, after=after, limit=limit - len(found)))
+            found += more
+            if after is None or len(found) == limit:
+                return found
 
     async def _count(self, work: Work[T]) -> T:
         if self._lister is None:

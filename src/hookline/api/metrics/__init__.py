@@ -1,0 +1,1 @@
+"""The metrics that Prometheus reads, made when it asks."""

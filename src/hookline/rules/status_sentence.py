@@ -1,0 +1,251 @@
+"""Says in one sentence how the installation is, and what is wrong.
+
+`hookline status` and the dashboard show the same words. The first rule that holds gives the headline; the endpoints
+that fail are listed below it, the worst first.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+import msgspec
+
+STALE = 30.0  # seconds; older figures are not trusted
+MANY = 0.2  # of the endpoints with traffic: then the cause is more likely here than there
+ONE_HOST = 3  # endpoints of one host that are shown as one
+MOST_SHOWN = 5
+FEWEST_ATTEMPTS = 5  # in 15 minutes; with fewer nothing is said about an endpoint whose circuit is closed
+
+_MINUTE, _HOUR, _DAY = 60.0, 3_600.0, 86_400.0
+_FIRST, _LAST = 0.0, 253_402_300_799.0  # the years 1970 to 9999
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    BAD = "bad"
+    WARNING = "warning"
+    GOOD = "good"
+    NEW = "new"  # nothing was published yet
+
+
+class FailingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint that does not take what it is sent."""
+
+    id: str
+    url: str
+    account: str
+    answer: str  # the commonest of the last 15 minutes: "503", "connect_refused"
+    since: float | None = None  # the first attempt that was not accepted after the last one that was
+    cause: str | None = None  # the analysis, in words
+    waiting: int = 0
+    dead: int = 0
+    next_probe_at: float | None = None  # its circuit is open until then
+    last_accepted_at: float | None = None
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about the installation."""
+
+    now: float
+    as_of: float | None  # when it was counted; None: never
+    is_ready: bool = True
+    workers: int = 1  # that run now
+    worker_seen_at: float | None = None  # the last sign of any worker, if none runs
+    is_stuck: bool = False  # a delivery is older than its whole retry schedule
+    active: int = 0  # endpoints with traffic
+    failing: tuple[FailingEndpoint, ...] = ()
+    late_since: float | None = None  # when the oldest due delivery became due, if that raised an alert
+    is_growing: bool = False  # the queue, for a quarter of an hour
+    dead: int = 0
+    died_at: float | None = None  # the newest dead letter
+    slow: int = 0  # endpoints
+    disabled: int = 0  # likewise
+    has_events: bool = True
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint that fails, or several of one host."""
+
+    name: str  # the URL without scheme, or the host
+    sentence: str
+    endpoints: tuple[FailingEndpoint, ...]
+
+
+class StatusSentence(msgspec.Struct, frozen=True, kw_only=True):
+    """The headline and what belongs below it."""
+
+    level: Severity
+    headline: str
+    troubles: tuple[Trouble, ...] = ()
+    more: int = 0  # troubles that are not shown
+
+
+def judge(situation: Situation) -> StatusSentence:
+    """How the installation is."""
+    level, headline = _headline(situation)
+    troubles = _troubles(situation.failing, now=situation.now)
+    return StatusSentence(
+        level=level,
+        headline=headline,
+        troubles=tuple(troubles[:MOST_SHOWN]),
+        more=max(0, len(troubles) - MOST_SHOWN),
+    )
+
+
+def is_failing(*, is_circuit_closed: bool, attempts: int, accepted: int) -> bool:
+    """Whether an endpoint fails, by its circuit and its attempts of the last 15 minutes.
+
+    Never by a day's rate: behind an open circuit few attempts are made, and the rate stays high.
+    """
+    return not is_circuit_closed or (attempts >= FEWEST_ATTEMPTS and 2 * accepted < attempts)
+
+
+def age(seconds: float) -> str:
+    """A length of time as people say it: "45 s", "4 min", "3 h", "2 days"."""
+    seconds = min(max(seconds, 0.0), _LAST)
+    if seconds < _MINUTE:
+        return f"{int(seconds)} s"
+    if seconds < 2 * _HOUR:
+        return f"{int(seconds / _MINUTE)} min"
+    if seconds < 2 * _DAY:
+        return f"{int(seconds / _HOUR)} h"
+    return f"{int(seconds / _DAY)} days"
+
+
+def _headline(now_is: Situation) -> tuple[Severity, str]:
+    found = _itself(now_is) or _many(now_is) or _some(now_is)
+    if found is not None:
+        return Severity.BAD, found
+    found = _late(now_is) or _left_over(now_is) or _small(now_is)
+    if found is not None:
+        return Severity.WARNING, found
+    if not now_is.has_events:
+        return Severity.NEW, "Nothing was published yet."
+    return Severity.GOOD, "All is well."
+
+
+def _itself(now_is: Situation) -> str | None:
+    if not now_is.is_ready:
+        return "Nothing is accepted: the database does not take writes."
+    if not now_is.workers:
+        seen = now_is.worker_seen_at
+        if seen is None:
+            return "Nothing is being sent: no worker runs."
+        return f"Nothing is being sent: no worker has run for {age(now_is.now - seen)}."
+    if now_is.as_of is None:
+        return "Nothing is known yet: no worker has counted."
+    if now_is.now - now_is.as_of > STALE:
+        return f"Nothing newer is known: the figures are {age(now_is.now - now_is.as_of)} old."
+    if now_is.is_stuck:
+        return "Deliveries are stuck: some wait for longer than their whole retry schedule."
+    return None
+
+
+def _many(now_is: Situation) -> str | None:
+    failing = len(now_is.failing)
+    if failing < 2 or failing <= MANY * now_is.active:
+        return None
+    known = [each.since for each in now_is.failing if each.since is not None]
+    since = f" since {_clock_time(min(known), now=now_is.now)}" if known else ""
+    return f"{failing:,} of {now_is.active:,} endpoints are failing{since}. Look at your own network first."
+
+
+def _some(now_is: Situation) -> str | None:
+    if not now_is.failing:
+        return None
+    return f"{_are(len(now_is.failing), 'endpoint')} failing. Everything else flows."
+
+
+def _late(now_is: Situation) -> str | None:
+    if now_is.late_since is not None:
+        return f"Deliveries are late: the oldest is due since {age(now_is.now - now_is.late_since)}."
+    if now_is.is_growing:
+        return "Deliveries are late: more come in than go out. Start more workers."
+    return None
+
+
+def _left_over(now_is: Situation) -> str | None:
+    if not now_is.dead:
+        return None
+    when = "" if now_is.died_at is None else f" from {_day(now_is.died_at, now=now_is.now)}"
+    verb = "letter is" if now_is.dead == 1 else "letters are"
+    return f"All flows now. {now_is.dead:,} dead {verb} left{when}."
+
+
+def _small(now_is: Situation) -> str | None:
+    said = [
+        f"{_are(number, 'endpoint')} {word}"
+        for number, word in ((now_is.slow, "slow"), (now_is.disabled, "disabled"))
+        if number
+    ]
+    return f"All flows. {' and '.join(said)}." if said else None
+
+
+def _are(number: int, noun: str) -> str:
+    return f"{number:,} {noun} is" if number == 1 else f"{number:,} {noun}s are"
+
+
+def _troubles(failing: Sequence[FailingEndpoint], *, now: float) -> list[Trouble]:
+    """Each endpoint by itself, but those of one host together if they are many; the worst first."""
+    of_hosts: dict[str, list[FailingEndpoint]] = defaultdict(list)
+    for each in failing:
+        of_hosts[urlsplit(each.url).netloc].append(each)
+    groups: list[tuple[str, list[FailingEndpoint]]] = []
+    for host, endpoints in of_hosts.items():
+        if len(endpoints) >= ONE_HOST:
+            groups.append((host, sorted(endpoints, key=_badness)))
+        else:
+            groups += [(_without_scheme(each.url), [each]) for each in endpoints]
+    groups.sort(key=lambda group: (sum(_badness(each)[0] for each in group[1]), group[0]))
+    return [
+        Trouble(name=name, sentence=_sentence(endpoints, now=now), endpoints=tuple(endpoints))
+        for name, endpoints in groups
+    ]
+
+
+def _badness(endpoint: FailingEndpoint) -> tuple[int, str]:
+    return -(endpoint.waiting + endpoint.dead), endpoint.id
+
+
+def _sentence(endpoints: Sequence[FailingEndpoint], *, now: float) -> str:
+    worst = endpoints[0]
+    known = [each.since for each in endpoints if each.since is not None]
+    since = f" since {_clock_time(min(known), now=now)}, {age(now - min(known))}" if known else ""
+    verb = "Answers" if worst.answer.isdigit() else "Ends in"
+    said = f"{verb} {worst.answer}{since}."
+    if len(endpoints) > 1:
+        said = f"{len(endpoints):,} endpoints of this host fail. {said}"
+    if worst.cause:
+        said = f"{said} {worst.cause}"
+    if worst.next_probe_at is not None:
+        wait = worst.next_probe_at - now
+        said = f"{said} The next try is {'in ' + age(wait) if wait >= 1 else 'due'}."
+    return said
+
+
+def _without_scheme(url: str) -> str:
+    return url.split("://", 1)[-1]
+
+
+def _clock_time(at: float, *, now: float) -> str:
+    """The time of day in UTC; with the date if it was not today."""
+    moment = _moment(at)
+    if moment.date() == _moment(now).date():
+        return f"{moment:%H:%M}"
+    return f"{moment.day} {moment:%b, %H:%M}"
+
+
+def _day(at: float, *, now: float) -> str:
+    moment = _moment(at).date()
+    days = (_moment(now).date() - moment).days
+    if days <= 0:
+        return "today"
+    return "yesterday" if days == 1 else f"{moment.day} {moment:%b}"
+
+
+def _moment(at: float) -> datetime:
+    """A stored time, whatever it is."""
+    return datetime.fromtimestamp(min(max(at, _FIRST), _LAST), UTC)

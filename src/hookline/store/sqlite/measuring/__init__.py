@@ -1,0 +1,1 @@
+"""Keeps what hookline measures about itself."""
