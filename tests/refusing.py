@@ -1,5 +1,6 @@
 """Makes a database refuse certain rows, as a rule of its own would."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 
@@ -8,44 +9,49 @@ import psycopg
 from hookline.store.contract import Store
 from hookline.store.sqlite.store import SqliteStore
 
+REAL_SECONDS = 60.0  # after which a table that stays locked fails the test
 
-def refuse(store: Store, table: str, condition: str) -> None:
+
+async def refuse(store: Store, table: str, condition: str) -> None:
     """Refuse every row of the table with such columns from now on."""
     if isinstance(store, SqliteStore):
-        with closing(sqlite3.connect(store._path, timeout=30)) as file, file:
-            for event in ("INSERT", "UPDATE"):
-                file.execute(
-                    f"CREATE TRIGGER refuse_{event} BEFORE {event} ON {table} WHEN NEW.{condition} "
-                    "BEGIN SELECT RAISE(ABORT, 'not this one'); END"
-                )
+        await _change_file(
+            store._path,
+            *(
+                f"CREATE TRIGGER refuse_{event} BEFORE {event} ON {table} WHEN NEW.{condition} "
+                "BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+                for event in ("INSERT", "UPDATE")
+            ),
+        )
         return
-    _run(
+    await _change_database(
         store, f"ALTER TABLE {table} ADD CONSTRAINT refuse CHECK ((NOT ({condition})) IS NOT FALSE) NOT VALID"
     )
 
 
-def relent(store: Store, table: str) -> None:
+async def relent(store: Store, table: str) -> None:
     """Accept them again."""
     if isinstance(store, SqliteStore):
-        with closing(sqlite3.connect(store._path, timeout=30)) as file, file:
-            for event in ("INSERT", "UPDATE"):
-                file.execute(f"DROP TRIGGER refuse_{event}")
+        await _change_file(store._path, "DROP TRIGGER refuse_INSERT", "DROP TRIGGER refuse_UPDATE")
         return
-    _run(store, f"ALTER TABLE {table} DROP CONSTRAINT refuse")
+    await _change_database(store, f"ALTER TABLE {table} DROP CONSTRAINT refuse")
 
 
-def _run(store: Store, statement: str) -> None:
+async def _change_file(path: str, *statements: str) -> None:
+    def change() -> None:
+        with closing(sqlite3.connect(path, timeout=REAL_SECONDS)) as file, file:
+            for statement in statements:
+                file.execute(statement)
+
+    await asyncio.to_thread(change)
+
+
+async def _change_database(store: Store, statement: str) -> None:
+    """In a session that does not keep this process waiting: one of its own transactions may hold the table."""
     url: str = store._url  # type: ignore[attr-defined]
-    with psycopg.connect(
-        url, options="-c search_path=hookline -c lock_timeout=2s", autocommit=True
-    ) as session:
-        while True:
-            try:
-                session.execute(statement)  # type: ignore[arg-type]
-                return
-            except psycopg.errors.LockNotAvailable:
-                # A transaction of this very process: it cannot go on while the test waits here.
-                session.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE datname = current_database() AND state = 'idle in transaction'"
-                )
+    async with asyncio.timeout(REAL_SECONDS):
+        session = await psycopg.AsyncConnection.connect(
+            url, options="-c search_path=hookline", autocommit=True
+        )
+        async with session:
+            await session.execute(statement)  # type: ignore[arg-type]

@@ -111,7 +111,7 @@ async def test_a_repeat_answers_as_the_first_time_and_disables_nothing_twice(sto
 async def test_where_it_cannot_be_disabled_nothing_is_settled_either(store):
     worker, lane = await an_owned_lane(store)
     delivery = await published(store, lane.endpoint_id)
-    refuse(store, "lanes", "paused" if "Postgres" in type(store).__name__ else "paused = 1")
+    await refuse(store, "lanes", "paused" if "Postgres" in type(store).__name__ else "paused = 1")
     with pytest.raises(Exception, match="refuses"):
         await store.settle(worker, [a_410(lane, delivery)], now=LATER)
     assert (await endpoint_of(store, lane)).enabled

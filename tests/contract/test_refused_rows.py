@@ -31,7 +31,7 @@ async def test_a_settlement_that_cannot_be_written_is_a_refused_row_and_leaves_n
 async def test_a_settlement_that_a_rule_of_the_database_forbids_is_a_refused_row(store):
     worker, lane = await an_owned_lane(store)
     delivery = await published(store, lane.endpoint_id)
-    refuse(store, "attempts", "duration > 100")
+    await refuse(store, "attempts", "duration > 100")
     slow = an_attempt(delivery, duration=101.0)
     with pytest.raises(RowRefused):
         await store.settle(
@@ -58,7 +58,7 @@ async def test_a_note_that_cannot_be_written_is_a_refused_row(store):
 
 async def test_a_release_that_a_rule_of_the_database_forbids_is_a_refused_row(store):
     worker, lane = await an_owned_lane(store)
-    refuse(store, "lanes", "tokens > 100")
+    await refuse(store, "lanes", "tokens > 100")
     with pytest.raises(RowRefused):
         await store.release(worker, [Release(lane.endpoint_id, lane.epoch, NOW, 101.0, NOW)], now=NOW)
     assert await store.release(worker, [Release(lane.endpoint_id, lane.epoch, NOW)], now=NOW)

@@ -73,7 +73,7 @@ async def test_evidence_that_the_store_refuses_is_left_out_and_the_delivery_ends
 ):
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=MANY)
-    refuse(hooks.store, "attempts", "response_body IS NOT NULL")
+    await refuse(hooks.store, "attempts", "response_body IS NOT NULL")
     receiver.answer = lambda body: Answer(200, body=b"thanks" if body == ODD else b"")
     with structlog.testing.capture_logs() as logged:
         events = await publish(hooks)
@@ -91,7 +91,7 @@ async def test_one_that_is_refused_whatever_it_says_waits_and_is_written_when_th
 ):
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"], max_in_flight=MANY)
-    refuse(hooks.store, "deliveries", "last_status = 299")
+    await refuse(hooks.store, "deliveries", "last_status = 299")
     receiver.answer = lambda body: Answer(299 if body == ODD else 200)
     with structlog.testing.capture_logs() as logged:
         events = await publish(hooks)
@@ -102,7 +102,7 @@ async def test_one_that_is_refused_whatever_it_says_waits_and_is_written_when_th
     assert lines(logged, "settle.set_aside") == hooks.worker.settler.set_aside == 1
     assert (await world.delivery(hooks, events[int(ODD)])).state is State.PENDING
     assert len(receiver.requests) == MANY + 1, "it is not sent again"
-    relent(hooks.store, "deliveries")
+    await relent(hooks.store, "deliveries")
     await world.until_state(hooks, events[int(ODD)], State.DELIVERED)
     assert len(receiver.requests) == MANY + 1
     assert hooks.worker.ownership.buffers.counts == [0, 0, 0, 0]
@@ -111,7 +111,7 @@ async def test_one_that_is_refused_whatever_it_says_waits_and_is_written_when_th
 async def test_a_drain_ends_with_one_that_is_refused(world: World, receiver: Receiver):
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
-    refuse(hooks.store, "deliveries", "last_status = 299")
+    await refuse(hooks.store, "deliveries", "last_status = 299")
     receiver.answer = lambda body: Answer(299 if body == ODD else 200)
     await publish(hooks, 10)
     await world.until(are_delivered(hooks, 9))
@@ -122,7 +122,7 @@ async def test_a_drain_ends_with_one_that_is_refused(world: World, receiver: Rec
 async def test_a_strict_lane_goes_on_past_one_that_is_refused(world: World, receiver: Receiver):
     hooks = await world.start()
     await hooks.create_endpoint(url=receiver.url(), events=["*"], ordering="strict")
-    refuse(hooks.store, "deliveries", "last_status = 299")
+    await refuse(hooks.store, "deliveries", "last_status = 299")
     receiver.answer = lambda body: Answer(299 if body == ODD else 200)
     await publish(hooks, 10)
     await world.until(are_delivered(hooks, 9))
@@ -135,7 +135,7 @@ async def test_a_note_that_the_store_refuses_stops_no_settlement_of_anybody(worl
     await hooks.create_endpoint(url=receiver.url("/bad"), events=["*"], retry=retry)
     await hooks.create_endpoint(url=receiver.url("/good"), events=["*"])
     receiver.answers["/bad"] = [Answer(500)]
-    refuse(hooks.store, "lanes", "failures > 2")
+    await refuse(hooks.store, "lanes", "failures > 2")
     with structlog.testing.capture_logs() as logged:
         await publish(hooks, 10)
         await world.until(are_delivered(hooks, 10))
@@ -160,7 +160,7 @@ async def test_a_lane_that_cannot_be_released_keeps_no_other_and_no_drain(world:
     await hooks.create_endpoint(url=receiver.url("/2"), events=["*"])
     await publish(hooks, 3)
     await world.until(are_delivered(hooks, 6))
-    refuse(hooks.store, "lanes", "tokens IS NOT NULL")
+    await refuse(hooks.store, "lanes", "tokens IS NOT NULL")
     assert await world.stop(hooks)
     assert hooks.worker.ownership.set_aside == 1
 

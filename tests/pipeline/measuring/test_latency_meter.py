@@ -188,13 +188,13 @@ async def test_a_worker_that_was_taken_for_dead_counts_nothing_twice(scene: Scen
 
 
 async def test_one_that_is_set_aside_counts_when_it_is_written(scene: Scene, receiver: Receiver):
-    refuse(scene.hooks.store, "deliveries", "last_status = 299")
+    await refuse(scene.hooks.store, "deliveries", "last_status = 299")
     receiver.answer = lambda body: Answer(299 if body == b"7" else 200)
     await scene.publish(20)
     await scene.until_delivered(19)
     await let_pass(scene.world, FLUSH_EVERY + 1)
     await scene.world.until(scene.are_equal)
-    relent(scene.hooks.store, "deliveries")
+    await relent(scene.hooks.store, "deliveries")
     await scene.until_delivered(20)
     assert await scene.world.stop(scene.hooks)
     scene.hooks = await scene.world.start()
@@ -203,7 +203,7 @@ async def test_one_that_is_set_aside_counts_when_it_is_written(scene: Scene, rec
 
 
 async def test_one_that_is_written_without_evidence_counts_once(scene: Scene, receiver: Receiver):
-    refuse(scene.hooks.store, "attempts", "response_body IS NOT NULL")
+    await refuse(scene.hooks.store, "attempts", "response_body IS NOT NULL")
     receiver.answer = lambda body: Answer(200, body=b"thanks" if body == b"7" else b"")
     await scene.publish(20)
     await scene.until_delivered(20)
