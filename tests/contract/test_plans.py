@@ -97,6 +97,7 @@ HOT = [
     ("ACCEPT_WAS", sql.ACCEPT_WAS, ["sqlite_autoindex_events_1"]),
     ("TAKE", sql.TAKE, ["lanes_free", "changes_reset"]),
     ("TAKE_THESE", sql.TAKE_THESE, ["changes_reset"]),
+    ("COUNT_COPIES", sql.COUNT_COPIES, ["sqlite_autoindex_deliveries_1"]),
     ("LOAD", SPREAD["LOAD"], ["deliveries_ready", "deliveries_timed"]),
     ("SETTLE_DELIVERIES", SPREAD["SETTLE_DELIVERIES"], ["sqlite_autoindex_deliveries_1"]),
     ("NOTE", SPREAD["NOTE"], []),

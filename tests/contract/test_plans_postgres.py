@@ -51,7 +51,7 @@ HOT = {
     "ACCEPT": {"idempotency_pkey", "events_pkey"},
     "READ_PRIORS": {"idempotency_pkey", "events_pkey", "deliveries_pkey"},
     "TAKE": FENCE | RESETS | {"lanes_free", "lanes_pkey"},
-    "TAKE_THESE": FENCE | RESETS | {"lanes_pkey"},
+    "TAKE_THESE": FENCE | RESETS | {"lanes_pkey", "deliveries_pkey"},
     "LOAD": PENDING | {"events_pkey"},
     "READ_PAYLOAD": {"events_pkey"},
     "SETTLE": FENCE | {"lanes_pkey", "deliveries_pkey", "attempts_pkey", "latency_log_pkey"},

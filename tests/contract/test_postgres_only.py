@@ -19,7 +19,18 @@ from hookline.store.postgres.driver.pool import SessionPool
 from hookline.store.postgres.driver.sessions import GENERAL_SESSIONS
 from hookline.store.postgres.store import PostgresStore
 from postgres_server import GUARDED, GUARDED_PASSWORD, PostgresServer, require_installations
-from scenes import a_lane_in, a_worker_in, accepted, an_owned_lane, loaded_ids, owned_by, published, wakes_at
+from scenes import (
+    a_lane_in,
+    a_worker_in,
+    accepted,
+    an_owned_lane,
+    let_go,
+    loaded_ids,
+    owned_by,
+    published,
+    settled,
+    wakes_at,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -464,6 +475,23 @@ async def test_a_buried_worker_cannot_take_while_its_burial_commits(
         take = asyncio.create_task(store.take_these(worker, [lane], now=NOW))
         await until_waiting(outsider, "lanes")
     assert await take == []
+
+
+async def test_a_copy_that_is_sent_after_the_snapshot_of_the_take_is_not_counted(
+    store: PostgresStore, outsider: Any
+) -> None:
+    worker, other, lane = await a_worker_in(store), await a_worker_in(store), await a_lane_in(store)
+    delivery = await published(store, lane)
+    async with outsider.transaction():
+        await outsider.execute("SELECT FROM workers WHERE id = $1 FOR UPDATE", uuid(worker))
+        take = asyncio.create_task(store.take_these(worker, [lane], copies=[delivery], now=NOW))
+        await until_waiting(outsider, "lanes")
+        async with opened(store._url) as elsewhere:
+            before = await owned_by(elsewhere, other, lane)
+            await settled(elsewhere, other, before, delivery)
+            await let_go(elsewhere, other, before)
+    [taken] = await take
+    assert (taken.epoch, taken.copies) == (before.epoch + 1, 0)
 
 
 async def test_a_wake_waits_for_a_lane_that_is_locked_instead_of_passing_over_it(

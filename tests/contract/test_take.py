@@ -5,8 +5,19 @@ import asyncio
 import pytest
 
 from factories import NOW, an_endpoint, ids
+from hookline.model import DeliveryId, State
 from hookline.store.contract import Load, Release, Taken
-from scenes import a_lane_held_until, a_lane_in, a_worker_in, an_endpoint_in, owned_by, published
+from scenes import (
+    a_lane_held_until,
+    a_lane_in,
+    a_worker_in,
+    an_endpoint_in,
+    in_state,
+    let_go,
+    owned_by,
+    published,
+    settled,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -67,6 +78,27 @@ async def test_lanes_are_taken_by_name_whatever_their_time(store):
     asleep, awake = await a_lane_in(store), await a_woken_lane(store)
     taken = await store.take_these(worker, [asleep, awake, ids.endpoint()], now=NOW)
     assert {lane.endpoint_id: lane.woke_at for lane in taken} == {asleep: FOREVER, awake: NOW}
+
+
+async def test_a_take_counts_the_copies_that_nobody_touched_since_their_commit(store):
+    worker, other = await a_worker_in(store), await a_worker_in(store)
+    lane, second = await a_lane_in(store), await a_lane_in(store)
+    sent, left, also_left = [await published(store, lane) for _ in range(3)]
+    of_second = await published(store, second)
+    before = await owned_by(store, other, lane)
+    await settled(store, other, before, sent)
+    await let_go(store, other, before)
+    copies = [sent, left, also_left, of_second, DeliveryId(ids.endpoint())]
+    taken = await store.take_these(worker, [lane, second], copies=copies, now=NOW)
+    assert {each.endpoint_id: each.copies for each in taken} == {lane: 2, second: 1}
+
+
+async def test_a_copy_that_was_replayed_is_not_counted(store):
+    worker, lane, delivery = await in_state(store, State.DEAD)
+    await store.redrive(delivery, now=NOW)
+    await let_go(store, worker, lane)
+    [taken] = await store.take_these(worker, [lane.endpoint_id], copies=[delivery], now=NOW)
+    assert taken.copies == 0
 
 
 async def test_taking_no_lanes_takes_none(store):

@@ -5,9 +5,12 @@ real stores and never replaces them in other tests. What people do to endpoints 
 `reference_operators`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from hookline.ids import delivery_of, event_of
 from hookline.model import (
@@ -156,11 +159,25 @@ class Reference:
     def take(self, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
         return self._own(worker, self.to_take(now=now)[:limit])
 
-    def take_these(self, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float) -> list[Taken]:
+    def take_these(
+        self,
+        worker: WorkerId,
+        lanes: Sequence[EndpointId],
+        *,
+        copies: Sequence[DeliveryId],
+        now: float,
+    ) -> list[Taken]:
         asked = [lane for id, lane in sorted(self.lanes.items()) if id in lanes]
-        return self._own(
+        taken = self._own(
             worker, [x for x in asked if x.owner is None and not x.paused and x.hold_until <= now]
         )
+        rows = [self.deliveries[id] for id in copies if id in self.deliveries]
+        untouched = Counter(
+            row.endpoint_id
+            for row in rows
+            if row.state is State.PENDING and not row.attempts and not row.replays
+        )
+        return [msgspec.structs.replace(each, copies=untouched[each.endpoint_id]) for each in taken]
 
     def _own(self, worker: WorkerId, lanes: Iterable[LaneRow]) -> list[Taken]:
         if not self.lives(worker):

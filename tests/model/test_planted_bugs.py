@@ -52,6 +52,7 @@ BUGS = {
     "a redrive forgets the death": Bug("postgres", "REDRIVE", r"THEN d\.reason", "THEN NULL"),
     "a wake forgets the timed queue": Bug("sqlite", "WAKE", "'timed'", "'later'"),
     "a buried worker takes": Bug("sqlite", "TAKE_THESE", "AND buried_at IS NULL"),
+    "a take counts copies that were sent": Bug("postgres", "TAKE_THESE", r"d\.state = 'pending' AND d\.attempts = 0 AND", ""),
     "freed lanes are not suspect": Bug("postgres", "FREE", "suspect = true", "suspect = false"),
     "lanes are freed from the living": Bug("sqlite", "FREE", "AND buried_at IS NOT NULL"),
     "an owner of lanes is retired": Bug("sqlite", "RETIRE", "AND NOT EXISTS.*"),

@@ -8,7 +8,7 @@ Where a bug differs from its entry in the list, its docstring says how.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -26,7 +26,7 @@ import hookline.rules.circuit
 import hookline.rules.settlement
 from hookline.admin.changes import Changes
 from hookline.clock import SystemClock
-from hookline.model import LONG_AGO, Circuit, Outcome, WorkerId
+from hookline.model import LONG_AGO, Circuit, EndpointId, Outcome, WorkerId
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.lane_events import LaneEvents
 from hookline.pipeline.lanes.circuit_breaker import CircuitBreaker, CircuitProbes
@@ -571,6 +571,19 @@ def _m42(garden: Garden) -> None:
     Ownership._adopt = adopt
 
 
+@bug("M43 a copy is handed over to a lane that another had meanwhile")
+def _m43(garden: Garden) -> None:
+    right = garden.put(Ownership, "take_these", None)
+
+    async def take_these(
+        self: Ownership, waiting: Mapping[EndpointId, Sequence[Loaded]]
+    ) -> dict[EndpointId, Taken]:
+        taken = await right(self, waiting)
+        return {id: msgspec.structs.replace(each, copies=len(waiting[id])) for id, each in taken.items()}
+
+    Ownership.take_these = take_these
+
+
 # Bugs that ordinary worlds rarely show, each with the scene (scenes.py) that makes its situation likely.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -592,6 +605,7 @@ SCENE_OF: dict[str, str] = {
     "M38 a lane may hold all bytes of its class": "large payloads",
     "M39 notes of a lane are written at the same time": "slow notes",
     "M42 a lane that a reconcile found counts as just taken": "slow takes",
+    "M43 a copy is handed over to a lane that another had meanwhile": "very slow takes",
 }
 # The seed that last detected each bug: where the search begins.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
@@ -618,5 +632,6 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M39 notes of a lane are written at the same time": 3,
     "M40 a lock that was taken again is not followed by a beat": 5019,
     "M41 a replay whose change cannot be read wakes nobody": 776677994,
-    "M42 a lane that a reconcile found counts as just taken": 13,
+    "M42 a lane that a reconcile found counts as just taken": 6,
+    "M43 a copy is handed over to a lane that another had meanwhile": 10,
 }

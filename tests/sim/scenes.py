@@ -349,6 +349,16 @@ def _slow_takes(world: "World") -> None:
     world.operators.mood = "ok"
 
 
+def _very_slow_takes(world: "World") -> None:
+    """Before a take is carried out, another worker takes the lane, sends what waits there, and leaves."""
+    _several(world)
+    world.faults.only("drain", every=1.5)
+    world.faults.lame = {"take_these": 5.0}
+    world.clients.every = 0.3
+    world.operators.always = {"events": ["*"], "ordering": "parallel", "circuit": None, "rate_limit": None}
+    world.operators.mood = "ok"
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -368,4 +378,5 @@ SCENES = {
     "large payloads": Scene(_large_payloads, _publish_large),
     "slow notes": Scene(_slow_notes),
     "slow takes": Scene(_slow_takes),
+    "very slow takes": Scene(_very_slow_takes),
 }

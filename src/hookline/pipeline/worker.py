@@ -217,16 +217,21 @@ class Worker:
             self._deaths.flush()
 
     async def _drain(self, close: Loop) -> None:
+        await self._release_all()
+        if self._delivers:
+            await self.settler.drain()
+        await close()
+        await self.handover.wakes.flush()
+        await self._taker.rest()
+        await self._release_all()  # takes that were under way may have brought some more
+
+    async def _release_all(self) -> None:
         lanes = self.ownership.lanes
         while lanes:
             self.events.progress.clear()
             await self.ownership.release(list(lanes.values()))
             if lanes:
                 await self.events.progress.wait()
-        if self._delivers:
-            await self.settler.drain()
-        await close()
-        await self.handover.wakes.flush()
 
     # --- what the parts report ---
 

@@ -11,7 +11,7 @@ from hookline.store.contract.lanes import LaneRow, Taken
 _SLICES = msgspec.json.Decoder(tuple[CircuitSlice, ...])
 
 
-def read_taken(row: Iterable[Any]) -> Taken:
+def read_taken(row: Iterable[Any], *, copies: int = 0) -> Taken:
     endpoint_id, epoch, woke_at, hold_until, suspect, head, tokens, tokens_at, applied, is_reset, *rest = row
     rest_until, *gate = rest
     return Taken(
@@ -27,6 +27,7 @@ def read_taken(row: Iterable[Any]) -> Taken:
         applied,
         bool(is_reset),
         rest_until,
+        copies,
     )
 
 

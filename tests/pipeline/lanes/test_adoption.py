@@ -1,10 +1,16 @@
 """A lane whose take is not yet answered is adopted once, and under the right worker."""
 
+import asyncio
+from asyncio import Event
+
 import pytest
 
 from hookline import Hookline
 from hookline.model import EndpointId
+from hookline.pipeline.intake.drafts import Draft
+from hookline.store.contract import Want
 from tests.receiver import Receiver
+from tests.scenes import a_worker_in, let_go, owned_by, settled
 from tests.world import World
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +99,57 @@ async def test_a_delivery_is_sent_once_if_a_reconcile_finds_its_lane_before_the_
     await world.pass_until(hooks.worker.handover.wakes.flush())
     await world.stop(hooks)
     assert receiver.bodies() == [b"1", b"2"]
+
+
+async def test_a_delivery_that_another_worker_sent_before_the_take_is_not_sent_again(
+    world: World, receiver: Receiver
+):
+    hooks = await a_free_lane(world, receiver, woken=False)
+    (endpoint,) = await hooks.store.list_endpoints(account=None, enabled=None, after=None, limit=2)
+    lane = endpoint.id
+    store, take_these, now = hooks.store, hooks.store.take_these, world.clock.now()
+
+    async def taken_by_another_first(*given, **named):
+        store.take_these = take_these
+        other = await a_worker_in(store)
+        owned = await owned_by(store, other, lane, now=now)
+        [sent] = await store.load([Want(lane, 10, 10)], known=(), now=now)
+        await settled(store, other, owned, sent.id)
+        await let_go(store, other, owned)
+        return await take_these(*given, **named)
+
+    store.take_these = taken_by_another_first
+    await world.pass_until(hooks.publish("a", 2))
+    await world.pass_until(hooks.worker.handover.wakes.flush())
+    await world.pass_until(hooks.publish("a", 3))
+    await world.until(lambda: receiver.bodies()[-1] == b"3")
+    await world.stop(hooks)
+    assert receiver.bodies() == [b"1", b"3"]
+
+
+@pytest.mark.parametrize("verb", ["take", "take_these"])
+async def test_a_drain_also_releases_what_a_take_under_way_brings(
+    world: World, receiver: Receiver, verb: str
+):
+    hooks = await a_free_lane(world, receiver, woken=verb == "take")
+    worker, right, is_taken, is_draining = hooks._heartbeat.id, getattr(hooks.store, verb), Event(), Event()
+
+    async def answered_late(*given, **named):
+        taken = await right(*given, **named)
+        is_taken.set()
+        await is_draining.wait()
+        return taken
+
+    setattr(hooks.store, verb, answered_late)
+    if verb == "take_these":
+        await hooks.accept([Draft("a", b"2")])
+    else:
+        hooks.worker._taker.nudge()
+    await is_taken.wait()
+    stopping = asyncio.create_task(world.stop(hooks))
+    await world.until(lambda: hooks.worker._is_draining)
+    asyncio.get_running_loop().call_soon(is_draining.set)
+    assert await stopping
+    second = await world.start(deliver=False)
+    assert worker not in [each.id for each in (await second.store.pulse(seen=0)).workers]
+    assert await second.store.owned(worker) == []

@@ -117,13 +117,15 @@ class Handover:
         if not self._taker.can_take():
             return others
         now = self._clock.now()
-        taken = await self._ownership.take_these(sorted(others))
+        taken = await self._ownership.take_these({id: waiting[id] for id in others})
         for id, found in taken.items():
             lane = held.get(id)
             if lane is None or found.woke_at <= now or not lane.is_ordinary:
                 continue  # there may be older ones: the load keeps the order
             if not lane.flow.is_plain or not waiting[id]:
                 continue
+            if found.copies != len(waiting[id]):
+                continue  # another owner had the lane meanwhile and sent some of them: the load reads the rest
             lane.has_all()
             for delivery in waiting[id]:
                 if lane.room() > 0 and lane.is_held:

@@ -5,7 +5,7 @@ slots are in use. So no worker asks for lanes, with a lock and a commit, where t
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -14,7 +14,7 @@ import structlog
 from hookline import ids
 from hookline.clock import Clock
 from hookline.errors import HooklineError, StoreUnavailable
-from hookline.model import CircuitState, EndpointId, WorkerId
+from hookline.model import CircuitState, DeliveryId, EndpointId, WorkerId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.lanes.buffers import Buffers
 from hookline.pipeline.lanes.circuit_breaker import say_closed
@@ -26,7 +26,7 @@ from hookline.pipeline.refused_rows import write_apart
 from hookline.rules.crash_suspects import few_of_the_dead
 from hookline.rules.fair_share import surplus
 from hookline.rules.slots import LaneHealth
-from hookline.store.contract import Release, Store, Taken
+from hookline.store.contract import Loaded, Release, Store, Taken
 
 _TAKE = 200  # lanes taken in one statement: 2.3 ms on PostgreSQL
 _MOST = 5_000  # lanes a worker holds
@@ -94,12 +94,13 @@ class Ownership:
             for peer in self._heartbeat.peers
         )
 
-    async def take_these(self, lanes: Sequence[EndpointId]) -> dict[EndpointId, Taken]:
+    async def take_these(self, waiting: Mapping[EndpointId, Sequence[Loaded]]) -> dict[EndpointId, Taken]:
         """Take the free ones of these lanes that there is room for, unless other workers have fewer.
 
-        Only the lanes that this call added are returned. A reconcile may have found one while the answer to the take was
-        on its way; such a lane has been loaded since.
+        Each comes with the deliveries that are to be handed over to it. Only the lanes that this call added are returned.
+        A reconcile may have found one while the answer to the take was on its way; such a lane has been loaded since.
         """
+        lanes: Sequence[EndpointId] = sorted(waiting)
         if self.surplus():
             return {}
         if len(self.lanes) + len(lanes) > _MOST - _FOR_PROVEN:
@@ -107,7 +108,8 @@ class Ownership:
         if not lanes:
             return {}
         worker = self._heartbeat.id
-        adopted = await self._adopt(await self._guarded_take(lanes, len(lanes)), worker)
+        copies = [delivery.id for lane in lanes for delivery in waiting[lane]]
+        adopted = await self._adopt(await self._guarded_take(lanes, len(lanes), copies), worker)
         return {lane.endpoint_id: lane for lane in adopted}
 
     def elsewhere(self) -> list[int]:
@@ -246,14 +248,16 @@ class Ownership:
             self.drop(lane)
         return [lane.endpoint_id for lane in lost]
 
-    async def _guarded_take(self, these: Sequence[EndpointId] | None, limit: int) -> list[Taken]:
+    async def _guarded_take(
+        self, these: Sequence[EndpointId] | None, limit: int, copies: Sequence[DeliveryId] = ()
+    ) -> list[Taken]:
         worker = self._heartbeat.id
         try:
             if these is None:
                 awake_by = self._clock.now() - (_LEFT if self.surplus() else 0.0)
                 taken = await self._store.take(worker, limit=limit, now=awake_by)
             else:
-                taken = await self._store.take_these(worker, these, now=self._clock.now())
+                taken = await self._store.take_these(worker, these, copies=copies, now=self._clock.now())
         except BaseException:
             self._is_in_doubt = True
             raise
@@ -322,11 +326,17 @@ class LaneTaker:
         self._heartbeat = heartbeat
         self._clock = clock
         self._are_some = asyncio.Event()
+        self._is_at_rest = asyncio.Event()
+        self._is_at_rest.set()
         self.is_open = delivers
 
     def close(self) -> None:
         """Take nothing more."""
         self.is_open = False
+
+    async def rest(self) -> None:
+        """Wait until no take is under way."""
+        await self._is_at_rest.wait()
 
     def can_take(self) -> bool:
         """Whether lanes may be taken now."""
@@ -347,9 +357,12 @@ class LaneTaker:
             await self._are_some.wait()
             self._are_some.clear()
             if self.can_take():
+                self._is_at_rest.clear()
                 try:
                     while await self._ownership.take() and self.can_take():
                         pass
                 except StoreUnavailable as error:
                     log.debug("take.failed", error=str(error))  # the next pulse sees them again
+                finally:
+                    self._is_at_rest.set()
             await self._clock.sleep(_TAKE_SOONEST)

@@ -43,6 +43,7 @@ class Taken(msgspec.Struct, frozen=True):
     applied: int = 0  # the last change that its owners applied
     is_reset: bool = False  # an operator closed its circuit after `applied`
     rest_until: float = LONG_AGO  # the receiver's Retry-After, which `hold_until` includes
+    copies: int = 0  # of the taker's copies, how many nobody has touched since their commit
 
 
 class Want(msgspec.Struct, frozen=True, gc=False):
@@ -148,8 +149,18 @@ class LaneStore(Protocol):
     async def take(self, worker: WorkerId, *, limit: int, now: float) -> list[Taken]:
         """Take up to `limit` free lanes whose `wake_at` has come, earliest first; epoch + 1. None when buried."""
 
-    async def take_these(self, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float) -> list[Taken]:
-        """Take the ones of these lanes that are free, not paused and not held back, whatever their `wake_at`."""
+    async def take_these(
+        self,
+        worker: WorkerId,
+        lanes: Sequence[EndpointId],
+        *,
+        copies: Sequence[DeliveryId] = (),
+        now: float,
+    ) -> list[Taken]:
+        """Take the ones of these lanes that are free, not paused and not held back, whatever their `wake_at`.
+
+        `copies` are deliveries of these lanes that the caller has in memory since their commit.
+        """
 
     async def owned(self, worker: WorkerId) -> list[Taken]:
         """The lanes that name this worker as owner (`woke_at` is then their `wake_at`)."""

@@ -46,9 +46,17 @@ class PostgresLanes(PostgresSessions):
         found = await self._lanes.fetch(sql.TAKE, worker, now, limit)
         return sorted(map(read_taken, found), key=lambda lane: lane.woke_at)
 
-    async def take_these(self, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float) -> list[Taken]:
+    async def take_these(
+        self,
+        worker: WorkerId,
+        lanes: Sequence[EndpointId],
+        *,
+        copies: Sequence[DeliveryId] = (),
+        now: float,
+    ) -> list[Taken]:
         """See the contract."""
-        return [read_taken(row) for row in await self._lanes.fetch(sql.TAKE_THESE, worker, lanes, now)]
+        found = await self._lanes.fetch(sql.TAKE_THESE, worker, lanes, now, copies)
+        return [read_taken(row, copies=untouched) for *row, untouched in found]
 
     async def owned(self, worker: WorkerId) -> list[Taken]:
         """See the contract."""

@@ -108,14 +108,22 @@ UPDATE lanes l SET owner = $1, epoch = l.epoch + 1 FROM free WHERE l.endpoint_id
 RETURNING {_TAKEN}
 """
 
+# `seen` are the copies as the snapshot has them, `free` the lanes as they are now. A copy counts only if the lane had no
+# owner between the two: its epoch is the same.
 TAKE_THESE = f"""
 WITH {_ME},
+seen AS MATERIALIZED (
+  SELECT d.endpoint_id, l.epoch, count(*)::int AS copies FROM unnest($4::id_list) AS k (id)
+  JOIN deliveries d USING (id) JOIN lanes l USING (endpoint_id)
+  WHERE d.state = 'pending' AND d.attempts = 0 AND d.replays = 0 GROUP BY d.endpoint_id, l.epoch),
 free AS MATERIALIZED (
-  SELECT l.endpoint_id FROM me CROSS JOIN unnest($2::uuid[]) AS k (endpoint_id) JOIN lanes l USING (endpoint_id)
+  SELECT l.endpoint_id, CASE WHEN s.epoch = l.epoch THEN s.copies ELSE 0 END AS copies
+  FROM me CROSS JOIN unnest($2::uuid[]) AS k (endpoint_id) JOIN lanes l USING (endpoint_id)
+  LEFT JOIN seen s USING (endpoint_id)
   WHERE l.owner IS NULL AND NOT l.paused AND l.hold_until <= to_timestamp($3)
   ORDER BY l.endpoint_id FOR UPDATE OF l SKIP LOCKED)
 UPDATE lanes l SET owner = $1, epoch = l.epoch + 1 FROM free WHERE l.endpoint_id = free.endpoint_id
-RETURNING {_TAKEN}
+RETURNING {_TAKEN}, free.copies
 """
 
 # `NOT IN (SELECT unnest(..))` is hashed once; `<> ALL(..)` would be compared row by row under a generic plan.

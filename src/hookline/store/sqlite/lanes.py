@@ -51,11 +51,21 @@ class SqliteLanes(SqliteConnections):
 
     @on_writer
     def take_these(
-        self, connection: sqlite3.Connection, worker: WorkerId, lanes: Sequence[EndpointId], *, now: float
+        self,
+        connection: sqlite3.Connection,
+        worker: WorkerId,
+        lanes: Sequence[EndpointId],
+        *,
+        copies: Sequence[DeliveryId] = (),
+        now: float,
     ) -> list[Taken]:
         """Take the ones of these lanes that are free, not paused and not held back."""
         values = {"worker": worker, "ids": packed(lanes), "now": now}
-        return [read_taken(row) for row in connection.execute(sql.TAKE_THESE, values).fetchall()]
+        taken = connection.execute(sql.TAKE_THESE, values).fetchall()
+        if not copies:
+            return [read_taken(row) for row in taken]
+        untouched = dict(connection.execute(sql.COUNT_COPIES, {"ids": packed(copies)}).fetchall())
+        return [read_taken(row, copies=untouched.get(row[0], 0)) for row in taken]
 
     @on_loader
     def owned(self, connection: sqlite3.Connection, worker: WorkerId) -> list[Taken]:

@@ -86,6 +86,12 @@ WHERE endpoint_id IN (SELECT id FROM asked) AND owner IS NULL AND paused = 0 AND
   AND EXISTS (SELECT 1 FROM workers WHERE id = :worker AND buried_at IS NULL)
 RETURNING {TAKEN}
 """
+# Differs from postgres: a statement of its own, in the same transaction; nobody else writes between the two.
+COUNT_COPIES = f"""
+WITH RECURSIVE {PIECES}
+SELECT d.endpoint_id, count(*) FROM asked CROSS JOIN deliveries d ON d.id = asked.id
+WHERE d.state = 'pending' AND d.attempts = 0 AND d.replays = 0 GROUP BY d.endpoint_id
+"""
 
 # Differs from postgres: there is no LATERAL, and LIMIT cannot name a column. Each queue is walked from row to row
 # instead, one index search a row, so that every lane gets exactly as many as it has room for. An event is found as the
