@@ -46,6 +46,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8080
     processes: int = 1  # server processes on the port, on PostgreSQL
+    metrics_port: int | None = (
+        None  # each process also listens alone: the first here, the next one above; 0: anywhere
+    )
     allow_networks: tuple[Network, ...] = ()
     heartbeat_s: float = 2.0
     takeover_s: float = 10.0
@@ -225,6 +228,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "host": _host,
     "port": _whole(0, 65_535),
     "processes": _whole(1, 64),
+    "metrics_port": _whole(0, 65_535),
     "allow_networks": _networks,
     "heartbeat_s": _seconds(0.05, 60),
     "takeover_s": _seconds(0.25, 600),
@@ -298,6 +302,12 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
         raise ConfigError(
             f"{source}: takeover_s ({settings.takeover_s:g}) must be at least 2.5 times "
             f"heartbeat_s ({settings.heartbeat_s:g}), or a late heartbeat counts as a death."
+        )
+    if settings.metrics_port is not None and settings.metrics_port + settings.processes > 65_536:
+        source = sources.get("metrics_port") or sources.get("processes", "default")
+        raise ConfigError(
+            f"{source}: metrics_port ({settings.metrics_port}) leaves no port for each of the "
+            f"{settings.processes} processes; the last port is 65535."
         )
     if settings.batch_limit_bytes < settings.payload_limit_bytes:
         source = sources.get("batch_limit_bytes") or sources.get("payload_limit_bytes", "default")

@@ -88,3 +88,19 @@ def test_a_key_of_one_account_sees_its_own_health_alone(service):
 def test_a_parameter_that_is_none_is_refused(service):
     answer = service.call("GET", "/v1/health?acount=red")
     assert (answer.status_code, answer.json()["code"]) == (422, "unknown_parameter")
+
+
+def test_the_time_from_publish_to_delivery_is_shown_when_something_was_delivered(service):
+    with receiving() as receiver:
+        endpoint = service.create(account="timely", url=f"{receiver.url}/200", events=["t.*"])
+        for _ in range(3):
+            service.publish("t.u", account="timely")
+        shown = eventually(
+            lambda: (
+                found if (found := health(service, "?account=timely"))["delivered_last_hour"] == 3 else None
+            )
+        )
+        for each in (shown, health(service)):
+            assert set(each["end_to_end_ms"]) == {"p50", "p95", "p99"}
+            assert all(number > 0 for number in each["end_to_end_ms"].values())
+        service.call("DELETE", f"/v1/endpoints/{endpoint['id']}")

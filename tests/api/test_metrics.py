@@ -123,6 +123,10 @@ def test_the_figures_add_up_after_a_known_load(service):
     assert grown("hookline_accept_batch_size_sum") == published
     assert 1 <= grown("hookline_accept_batch_size_count") <= published
     assert grown("hookline_settle_batch_size_sum") == 16
+    assert grown("hookline_attempt_duration_seconds_count") == 16
+    assert grown("hookline_attempt_duration_seconds_sum") > 0
+    assert grown("hookline_end_to_end_seconds_count") == 10
+    assert grown("hookline_end_to_end_seconds_sum") > 0
     assert grown('hookline_publish_refused_total{code="invalid_field"}') == 1
     assert sum(grown(name) for name in after if name.startswith("hookline_publish_refused")) == 1
     assert set(after) == set(before), "the same labels before and after"
@@ -130,7 +134,13 @@ def test_the_figures_add_up_after_a_known_load(service):
     assert after["hookline_requests_in_flight"] == 0
     assert after["hookline_request_slots"] > 0
     assert after["hookline_lanes_owned"] >= 3
-    for name in ("hookline_publish_seconds", "hookline_loop_lag_seconds", "hookline_settle_batch_size"):
+    for name in (
+        "hookline_publish_seconds",
+        "hookline_attempt_duration_seconds",
+        "hookline_end_to_end_seconds",
+        "hookline_loop_lag_seconds",
+        "hookline_settle_batch_size",
+    ):
         buckets = [value for key, value in after.items() if key.startswith(f"{name}_bucket")]
         assert buckets == sorted(buckets)
         assert buckets[-1] == after[f"{name}_count"]

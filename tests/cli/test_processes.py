@@ -16,6 +16,7 @@ import pytest
 from answering import eventually, receiving
 from hookline.cli.server.processes import Parent
 from hookline.clock import SystemClock
+from scraping import Figures, figures
 from server_process import CEILING_S, ServerProcess, run
 from slow_receiver import Slow, serving
 
@@ -275,6 +276,65 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(tmp_path, postg
         result = run("serve", "--dev", *flags, cwd=tmp_path)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
     assert "cannot listen" in result.stderr
+
+
+def scraped(port: int) -> Figures:
+    with httpx.Client(trust_env=False, timeout=CEILING_S, verify=CONTEXT) as client:
+        return figures(client.get(f"http://127.0.0.1:{port}/metrics").text)
+
+
+def test_the_metrics_of_each_process_are_on_a_port_of_its_own(tmp_path, postgres_url):
+    env = {**IMPATIENT, "HOOKLINE_METRICS_PORT": "0"}
+    with receiving() as receiver, several(postgres_url, tmp_path, count=3, env=env) as process:
+        [ports] = [line["metrics_ports"] for line in process.lines if line["event"] == "server.started"]
+        assert len(set(ports)) == 3
+        assert process.port not in ports
+        add_endpoints(process, receiver.url, 30)
+        for n in range(30):
+            assert publish(process, n) is not None
+
+        def all_of(name: str) -> float:
+            return sum(scraped(port)[name] for port in ports)
+
+        delivered = 'hookline_deliveries_total{outcome="delivered"}'
+        eventually(lambda: all_of(delivered) == 30 or None)
+        assert all_of("hookline_publish_seconds_count") == 30
+        assert all_of("hookline_end_to_end_seconds_count") == 30
+        began = [scraped(port)["process_start_time_seconds"] for port in ports]
+        children(process)[-1].kill()
+
+        def replaced() -> int | None:
+            try:
+                now = [scraped(port)["process_start_time_seconds"] for port in ports]
+            except httpx.TransportError:
+                return None
+            return sum(here != before for here, before in zip(now, began, strict=True)) or None
+
+        assert eventually(replaced) == 1, "the one that replaces it has its port, and the others keep theirs"
+        assert process.stop() == 0
+
+
+def test_a_single_process_has_a_port_for_its_metrics_too(tmp_path):
+    with ServerProcess("--dev", cwd=tmp_path, env={"HOOKLINE_METRICS_PORT": "0"}) as process:
+        [[port]] = [line["metrics_ports"] for line in process.lines if line["event"] == "server.started"]
+        assert scraped(port)["hookline_ready"] == 1
+        assert process.stop() == 0
+
+
+def test_a_port_for_metrics_that_is_taken_is_said_before_anything_is_started(tmp_path, postgres_url):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        flags = ("--database", postgres_url, "--port", "0")
+        result = run("serve", "--dev", *flags, cwd=tmp_path, env={"HOOKLINE_METRICS_PORT": str(port)})
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert f"port {port} (--host, HOOKLINE_METRICS_PORT)" in result.stderr
+
+
+def test_a_port_for_metrics_that_leaves_none_for_the_others_is_refused(tmp_path, postgres_url):
+    flags = ("--database", postgres_url, "--processes", "3")
+    result = run("serve", "--dev", *flags, cwd=tmp_path, env={"HOOKLINE_METRICS_PORT": "65534"})
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "leaves no port for each of the 3 processes" in result.stderr
 
 
 @pytest.mark.parametrize(

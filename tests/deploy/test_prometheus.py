@@ -157,6 +157,8 @@ def test_the_dashboard_shows_what_operators_ask_for() -> None:
         "hookline_publish_seconds",
         "hookline_publish_refused_total",
         "hookline_deliveries_total",
+        "hookline_attempt_duration_seconds",
+        "hookline_end_to_end_seconds",
         "hookline_pending",
         "hookline_dead_letters",
         "hookline_circuits_open",

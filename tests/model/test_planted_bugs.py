@@ -2,7 +2,8 @@
 
 Each bug is planted in the statements of one store and must make the two disagree with the reference. One that is
 not caught means that the machine never gets to where it matters. A commit plants its share of them (tests/shares.py), any four in
-a row plant all; HOOKLINE_MODEL_BUGS=all plants all at once.
+a row plant all; HOOKLINE_MODEL_BUGS=all plants all at once. One that takes two sessions at the same time (B1, a burial
+without FOR UPDATE) is planted in tests/contract/test_burial_waits.py.
 """
 
 import os

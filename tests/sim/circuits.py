@@ -64,7 +64,7 @@ class Circuits:
         if was_probe:
             self._probed(lane, seen, outcome, policy)
         elif seen.is_closed:
-            self._counted(lane, seen, outcome, policy, at=at)
+            self._counted(process, lane, seen, outcome, policy, at=at)
         elif lane.flow.circuit.state is CircuitState.CLOSED:
             self._fail("an answer that was not the probe's closed a circuit")
 
@@ -97,7 +97,14 @@ class Circuits:
             self._fail(f"open for {stays:.3f} s, it should be {cooldown:g}")
 
     def _counted(
-        self, lane: Lane, seen: Seen, outcome: Outcome, policy: dict[str, float], *, at: int
+        self,
+        process: "Process",
+        lane: Lane,
+        seen: Seen,
+        outcome: Outcome,
+        policy: dict[str, float],
+        *,
+        at: int,
     ) -> None:
         circuit = lane.flow.circuit
         must = may = False
@@ -108,7 +115,9 @@ class Circuits:
             seen.failures += 1
             seen.counted.append(Counted(at, 1, 1, True))
             verdicts = _shares_that_trip(seen.counted, policy, at=at)
-            is_row = seen.failures >= _most_in_a_row(policy, lane)
+            is_row = seen.failures >= _most_in_a_row(
+                policy, is_slow=lane.endpoint_id in process.hooks.worker.very_slow
+            )
             must, may = is_row or all(verdicts), is_row or any(verdicts)
         is_open = circuit.state is CircuitState.OPEN
         if must and not is_open:
@@ -123,11 +132,8 @@ class Circuits:
         seen.cooldown = circuit.cooldown
 
 
-def _most_in_a_row(policy: dict[str, float], lane: Lane) -> float:
-    """Consecutive failures that open the circuit: half as many if over 5 % of the answers took over five seconds."""
-    durations = lane.flow.durations
-    slow = sum(duration > 5.0 for duration in durations)
-    is_slow = len(durations) >= 20 and 20 * slow > len(durations)
+def _most_in_a_row(policy: dict[str, float], *, is_slow: bool) -> float:
+    """Consecutive failures that open the circuit: half as many if the endpoint is known to be very slow."""
     return policy["consecutive_failures"] / 2 if is_slow else policy["consecutive_failures"]
 
 

@@ -1,7 +1,7 @@
 """Bugs that the simulation must detect.
 
 Each bug has a name and is a small change to the product, made for one test and reverted. They are the list of the
-design (M1 to M25), as far as they apply to lanes, and others that the simulation, a run with real
+design (M1 to M25, and B3 of measuring), as far as they apply to lanes, and others that the simulation, a run with real
 faults or an audit found.
 Where a bug differs from its entry in the list, its docstring says how.
 """
@@ -36,6 +36,7 @@ from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.loader import Loader
 from hookline.pipeline.lanes.notes import LaneNotes
 from hookline.pipeline.lanes.ownership import Ownership
+from hookline.pipeline.measuring.latency_meter import LatencyMeter, MeasuredBatch
 from hookline.pipeline.membership.heartbeat import Heartbeat
 from hookline.pipeline.settle import Settler
 from hookline.rules.circuit import begin_probe
@@ -582,6 +583,20 @@ def _m43(garden: Garden) -> None:
         return {id: msgspec.structs.replace(each, copies=len(waiting[id])) for id, each in taken.items()}
 
     Ownership.take_these = take_these
+
+
+@bug("B3 attempts are counted before the answer to their settle")
+def _b3(garden: Garden) -> None:
+    """What was late, or was written again after the answer was lost, is in the cells then too."""
+    right = garden.put(LatencyMeter, "measure", None)
+
+    def measure(self: LatencyMeter, settlements: Sequence[Settlement]) -> MeasuredBatch:
+        batch: MeasuredBatch = right(self, settlements)
+        counted(self, batch, [Verdict.APPLIED] * len(settlements), worker=self._worker())
+        return batch
+
+    LatencyMeter.measure = measure
+    counted = garden.put(LatencyMeter, "settled", lambda self, batch, verdicts, *, worker: None)
 
 
 # Bugs that ordinary worlds rarely show, each with the scene (scenes.py) that makes its situation likely.

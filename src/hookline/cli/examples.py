@@ -9,6 +9,7 @@ EXAMPLES = {
     "migrate": ("hookline migrate --dry-run", "hookline migrate"),
     "prune": ("hookline prune --dry-run --older-than 60d", "hookline prune --yes"),
     "health": ("hookline health", "hookline health --account acme"),
+    "stats": ("hookline stats ep_06f3b1q2a7", "hookline stats ep_06f3b1q2a7 --window 7d --json"),
     "doctor": ("hookline doctor", "hookline doctor --json"),
     "secrets seal": ("hookline secrets seal",),
     "secrets unseal": ("hookline secrets unseal --yes",),

@@ -88,6 +88,18 @@ def read_id(context: click.Context, option: click.Parameter, value: str | None) 
     return value
 
 
+def read_window(context: click.Context, option: click.Parameter, value: str) -> str:
+    """How far a report looks back."""
+    from hookline.errors import Invalid
+    from hookline.validate.windows import window_seconds
+
+    try:
+        window_seconds(value)
+    except Invalid as error:
+        raise click.BadParameter(error.detail) from None
+    return value
+
+
 def _named(value: str | None, check: Callable[[str], str]) -> str | None:
     from hookline.errors import Invalid
 

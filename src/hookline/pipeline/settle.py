@@ -61,7 +61,7 @@ class Settler:
         self._clock = clock
         self.worker = worker
         self._notes = notes
-        self._meter = LatencyMeter(store, clock, worker=worker)
+        self.meter = LatencyMeter(store, clock, worker=worker)
         self.on_settled: Callable[[Lane, Settlement, Verdict], None]
         self.on_dead: Callable[[Settlement], None] = lambda _: None
         self.on_batch: Callable[[], None]
@@ -98,7 +98,7 @@ class Settler:
         while True:
             if self._aside:
                 await self._try_again()
-            if self._is_last or self._meter.flush_in() <= 0.0:
+            if self._is_last or self.meter.flush_in() <= 0.0:
                 await self._flush_measured()
             if not await self._wait_for_some():
                 continue
@@ -121,7 +121,7 @@ class Settler:
     async def drain(self) -> None:
         """Wait until everything handed in is settled and what was measured is written, or cannot be: others do it."""
         await self.flush()
-        if self._meter.flush_in() == math.inf:
+        if self.meter.flush_in() == math.inf:
             return
         self._is_measured.clear()
         self._is_last = True
@@ -129,7 +129,7 @@ class Settler:
         await self._is_measured.wait()
 
     async def _flush_measured(self) -> None:
-        await self._meter.flush()
+        await self.meter.flush()
         if self._is_last and not self._waiting:
             self._is_last = False
             self._some.clear()
@@ -137,7 +137,7 @@ class Settler:
 
     async def _wait_for_some(self) -> bool:
         """Whether there is something to settle now, and nothing else is due before."""
-        seconds = min(self._aside_for(), self._meter.flush_in())
+        seconds = min(self._aside_for(), self.meter.flush_in())
         if seconds < math.inf:
             await self._clock.wait(self._some, seconds)
         else:
@@ -145,7 +145,7 @@ class Settler:
         return bool(self._waiting)
 
     async def _settle(self, batch: list[Entry]) -> None:
-        self._meter.begin()
+        self.meter.begin()
         try:
             verdicts: Sequence[Verdict | None] = await self._write(batch)
         except Exception as error:
@@ -210,7 +210,7 @@ class Settler:
         for each in due:
             self._aside.remove(each)
             each.entry[0].settle_again()
-            self._meter.begin()
+            self.meter.begin()
             verdict: Verdict | None
             try:
                 [verdict] = await self._write_without_notes([each.entry])
@@ -223,7 +223,7 @@ class Settler:
     async def _write(self, batch: Sequence[Entry], *, with_notes: bool = True) -> list[Verdict]:
         """Write until the store answers, however long it is away; raises if it refuses a part of the batch."""
         settlements = [settlement for _, settlement in batch]
-        measured = self._meter.measure(settlements)
+        measured = self.meter.measure(settlements)
         tries = 0
         while True:
             # Made again for each try: it must not undo a note of a lane that was stored meanwhile.
@@ -248,7 +248,7 @@ class Settler:
             log.info("settle.resumed", rows=len(batch), tries=tries)
         for flow, version in versions:
             flow.wrote(version)
-        self._meter.settled(measured, verdicts, worker=worker)
+        self.meter.settled(measured, verdicts, worker=worker)
         return verdicts
 
     async def _changed(self, batch: Sequence[Entry]) -> list[Lane]:

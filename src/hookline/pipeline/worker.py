@@ -28,6 +28,7 @@ from hookline.pipeline.maintenance.death_summary import DeathSummary
 from hookline.pipeline.maintenance.supervisor import Loop, Supervisor
 from hookline.pipeline.maintenance.upkeep import Upkeep
 from hookline.pipeline.measuring.latency_tasks import LatencyTasks
+from hookline.pipeline.measuring.very_slow import VerySlowEndpoints
 from hookline.pipeline.membership.burial import (
     bury,
     sweep,
@@ -69,7 +70,8 @@ class Worker:
         self._is_draining = False
         self._supervisor = Supervisor(heartbeat, clock)
         self.say_refused = heartbeat.on_refused = self._supervisor.say_refused
-        self.ownership = Ownership(store, catalogue, heartbeat, clock, slots=slots)
+        self.very_slow = VerySlowEndpoints(store, clock)
+        self.ownership = Ownership(store, catalogue, heartbeat, clock, slots=slots, very_slow=self.very_slow)
         memory = PayloadMemory()
         self._deliverer = Deliverer(store, sender, memory, clock, ids, rng, canonical=canonical)
         self.dispatcher = Dispatcher(
@@ -169,6 +171,7 @@ class Worker:
         ]
         loops += self._notifier.loops(delivers=self._delivers)
         if self._delivers:
+            await self.very_slow.look()  # before the first lane is taken
             loops += [
                 self._loader.run,
                 self.settler.run,
@@ -177,6 +180,7 @@ class Worker:
                 self._upkeep.run,
                 self._upkeep.run_beside,
                 self.latency_tasks.run,
+                self.very_slow.run,
                 self.events.recovery.run,
                 self._deaths.run,
                 *also,

@@ -11,6 +11,7 @@ from hookline.clock import Clock
 from hookline.model import EndpointId
 from hookline.reports.owners import LaneOwners
 from hookline.reports.views import HealthReport, PercentilesReport
+from hookline.rules.latency_buckets import LatencyKind, add_encoded, of_kind, percentile
 from hookline.rules.liveness import Condition, condition
 from hookline.store.contract import EndpointCounts, HealthSample, Store, WorkerRow
 from hookline.store.contract.measuring.health import AttemptTotals
@@ -18,6 +19,7 @@ from hookline.store.contract.measuring.health import AttemptTotals
 HOUR_S = 3_600.0
 _RECENT_S = 120.0  # the newest sample is hardly ever older; only then all of a day's are read
 _WORKERS = 200  # read at a time
+_PARTS_AT_ONCE = 100  # minutes added up before others have their turn
 
 
 class HealthReports:
@@ -61,12 +63,16 @@ class HealthReports:
         return samples[-1] if samples else None
 
     async def _last_hour(self, account: str | None, *, now: float) -> tuple[AttemptTotals, PercentilesReport]:
-        """What was attempted in the last hour, in whole minutes, and how long it took from publish to delivery.
-
-        The percentiles need the stored buckets, which nothing reads yet: they are null.
-        """
+        """What was attempted in the last hour, in whole minutes, and how long it took from publish to delivery."""
         totals = await self._store.attempt_totals(since=now - HOUR_S, account=account)
-        return totals, PercentilesReport()
+        counts: dict[int, int] = {}
+        for n, rest in enumerate(totals.rest, start=1):
+            add_encoded(counts, rest)
+            if n % _PARTS_AT_ONCE == 0:
+                await self._clock.sleep(0.0)
+        found = of_kind(counts, LatencyKind.END_TO_END)
+        p50, p95, p99 = (_ms(percentile(found, percent)) for percent in (50, 95, 99))
+        return totals, PercentilesReport(p50=p50, p95=p95, p99=p99)
 
     async def _workers(self, now: float) -> AsyncIterator[WorkerRow]:
         """The processes that were heard recently."""
@@ -106,3 +112,7 @@ def _age(since: float | None, *, now: float) -> float | None:
 def _rounded(total: float, number: int) -> float | None:
     """The mean, or null of nothing."""
     return round(total / number, 4) if number else None
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1_000, 3)

@@ -72,6 +72,12 @@ def seconds_of(bucket: int) -> float:
     return float(_MIDDLE * 1.02**bucket)
 
 
+def edge_near(seconds: float) -> tuple[int, float]:
+    """The edge between two buckets that is nearest to a duration: the bucket above it, and where it is."""
+    bucket = max(0, round(math.log(seconds) * PER_E + FIRST))
+    return bucket, SHORTEST * 1.02**bucket
+
+
 def answer_key(status: int | None, error: ErrorKind | None) -> int:
     """The key of a receiver's answer; an attempt with an error is never counted as accepted."""
     if status is None or not 0 < status < 1_000 or (error is not None and 200 <= status < 300):

@@ -339,6 +339,32 @@ async def test_a_worker_with_a_new_id_begins_anew():
     assert set(cells.values()) == {2}
 
 
+async def test_the_sum_since_the_start_forgets_nothing():
+    """Not what is over and written, and not what was counted under an earlier id."""
+    clock, workers = ManualClock(), [b"a" * 16]
+    meter, _ = a_meter(clock, worker=lambda: workers[-1])
+
+    def attempts() -> int:
+        return sum(of_kind(meter.since_start(), LatencyKind.RESPONSE).values())
+
+    settle(meter, 3, worker=workers[-1])
+    assert attempts() == 3
+    await meter.flush()
+    assert attempts() == 3
+    clock.advance(120)
+    settle(meter, 2, worker=workers[-1])
+    await meter.flush()
+    assert attempts() == 5
+    clock.advance(120)
+    settle(meter, 4, worker=workers[-1])
+    workers.append(b"b" * 16)
+    settle(meter, 1, worker=workers[-1])
+    assert attempts() == 10
+    workers.append(b"c" * 16)
+    await meter.flush()
+    assert attempts() == 10
+
+
 async def test_what_was_applied_under_an_earlier_id_is_left_to_others():
     clock, workers = ManualClock(), [b"a" * 16]
     meter, store = a_meter(clock, worker=lambda: workers[-1])

@@ -10,6 +10,8 @@ from prometheus_client.registry import Collector
 
 from hookline.api.metrics.families import counter, counters, gauge, gauges, histogram
 from hookline.app import Hookline
+from hookline.pipeline.measuring.latency_distribution import LatencyDistribution
+from hookline.rules.latency_buckets import LatencyKind
 from hookline.version import VERSION
 
 
@@ -65,6 +67,17 @@ class ProcessMetrics(Collector):
                 "dead": settler.died + worker.events.recovery.condemned,
                 "late": settler.late,
             },
+        )
+        measured = settler.meter.since_start()
+        yield histogram(
+            "hookline_attempt_duration_seconds",
+            "Response times of attempts that were settled.",
+            LatencyDistribution(measured, LatencyKind.RESPONSE),
+        )
+        yield histogram(
+            "hookline_end_to_end_seconds",
+            "Time from publishing to delivered, of deliveries that were not replayed.",
+            LatencyDistribution(measured, LatencyKind.END_TO_END),
         )
         yield histogram("hookline_settle_batch_size", "Attempts per commit of results.", settler.batches)
         yield gauge("hookline_lanes_owned", "Lanes that this process owns.", len(worker.ownership.lanes))

@@ -9,25 +9,13 @@ from typing import Any
 import click
 
 from hookline.cli.exits import Errors
-from hookline.cli.options import connect, json_option, read_account, read_id, url_option
+from hookline.cli.options import connect, json_option, read_account, read_id, read_window, url_option
 from hookline.cli.output import counted, print_json, printable
 from hookline.cli.printing.short_ids import with_whole_ids
 
 _WIDEST = 80  # columns of the report
 _INDENT = "  "
 _COMMAND = re.compile("`(hookline [^`]+)`")
-
-
-def read_window(context: click.Context, option: click.Parameter, value: str) -> str:
-    """How far a report looks back."""
-    from hookline.errors import Invalid
-    from hookline.validate.windows import window_seconds
-
-    try:
-        window_seconds(value)
-    except Invalid as error:
-        raise click.BadParameter(error.detail) from None
-    return value
 
 
 @click.command()

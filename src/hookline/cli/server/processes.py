@@ -16,6 +16,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import structlog
@@ -38,8 +39,9 @@ log = structlog.get_logger()
 class Child:
     """What a child knows of its parent."""
 
-    def __init__(self, leash: int, reports: int) -> None:
+    def __init__(self, leash: int, reports: int, *, place: int) -> None:
         self.leash = leash  # readable when the parent lets go or is dead
+        self.place = place  # which of the processes it is, from 0; one that replaces a dead one has its place
         self._reports = reports
 
     def is_up(self) -> None:
@@ -137,14 +139,14 @@ class Parent:
         at = self._clock.monotonic()
         # The first one alone, until it answers: an error that stops it would stop the others too, and is printed once.
         places = self._places if self._is_answering else self._places[:1]
-        for place in places:
+        for n, place in enumerate(places):
             if place.pid is None and place.due <= at:
                 place.began, place.is_up = at, False
-                place.pid = self._fork(self._be_a_child)
+                place.pid = self._fork(partial(self._be_a_child, n))
 
-    def _be_a_child(self) -> int:
+    def _be_a_child(self, n: int) -> int:
         try:
-            return 0 if self._serve(Child(self._leash, self._reporting)) else FAILED
+            return 0 if self._serve(Child(self._leash, self._reporting, place=n)) else FAILED
         except SchemaOutgrown:
             return _OUTGROWN  # printed by the parent, once
 

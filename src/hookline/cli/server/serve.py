@@ -5,6 +5,7 @@ is one process, or several of the same kind under one parent (`processes`).
 """
 
 import asyncio
+import contextlib
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -33,6 +34,7 @@ from hookline.clock import SystemClock
 from hookline.config import Settings
 from hookline.errors import ConfigError, HooklineError
 from hookline.pipeline.sending import open_files
+from hookline.rules.own_address import Place
 from hookline.version import VERSION
 
 DRAIN_BEGINS_S = 0.1  # after the signal, even if requests are still being answered
@@ -67,11 +69,11 @@ def run(settings: Settings, *, delivers: bool = True) -> None:
     """Serve until told to stop."""
     _check(settings)
     open_files.raise_limit()
-    listener = _listener(settings)
-    with listener:
+    with contextlib.ExitStack() as sockets:
+        listeners = _Listeners(settings, sockets)
         if settings.processes > 1:
-            sys.exit(_parent(settings, listener, delivers=delivers).run())
-        end(is_drained=logs.in_loop(_serve_alone(settings, listener, delivers=delivers)))
+            sys.exit(_parent(settings, listeners, delivers=delivers).run())
+        end(is_drained=logs.in_loop(_serve_alone(settings, listeners, delivers=delivers)))
 
 
 def _check(settings: Settings) -> None:
@@ -92,36 +94,64 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"  # any other name may point anywhere
 
 
-def _listener(settings: Settings) -> socket.socket:
+class _Listeners:
+    """The socket that all processes share, and one of each process alone if its metrics are to be had apart."""
+
+    def __init__(self, settings: Settings, sockets: contextlib.ExitStack) -> None:
+        self.shared = sockets.enter_context(_listener(settings, settings.port, flag="--port"))
+        self.own: list[socket.socket] = []
+        first = settings.metrics_port
+        if first is not None:
+            for n in range(settings.processes):
+                port = first + n if first else 0
+                self.own.append(
+                    sockets.enter_context(_listener(settings, port, flag="HOOKLINE_METRICS_PORT"))
+                )
+
+    def of(self, place: int) -> list[socket.socket]:
+        """What the process of this number listens on."""
+        return [self.shared, *self.own[place : place + 1]]
+
+    def places(self) -> tuple[Place, ...]:
+        """Where all of the processes listen."""
+        return tuple(
+            (host, port) for host, port, *_ in (each.getsockname() for each in (self.shared, *self.own))
+        )
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        for each in (self.shared, *self.own):
+            each.close()
+
+
+def _listener(settings: Settings, port: int, *, flag: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((settings.host, settings.port))
+        listener.bind((settings.host, port))
     except (OSError, UnicodeError) as error:
         listener.close()
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CannotListen(
-            f"cannot listen on {settings.host} port {settings.port} (--host, --port): {why}."
-        ) from None
+        raise CannotListen(f"cannot listen on {settings.host} port {port} (--host, {flag}): {why}.") from None
     return listener
 
 
-async def _serve_alone(settings: Settings, listener: socket.socket, *, delivers: bool) -> bool:
+async def _serve_alone(settings: Settings, listeners: _Listeners, *, delivers: bool) -> bool:
     stopping = asyncio.Event()
     on_signals(stopping)
     await prepare(settings.database)
 
     async def greet(hookline: Hookline) -> None:
         await _say_first_key(hookline.keys, hookline.key_cache, settings)
-        _greet(settings, listener)
+        _greet(settings, listeners)
 
     return await _serve(
-        settings, listener, stopping, delivers=delivers, on_listening=greet, on_stopping=say_stopping
+        settings, listeners, stopping, delivers=delivers, on_listening=greet, on_stopping=say_stopping
     )
 
 
-def _parent(settings: Settings, listener: socket.socket, *, delivers: bool) -> Parent:
+def _parent(settings: Settings, listeners: _Listeners, *, delivers: bool) -> Parent:
     async def prepare_all() -> None:
         await prepare(settings.database)
         store = store_for(settings.database)
@@ -139,24 +169,27 @@ def _parent(settings: Settings, listener: socket.socket, *, delivers: bool) -> P
         async def report(hookline: Hookline) -> None:
             child.is_up()
 
-        return await _serve(settings, listener, stopping, delivers=delivers, on_listening=report)
+        return await _serve(
+            settings, listeners, stopping, place=child.place, delivers=delivers, on_listening=report
+        )
 
     return Parent(
         settings.processes,
         SystemClock(),
         prepare=lambda: logs.in_loop(prepare_all()),
         serve=lambda child: logs.in_loop(serve(child)),
-        on_up=lambda: _greet(settings, listener),
-        on_leave=listener.close,
+        on_up=lambda: _greet(settings, listeners),
+        on_leave=listeners.close,
         within=settings.drain_s + FINISH_WITHIN_S + GRACE_S,
     )
 
 
 async def _serve(
     settings: Settings,
-    listener: socket.socket,
+    listeners: _Listeners,
     stopping: asyncio.Event,
     *,
+    place: int = 0,
     delivers: bool,
     on_listening: Callable[[Hookline], Awaitable[None]],
     on_stopping: Callable[[Hookline], None] = lambda _: None,
@@ -164,12 +197,11 @@ async def _serve(
     """Serve until `stopping`; returns whether everything under way was finished."""
     hookline = Hookline(settings=settings, kind="serve" if delivers else "api", deliver=delivers)
     hookline.on_outgrown = stopping.set
-    host, port = listener.getsockname()[:2]
-    hookline.destinations.listening = ((host, port),)
+    hookline.destinations.listening = listeners.places()
     await hookline.start()
     spare_the_collector()
     server = ApiServer(Api(hookline), hookline.clock)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    serving = asyncio.create_task(server.serve(sockets=listeners.of(place)))
     try:
         await _either(server.is_listening, serving)
         await on_listening(hookline)
@@ -222,8 +254,8 @@ def _show_first_key(made: KeyReport) -> None:
     log.warning("key.created", message=message, key_id=made.id)
 
 
-def _greet(settings: Settings, listener: socket.socket) -> None:
-    host, port = listener.getsockname()[:2]
+def _greet(settings: Settings, listeners: _Listeners) -> None:
+    host, port = listeners.shared.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logs.tell(
         "server.started",
@@ -231,6 +263,7 @@ def _greet(settings: Settings, listener: socket.socket) -> None:
         version=VERSION,
         url=url,
         processes=settings.processes,
+        metrics_ports=[port for _, port in listeners.places()[1:]],
         dev=settings.dev,
     )
 

@@ -8,7 +8,7 @@ The rules are in `rules/circuit.py`. A probe is stored before it is sent: if its
 does not send another before its time is over.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,7 +16,6 @@ import structlog
 from hookline import ids
 from hookline.model import LONG_AGO, Circuit, CircuitPolicy, CircuitState, Endpoint, Outcome
 from hookline.rules import circuit as circuits
-from hookline.rules.slowness import is_very_slow
 
 if TYPE_CHECKING:
     from hookline.pipeline.lanes.lane import Lane
@@ -79,7 +78,7 @@ class CircuitBreaker:
         self,
         outcome: Outcome,
         *,
-        durations: Sequence[float],
+        is_slow: bool,
         now: float,
         asked: float | None,
         was_probe: bool,
@@ -94,9 +93,7 @@ class CircuitBreaker:
             self.is_granted = False
             self.circuit = circuits.after_probe(before, outcome, policy=policy, now=now, asked=asked)
         else:
-            self.circuit = circuits.after_answer(
-                before, outcome, policy=policy, now=now, is_slow=is_very_slow(durations)
-            )
+            self.circuit = circuits.after_answer(before, outcome, policy=policy, now=now, is_slow=is_slow)
         return _shown(before) != _shown(self.circuit)
 
     # --- from open to the probe ---

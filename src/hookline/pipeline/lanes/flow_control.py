@@ -5,14 +5,14 @@ owner. What must survive the owner is stored with the settlement that changed it
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
-from hookline.model import FOREVER, LONG_AGO, Circuit, Endpoint, Outcome
+from hookline.model import FOREVER, LONG_AGO, Circuit, Endpoint, EndpointId, Outcome
 from hookline.pipeline.lanes.circuit_breaker import CircuitBreaker
 from hookline.rules import limits
 from hookline.store.contract import Taken
 
-_SAMPLES = 100  # of response times, for the slowness of an endpoint
+_SAMPLES = 10  # of the last response times; the rules look at three
 _LONGEST_REST = 300.0  # seconds a whole lane rests for one Retry-After
 _LONG = 5.0  # seconds of rest that make it worth letting a lane go
 _QUIET = 60.0  # seconds for which a note that the store refuses is not tried again
@@ -25,8 +25,10 @@ class FlowControl:
         "_bucket",
         "_dead_until",
         "_endpoint",
+        "_endpoint_id",
         "_now",
         "_quiet_until",
+        "_very_slow",
         "applied",
         "breaker",
         "durations",
@@ -37,9 +39,18 @@ class FlowControl:
         "written",
     )
 
-    def __init__(self, taken: Taken, endpoint: Endpoint | None, *, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        taken: Taken,
+        endpoint: Endpoint | None,
+        *,
+        now: Callable[[], float],
+        very_slow: Container[EndpointId],
+    ) -> None:
         self._now = now
         self._endpoint = endpoint
+        self._endpoint_id = taken.endpoint_id
+        self._very_slow = very_slow
         self.breaker = CircuitBreaker(taken.circuit, endpoint, now=now)
         self.hold_until = taken.hold_until
         self.applied = taken.applied
@@ -184,7 +195,8 @@ class FlowControl:
             return False
         now = self._now()
         was_closed = self.breaker.is_closed
-        if self.breaker.landed(outcome, durations=self.durations, now=now, asked=asked, was_probe=was_probe):
+        is_slow = self._endpoint_id in self._very_slow
+        if self.breaker.landed(outcome, is_slow=is_slow, now=now, asked=asked, was_probe=was_probe):
             self.changed()
         if was_probe and self.breaker.policy is not None:
             self.hold_until = self.probes_at()

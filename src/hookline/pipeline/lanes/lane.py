@@ -6,10 +6,10 @@ and the parts of a lane that it builds (flow control with the circuit, strict or
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Protocol
 
-from hookline.model import FOREVER, LONG_AGO, DeliveryId, Ordering, Outcome, Queue
+from hookline.model import FOREVER, LONG_AGO, DeliveryId, EndpointId, Ordering, Outcome, Queue
 from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint
 from hookline.pipeline.lanes.buffers import Buffers
 from hookline.pipeline.lanes.flow_control import FlowControl
@@ -88,10 +88,12 @@ class Lane:
         at: float,
         now: Callable[[], float],
         buffers: Buffers,
+        very_slow: Container[EndpointId],
     ) -> None:
         self.endpoint_id = taken.endpoint_id
         self.epoch = taken.epoch
-        self.flow = FlowControl(taken, None if prepared is None else prepared.endpoint, now=now)
+        endpoint = None if prepared is None else prepared.endpoint
+        self.flow = FlowControl(taken, endpoint, now=now, very_slow=very_slow)
         self.mode = Mode.OPEN
         self.recovery = Recovery.SUSPECT if taken.suspect else Recovery.NONE
         # None: deliveries are sent in parallel. A head that the last owner noted is given up then.

@@ -5,7 +5,7 @@ slots are in use. So no worker asks for lanes, with a lock and a commit, where t
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -49,11 +49,13 @@ class Ownership:
         clock: Clock,
         *,
         slots: int,
+        very_slow: Container[EndpointId],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._heartbeat = heartbeat
         self._clock = clock
+        self._very_slow = very_slow  # whose circuits trip at half their threshold
         self.on_adopted: Callable[[Lane], None]
         self.on_kept: Callable[[Lane], None]
         self.on_dropped: Callable[[Lane], None]
@@ -282,6 +284,7 @@ class Ownership:
                 at=self._clock.monotonic(),
                 now=self._clock.now,
                 buffers=self.buffers,
+                very_slow=self._very_slow,
             )
             if found.is_reset:
                 lane.flow.reset(self._catalogue.n)

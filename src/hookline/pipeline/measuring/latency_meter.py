@@ -90,12 +90,20 @@ class _Life:
         """The cells that changed since the last flush."""
         return [cell_of(endpoint, at, self._cells[endpoint, at]) for endpoint, at in sorted(self._dirty)]
 
-    def wrote(self, *, minute: float) -> None:
-        """Everything is written; nothing is counted in a minute before this one any more."""
+    def wrote(self, *, minute: float) -> Counter[int]:
+        """Everything is written; nothing is counted in a minute before this one. What is forgotten of the sum of all."""
         self.flushed = self.n
         self._dirty.clear()
+        forgotten: Counter[int] = Counter()
         for place in [place for place in self._cells if place[1] < minute]:
-            del self._cells[place]
+            cell = self._cells.pop(place)
+            if place[0] == EVERY_ENDPOINT:
+                forgotten.update(cell)
+        return forgotten
+
+    def sums(self) -> Iterator[Counter[int]]:
+        """What is in memory of all endpoints together."""
+        return (cell for (endpoint, _), cell in self._cells.items() if endpoint == EVERY_ENDPOINT)
 
     def __len__(self) -> int:
         return len(self._dirty)
@@ -111,6 +119,7 @@ class LatencyMeter:
         self._n = 0  # never starts over: it is unique under each id of the process
         self._minute = 0.0  # never goes back: what was flushed and forgotten is never counted on
         self._life = _Life(None)
+        self._forgotten: Counter[int] = Counter()  # of all endpoints together, and no longer in memory
         self._since: WorkerId | None = None
         self._flushed_at = clock.monotonic()
         self._is_failing = False
@@ -129,7 +138,7 @@ class LatencyMeter:
         if batch.log is None or worker != self._worker():
             return
         if self._life.worker != worker:
-            self._life = _Life(worker)
+            self._begin_life(worker)
         life = self._life
         if life.is_flushed:
             self._flushed_at = self._clock.monotonic()
@@ -160,7 +169,7 @@ class LatencyMeter:
         if life.worker is None or life.is_flushed:
             return
         if life.worker != self._worker():
-            self._life = _Life(None)
+            self._begin_life(None)
             return
         minute, cells = self._this_minute(), life.dirty()
         try:
@@ -181,9 +190,21 @@ class LatencyMeter:
             return
         self._is_failing = False
         if is_alive:
-            life.wrote(minute=minute)
+            self._forgotten.update(life.wrote(minute=minute))
         else:
-            self._life = _Life(None)
+            self._begin_life(None)
+
+    def since_start(self) -> Counter[int]:
+        """What this process counted since it started, of all endpoints together."""
+        counts = Counter(self._forgotten)
+        for cell in self._life.sums():
+            counts.update(cell)
+        return counts
+
+    def _begin_life(self, worker: WorkerId | None) -> None:
+        for cell in self._life.sums():
+            self._forgotten.update(cell)
+        self._life = _Life(worker)
 
     def _this_minute(self) -> float:
         self._minute = max(self._minute, self._clock.now() // _MINUTE * _MINUTE)

@@ -49,6 +49,7 @@ class AttemptTotals(msgspec.Struct, frozen=True):
     attempts: int = 0
     accepted: int = 0
     seconds: float = 0.0  # of all responses
+    rest: tuple[bytes, ...] = ()  # encoded counts of everything but the responses, minute by minute
 
 
 class HealthStore(Protocol):

@@ -103,7 +103,7 @@ WHERE l.circuit <> 'closed' AND e.circuit IS NOT NULL AND ($1::text IS NULL OR e
 """
 _TOTALS = """
 SELECT coalesce(sum(m.attempts), 0)::bigint AS attempts, coalesce(sum(m.accepted), 0)::bigint AS accepted,
-  coalesce(sum(m.seconds), 0)::float8 AS seconds"""
+  coalesce(sum(m.seconds), 0)::float8 AS seconds, coalesce(array_agg(m.rest), '{}') AS rest"""
 # The row of no endpoint is the sum of all.
 TOTALS = f"{_TOTALS} FROM latency_minutes m WHERE m.endpoint_id = $2 AND m.at >= to_timestamp($1)"
 TOTALS_OF_ACCOUNT = f"""{_TOTALS}
@@ -167,7 +167,7 @@ class PostgresHealth(PostgresSessions):
             [sums] = await self._general.fetch(TOTALS, since, NO_ENDPOINT)
         else:
             [sums] = await self._general.fetch(TOTALS_OF_ACCOUNT, since, account)
-        return AttemptTotals(**sums)
+        return AttemptTotals(sums["attempts"], sums["accepted"], sums["seconds"], tuple(sums["rest"]))
 
 
 def _counts(rows: Sequence[Any]) -> list[EndpointCounts]:

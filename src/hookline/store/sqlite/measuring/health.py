@@ -3,6 +3,7 @@
 It is counted beside everybody else, on the connection for counts. The writer then only stores what differs.
 """
 
+import math
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
 from functools import partial
@@ -80,7 +81,7 @@ OPEN_CIRCUITS = """
 SELECT count(*) FROM lanes l CROSS JOIN endpoints e ON e.id = l.endpoint_id
 WHERE l.circuit <> 'closed' AND e.circuit IS NOT NULL AND (:account IS NULL OR e.account = :account)
 """
-_TOTALS = "SELECT coalesce(sum(m.attempts), 0), coalesce(sum(m.accepted), 0), coalesce(sum(m.seconds), 0.0)"
+_TOTALS = "SELECT m.attempts, m.accepted, m.seconds, m.rest"
 # The row of no endpoint is the sum of all.
 TOTALS = f"{_TOTALS} FROM latency_minutes m WHERE m.endpoint_id = :nil AND m.at >= :since"
 TOTALS_OF_ACCOUNT = f"""{_TOTALS}
@@ -143,7 +144,11 @@ class SqliteHealth(SqliteConnections):
         """The sums of the stored minutes that began at this time or later."""
         statement = TOTALS if account is None else TOTALS_OF_ACCOUNT
         values = {"since": since, "nil": NO_ENDPOINT, "account": account}
-        return AttemptTotals(*connection.execute(statement, values).fetchone())
+        rows = connection.execute(statement, values).fetchall()
+        if not rows:
+            return AttemptTotals()
+        attempts, accepted, seconds, rest = zip(*rows, strict=True)
+        return AttemptTotals(sum(attempts), sum(accepted), math.fsum(seconds), rest)
 
 
 def _count(
