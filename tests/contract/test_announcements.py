@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import msgspec
 import psycopg
@@ -12,6 +13,8 @@ from factories import NOW, a_note, a_publication, a_settlement, an_attempt
 from hookline.model import CLOSED, OWN_ACCOUNT, Circuit, CircuitState, Outcome, Reason, State
 from hookline.store.contract import NotificationRow, Suspect, Verdict
 from hookline.store.contract.events import EventFilter
+from hookline.store.postgres.measuring.announcements import announce as postgres_announce
+from hookline.store.sqlite.measuring.announcements import announce as sqlite_announce
 from hookline.store.sqlite.store import SqliteStore
 from refusing import refuse, relent
 from scenes import (
@@ -245,6 +248,24 @@ async def test_one_who_lost_the_lane_announces_no_circuit(store):
     await let_go(store, worker, lane)
     assert await store.note(worker, [a_note(lane, circuit=OPEN)], now=LATER, announce=True) == []
     assert await told(store) == []
+
+
+async def test_other_verbs_announce_in_their_own_transaction(store):
+    """As verbs about alerts do."""
+    fact = {"subject": bytes(16), "detail": "much is dead", "now": LATER}
+    for account in ("acme", None, OWN_ACCOUNT):
+        if isinstance(store, SqliteStore):
+            await store._write(partial(sqlite_announce, kind="alert.fired", account=account, **fact))
+        else:
+            await store._tasks.transaction(
+                partial(postgres_announce, kind="alert.fired", account=account, **fact)
+            )
+    found = await store.announcements(limit=10)
+    assert [(each.kind, each.account, each.subject) for each in found] == [
+        ("alert.fired", "acme", bytes(16)),
+        ("alert.fired", None, bytes(16)),
+    ]
+    assert (found[0].detail, found[0].at) == ("much is dead", LATER)
 
 
 # --- publishing ---

@@ -1,5 +1,6 @@
 """Shows what hookline's own events tell."""
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,25 @@ from hookline import ids, rfc3339
 from hookline.clock import Clock
 from hookline.model import DeliveryId, EndpointId
 from hookline.reports.queries import Reports
+from hookline.reports.views import DeliveryReport, EndpointReport
 from hookline.store.contract import Announcement, Store
 
+
+class OwnEventKind(msgspec.Struct, frozen=True):
+    """A type of own events."""
+
+    when: str
+    data: type  # what its payload shows
+
+
+OWN_EVENTS = {
+    "delivery.dead": OwnEventKind("A delivery became a dead letter.", DeliveryReport),
+    "endpoint.disabled": OwnEventKind(
+        "An endpoint was disabled, by an operator or because it answered 410.", EndpointReport
+    ),
+    "circuit.opened": OwnEventKind("The circuit of an endpoint opened.", EndpointReport),
+    "circuit.closed": OwnEventKind("The circuit of an endpoint closed again.", EndpointReport),
+}
 # The noun that the first part of an own event's type is about.
 SUBJECTS = {"delivery": "delivery", "endpoint": "endpoint", "circuit": "endpoint", "alert": "alert"}
 
@@ -33,7 +51,7 @@ class OwnEvents:
 
     async def payloads(self, announcements: Sequence[Announcement]) -> list[bytes]:
         """Each announcement with its delivery, endpoint or alert as the API shows it now."""
-        asked: dict[str, set[bytes]] = {"delivery": set(), "endpoint": set(), "alert": set()}
+        asked: dict[str, set[bytes]] = defaultdict(set)
         for each in announcements:
             if each.subject is not None:
                 asked[_subject(each)].add(each.subject)
@@ -48,7 +66,7 @@ class OwnEvents:
                     "type": each.kind,
                     "at": rfc3339.show(self._clock.shown(each.at)),
                     "account": each.account,
-                    "data": found[_subject(each)].get(each.subject or b"", _known(each)),
+                    "data": found.get(_subject(each), {}).get(each.subject or b"", _known(each)),
                 }
             )
             for each in announcements
@@ -70,7 +88,8 @@ class OwnEvents:
 
 
 def _subject(announcement: Announcement) -> str:
-    return SUBJECTS[announcement.kind.partition(".")[0]]
+    # A newer process beside this one may announce what is not known here.
+    return SUBJECTS.get(announcement.kind.partition(".")[0], "")
 
 
 def _known(announcement: Announcement) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hookline.model import OWN_ACCOUNT
 from hookline.store.contract.accept import Acceptance, EventFanout
 from hookline.store.contract.measuring.announcements import ANNOUNCE, Announcement, NotificationRow
 from hookline.store.postgres import sql
@@ -37,7 +38,9 @@ async def announce(
     detail: str | None = None,
     now: float,
 ) -> None:
-    """Announce a fact in the transaction that makes it one."""
+    """Announce a fact in the transaction that makes it one; never about the account that gets own events."""
+    if account == OWN_ACCOUNT:
+        return
     await connection.fetch(ADD_ANNOUNCEMENT, kind, account, subject, detail, now)
 
 

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
+from hookline.model import OWN_ACCOUNT
 from hookline.store.contract.accept import Acceptance, EventFanout
 from hookline.store.contract.measuring.announcements import ANNOUNCE, Announcement, NotificationRow
 from hookline.store.sqlite.accept import write_batch
@@ -34,7 +35,9 @@ def announce(
     detail: str | None = None,
     now: float,
 ) -> None:
-    """Announce a fact in the transaction that makes it one."""
+    """Announce a fact in the transaction that makes it one; never about the account that gets own events."""
+    if account == OWN_ACCOUNT:
+        return
     values = {"kind": kind, "account": account, "subject": subject, "detail": detail, "now": now}
     connection.execute(ADD_ANNOUNCEMENT, values)
 
