@@ -37,6 +37,7 @@ from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.histogram import SECONDS, Histogram
 from hookline.pipeline.intake.accept import Intake
+from hookline.pipeline.intake.announcing import Announcer
 from hookline.pipeline.intake.drafts import Done, Draft, Published, Result
 from hookline.pipeline.intake.readiness import Readiness
 from hookline.pipeline.maintenance.bulk_jobs import Jobs
@@ -52,6 +53,7 @@ from hookline.pipeline.worker import Worker
 from hookline.reports.analysis import DeathAnalysis
 from hookline.reports.counts import Figures
 from hookline.reports.health import HealthReports
+from hookline.reports.own_events import OwnEvents
 from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
 from hookline.rules import trace_context
@@ -201,6 +203,15 @@ class Hookline:
             judge=judge,
         )
         self.analysis = DeathAnalysis(self.store, self.reports, self.clock)
+        self._announcer = Announcer(
+            self.store,
+            self._catalogue,
+            self.clock,
+            self.ids,
+            show=OwnEvents(self.store, self.reports, self.clock).payloads,
+            wake=self.worker.handover.announce,
+        )
+        self._tasks.add(self._announcer.name, self._announcer.every, self._announcer.work)
         # A server locks an SQLite file even when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False

@@ -17,6 +17,7 @@ VERBS = frozenset(
     | {"create_key", "create_first_key", "revoke_key", "put_event_type", "delete_event_type", "put_account"}
     | {"flush_latencies", "fold_latencies", "roll_latencies", "claim_latency_days", "write_latency_days"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}
+    | {"publish_announcements"}
 )
 STEPS = frozenset(
     {

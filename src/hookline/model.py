@@ -18,6 +18,7 @@ JobId = NewType("JobId", bytes)
 KeyId = NewType("KeyId", bytes)
 
 DEFAULT_ACCOUNT = "default"
+OWN_ACCOUNT = "hookline"  # whose endpoints get hookline's own events
 FOREVER = float("inf")
 LONG_AGO = float("-inf")
 

@@ -53,9 +53,17 @@ def test_every_problem_that_a_call_names_has_its_status_described(document, call
                 assert f"`{code}`" in described[str(STATUSES.get(code, 422))]["description"]
 
 
-def test_nothing_is_described_that_is_not_sent(document):
-    """hookline sends no events of its own yet."""
-    assert "webhooks" not in document
+def test_the_own_events_are_described_with_what_they_show(document):
+    schemas = {
+        name: hook["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+        for name, hook in document["webhooks"].items()
+    }
+    assert {name: (each["type"]["const"], each["data"]["$ref"]) for name, each in schemas.items()} == {
+        "delivery.dead": ("delivery.dead", "#/components/schemas/Delivery"),
+        "endpoint.disabled": ("endpoint.disabled", "#/components/schemas/Endpoint"),
+        "circuit.opened": ("circuit.opened", "#/components/schemas/Endpoint"),
+        "circuit.closed": ("circuit.closed", "#/components/schemas/Endpoint"),
+    }
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs", f"/docs/{VIEWER}"])

@@ -24,13 +24,14 @@ from factories import (
 )
 from hookline import failpoints
 from hookline.failpoints import Planted
-from hookline.model import Account, EndpointId, State
+from hookline.model import OWN_ACCOUNT, Account, EndpointId, State
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS, cell_of
 from hookline.pipeline.measuring.latency_meter import MeasuredBatch
 from hookline.store.contract import LatencyDay, Load, Release, Store, Suspect
 from hookline.store.failpoints import writing_verbs
 from hookline.store.sqlite.store import SqliteStore
 from scenes import (
+    a_death,
     a_lane_held_until,
     a_lane_in,
     a_worker_in,
@@ -291,6 +292,14 @@ async def a_day_to_write(store):
     return lambda: store.write_latency_days([day])
 
 
+async def announcements_to_publish(store):
+    worker, lane, delivery = await in_state(store, State.PENDING)
+    await store.settle(worker, [a_death(lane, delivery)], now=NOW, announce=True)
+    publication, n = a_publication(account=OWN_ACCOUNT), (await store.catalogue()).n
+    [announcement] = await store.announcements(limit=1)
+    return lambda: store.publish_announcements([announcement.n], [publication], catalogue=n, now=NOW)
+
+
 SCENES = {
     "accept": a_publish,
     "take": a_take,
@@ -337,6 +346,7 @@ SCENES = {
     "prune": a_step_of_pruning,
     "prune_records": records_to_prune,
     "take_prune_turn": a_turn,
+    "publish_announcements": announcements_to_publish,
 }
 
 

@@ -21,6 +21,11 @@ FILL = f"""
 INSERT INTO lanes (endpoint_id, wake_at)
   SELECT (left(md5(i::text), 31) || '0')::uuid, CASE WHEN i % 3 = 0 THEN to_timestamp(i) ELSE 'infinity' END
   FROM generate_series(1, {LANES}) i;
+INSERT INTO endpoints (id, account, url, events, secret, created_at, updated_at, timeout, max_in_flight, enabled, signing,
+    description, headers, metadata)
+  SELECT (left(md5(i::text), 31) || '0')::uuid, 'default', 'https://a.example', '{{*}}', '', to_timestamp(i), to_timestamp(i),
+    10, 5, true, 'standard', '', '{{}}', '{{}}'
+  FROM generate_series(1, {LANES}) i;
 INSERT INTO events (id, created_at, account, type, payload)
   SELECT (left(md5(i::text), 27) || '00000')::uuid, to_timestamp(i), 'default', 'a.b', '{{}}'
   FROM generate_series(1, {DELIVERIES}) i;
@@ -55,10 +60,14 @@ HOT = {
     "LOAD": PENDING | {"events_pkey"},
     "READ_PAYLOAD": {"events_pkey"},
     "SETTLE": FENCE | {"lanes_pkey", "deliveries_pkey", "attempts_pkey", "latency_log_pkey"},
+    "SETTLE_AND_ANNOUNCE": FENCE
+    | {"lanes_pkey", "deliveries_pkey", "attempts_pkey", "latency_log_pkey", "events_pkey", "endpoints_pkey"},
     "SETTLE_WAS": {"attempts_pkey"},
     "NOTE": FENCE | {"lanes_pkey"},
+    "NOTE_AND_ANNOUNCE": FENCE | {"lanes_pkey", "endpoints_pkey"},
     "MARK": FENCE | {"lanes_pkey", "deliveries_pkey"},
     "CONDEMN": FENCE | {"lanes_pkey", "deliveries_pkey"},
+    "CONDEMN_AND_ANNOUNCE": FENCE | {"lanes_pkey", "deliveries_pkey", "events_pkey"},
     "RELEASE": FENCE | {"lanes_pkey"},
     "WAKE": PENDING | RESETS | {"lanes_pkey", "deliveries_pkey"},
     "OWNED": RESETS | {"lanes_owned"},
@@ -115,7 +124,7 @@ def plans(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
         postgres_servers[request.param].fresh_database() as url,
         psycopg.connect(url, autocommit=True, options=options) as connection,
     ):
-        for table in ("lanes", "deliveries", "events"):  # only this test takes statistics
+        for table in ("lanes", "endpoints", "deliveries", "events"):  # only this test takes statistics
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
         found = {}
         for taken, step in STATISTICS.items():

@@ -90,12 +90,16 @@ class EndpointAdmin:
                 self._destinations.refuse_own(endpoint.url)
             if self._opened(found[0]) is not None:  # else its secret stays as it is stored
                 endpoint = self._sealer.sealed(endpoint)
+            is_disabled = found[0].enabled and not endpoint.enabled
             with self._changes.making_due(id):
                 is_written = await self._store.update_endpoint(
-                    endpoint, was=found[0].updated_at, now=self._clock.now()
+                    endpoint,
+                    was=found[0].updated_at,
+                    now=self._clock.now(),
+                    announce=is_disabled and self._catalogue.announces,
                 )
             if is_written:
-                if found[0].enabled and not endpoint.enabled:
+                if is_disabled:
                     _say_disabled(endpoint)
                 await self._changes.tell(id)  # one that was enabled or resumed has waiting deliveries
                 return endpoint

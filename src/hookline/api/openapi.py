@@ -14,6 +14,8 @@ from hookline.api.call import Call, CallScope, Page, Paged, names_account
 from hookline.api.problem import STATUSES, TITLES, Problem
 from hookline.api.request import parameters
 from hookline.ids import PREFIXES
+from hookline.model import OWN_ACCOUNT
+from hookline.reports.own_events import OWN_EVENTS, OwnEventKind
 from hookline.version import VERSION
 
 ANY_CALL = ("bad_request", "unknown_parameter", "internal", "unavailable", "overloaded", "storage_full")
@@ -46,7 +48,8 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
     table = [call for call in table if call.is_described]
     bodies = {call.body for call in table if call.body is not None}
     answers = {call.answer for call in table if call.answer is not None}
-    types = sorted(bodies | answers | {Problem}, key=str)
+    told = {kind.data for kind in OWN_EVENTS.values()}
+    types = sorted(bodies | answers | told | {Problem}, key=str)
     references, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     for body in bodies:  # unknown names are refused before a body is decoded
         schemas[body.__name__]["additionalProperties"] = False
@@ -70,6 +73,7 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
         "security": [{"key": []}],
         "tags": [{"name": name} for name in dict.fromkeys(_tag(call) for call in table)],
         "paths": paths,
+        "webhooks": {name: {"post": _own_event(name, kind, schema_of)} for name, kind in OWN_EVENTS.items()},
         "components": {
             "schemas": schemas,
             "securitySchemes": {
@@ -80,6 +84,29 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
                 }
             },
         },
+    }
+
+
+def _own_event(name: str, kind: OwnEventKind, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    """The request that an endpoint of hookline's own account gets."""
+    payload = {
+        "type": "object",
+        "required": ["type", "at", "account", "data"],
+        "properties": {
+            "type": {"const": name},
+            "at": {"type": "string", "format": "date-time", "description": "When it happened."},
+            "account": {"type": ["string", "null"], "description": "The account that it is about."},
+            "data": schema_of[kind.data]
+            | {"description": "As the API shows it; only `id`, `account` and `reason` if it was deleted."},
+        },
+    }
+    return {
+        "tags": ["own events"],
+        "summary": kind.when,
+        "description": f"Sent to the endpoints of the account `{OWN_ACCOUNT}` whose `events` match.",
+        "security": [],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": payload}}},
+        "responses": {"2XX": {"description": "Accepted; any other answer is retried or final as usual."}},
     }
 
 

@@ -66,6 +66,7 @@ class LaneEvents:
             alone=dispatcher.alone,
             on_done=loader.nudge,
             on_condemned=on_condemned,
+            announces=lambda: catalogue.announces,
         )
         self._unsent: dict[Lane, None] = {}  # in the order they came back: one seed, one run
         self._gone: set[EndpointId] = set()  # answered "gone" here, not yet seen to be disabled

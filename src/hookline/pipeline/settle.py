@@ -56,11 +56,13 @@ class Settler:
         *,
         worker: Callable[[], WorkerId],
         notes: LaneNotes,
+        announces: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._clock = clock
         self.worker = worker
         self._notes = notes
+        self._announces = announces  # whether somebody listens to own events
         self.meter = LatencyMeter(store, clock, worker=worker)
         self.on_settled: Callable[[Lane, Settlement, Verdict], None]
         self.on_dead: Callable[[Settlement], None] = lambda _: None
@@ -234,7 +236,12 @@ class Settler:
             try:
                 with self._notes.writing(changed):
                     verdicts = await self._store.settle(
-                        worker, settlements, notes=notes, log=measured.log, now=self._clock.now()
+                        worker,
+                        settlements,
+                        notes=notes,
+                        log=measured.log,
+                        now=self._clock.now(),
+                        announce=self._announces(),
                     )
                 break
             except HooklineError as error:

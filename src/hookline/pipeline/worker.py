@@ -78,7 +78,13 @@ class Worker:
             slots, clock, memory=memory, may_send=self._may_send, send=self._deliverer.send
         )
         memory.offer = self.dispatcher.offer
-        self.settler = Settler(store, clock, worker=lambda: heartbeat.id, notes=self.ownership.notes)
+        self.settler = Settler(
+            store,
+            clock,
+            worker=lambda: heartbeat.id,
+            notes=self.ownership.notes,
+            announces=lambda: catalogue.announces,
+        )
         self.latency_tasks = LatencyTasks(store, clock)
         self._pace = RateMeter(clock, lambda: self.settler.delivered)
         self._loader = Loader(

@@ -43,6 +43,7 @@ READS = frozenset(
         "lanes",
         "list_attempts",
     }
+    | {"announcements", "deliveries_by_id"}
     | {"account_counts", "all_counts", "endpoint_counts", "health_samples", "worker_status"}
     | {"attempt_totals", "open_circuits"}
     | {"list_deliveries", "list_endpoints", "list_events", "list_jobs", "list_keys", "list_workers", "load"}

@@ -12,7 +12,7 @@ import structlog
 from hookline import ids
 from hookline.crypto.sealing import Sealer, Secrets
 from hookline.errors import Invalid, SealBroken, SealGarbled
-from hookline.model import Endpoint, EndpointId
+from hookline.model import OWN_ACCOUNT, Endpoint, EndpointId
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.catalogue.payload_rules import PayloadRules
 from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint, usable
@@ -52,6 +52,8 @@ class Catalogue:
         self._members: dict[str, set[EndpointId]] = {}
         self._subscriptions: dict[str, Subscriptions] = {}
         self.n = 0  # the last change that this copy includes
+        self._has_channels = False
+        self.announces = False  # whether own events are announced: somebody listens to them
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
         self.on_own_change: Callable[[], None] = lambda: None
 
@@ -69,6 +71,7 @@ class Catalogue:
         # Read after the number, so that they include every change up to it; later changes are read again.
         self.content.describe(await self._store.event_types())
         self.n = catalogue.n
+        self._look_for_listeners()
 
     def prepared(self, endpoint: EndpointId) -> PreparedEndpoint | None:
         """The endpoint with this id; None when it does not exist (any more)."""
@@ -89,6 +92,15 @@ class Catalogue:
     def count(self, account: str) -> int:
         """How many endpoints an account has."""
         return len(self._members.get(account, ()))
+
+    def tell_people(self, is_wanted: bool) -> None:
+        """Whether people are told of own events by mail or chat: these are then announced without an endpoint too."""
+        self._has_channels = is_wanted
+        self._look_for_listeners()
+
+    def _look_for_listeners(self) -> None:
+        own = self._members.get(OWN_ACCOUNT, ())
+        self.announces = self._has_channels or any(self._outlets[id].endpoint.enabled for id in own)
 
     async def include_own(self) -> None:
         """Read what was just changed here, and notify the other processes."""
@@ -130,6 +142,7 @@ class Catalogue:
                 self._put(endpoint, health=health)
                 self._subscriptions.pop(endpoint.account, None)
         self.n = max(self.n, fresh[-1].n)
+        self._look_for_listeners()
         by_endpoint: dict[EndpointId, list[Change]] = {}
         for change in fresh:
             if change.kind == "event_type":

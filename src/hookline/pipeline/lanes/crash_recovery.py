@@ -48,6 +48,7 @@ class CrashRecovery:
         alone: Callable[[Lane, Callable[[], Awaitable[None]], asyncio.Event], Awaitable[None]],
         on_done: Callable[[Lane], None],
         on_condemned: Callable[[EndpointId, int], None],
+        announces: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -59,6 +60,7 @@ class CrashRecovery:
         self._alone = alone
         self._on_done = on_done
         self._on_condemned = on_condemned
+        self._announces = announces  # whether somebody listens to own events
         self._waiting: dict[int, dict[Lane, _Line]] = {}  # by the marks of the first that waits
         self._turns: dict[DeliveryId, _Turn] = {}
         self._changed = asyncio.Event()
@@ -88,7 +90,10 @@ class CrashRecovery:
         condemned = cast("Sequence[Loaded]", plans.condemned)
         if condemned:
             dead = await self._store.condemn(
-                self._worker(), [lane.suspect(each) for each in condemned], now=self._clock.now()
+                self._worker(),
+                [lane.suspect(each) for each in condemned],
+                now=self._clock.now(),
+                announce=self._announces(),
             )
             self.condemned += len(dead)
             for each in condemned:

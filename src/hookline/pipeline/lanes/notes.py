@@ -26,11 +26,13 @@ class LaneNotes:
         *,
         worker: Callable[[], WorkerId],
         on_refused: Callable[[Lane, Exception], None],
+        announces: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._clock = clock
         self._worker = worker
         self._on_refused = on_refused
+        self._announces = announces  # whether somebody listens to own events
         self._under_way: dict[Lane, asyncio.Future[None]] = {}
 
     async def write(self, lanes: Iterable[Lane]) -> list[EndpointId]:
@@ -46,7 +48,10 @@ class LaneNotes:
     async def _write(self, lanes: Sequence[Lane]) -> list[EndpointId]:
         versions = [lane.flow.version for lane in lanes]
         written = await self._store.note(
-            self._worker(), [lane.note() for lane in lanes], now=self._clock.now()
+            self._worker(),
+            [lane.note() for lane in lanes],
+            now=self._clock.now(),
+            announce=self._announces(),
         )
         for lane, version in zip(lanes, versions, strict=True):
             lane.flow.wrote(version)

@@ -65,7 +65,13 @@ class Ownership:
         self._is_past_suspects = False  # the last take was full and had no suspect lane
         self.lanes: dict[EndpointId, Lane] = {}
         self.buffers = Buffers(slots)
-        self.notes = LaneNotes(store, clock, worker=lambda: heartbeat.id, on_refused=self._note_refused)
+        self.notes = LaneNotes(
+            store,
+            clock,
+            worker=lambda: heartbeat.id,
+            on_refused=self._note_refused,
+            announces=lambda: catalogue.announces,
+        )
 
     async def take(self) -> bool:
         """Take free lanes that are awake; True if more should be taken now.

@@ -37,6 +37,7 @@ from hookline.store.contract.lanes import (
     Verdict,
     Want,
 )
+from hookline.store.contract.measuring.announcements import Announcement, AnnouncementStore, NotificationRow
 from hookline.store.contract.measuring.deaths import DeathStore
 from hookline.store.contract.measuring.health import EndpointCounts, HealthSample, HealthStore
 from hookline.store.contract.measuring.latency import (
@@ -74,6 +75,7 @@ __all__ = [
     "SWEEP_CHUNK",
     "UNREADABLE_JOB",
     "Acceptance",
+    "Announcement",
     "Bloat",
     "Change",
     "Conservation",
@@ -98,6 +100,7 @@ __all__ = [
     "Loaded",
     "LoggedBatch",
     "Notification",
+    "NotificationRow",
     "Prior",
     "Pruned",
     "Pulse",
@@ -133,6 +136,7 @@ class Store(
     RetentionStore,
     NotificationStore,
     LatencyStore,
+    AnnouncementStore,
     Protocol,
 ):
     """Everything durable."""

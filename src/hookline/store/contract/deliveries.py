@@ -68,6 +68,9 @@ class DeliveryStore(Protocol):
     async def delivery(self, delivery: DeliveryId) -> Delivery | None:
         """One delivery."""
 
+    async def deliveries_by_id(self, ids: Sequence[DeliveryId]) -> list[Delivery]:
+        """The ones of these that exist, by id."""
+
     async def list_deliveries(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:

@@ -25,10 +25,13 @@ class EndpointStore(Protocol):
     async def create_endpoint(self, endpoint: Endpoint, *, now: float) -> None:
         """Add an endpoint and its lane."""
 
-    async def update_endpoint(self, endpoint: Endpoint, *, was: float, now: float) -> bool:
+    async def update_endpoint(
+        self, endpoint: Endpoint, *, was: float, now: float, announce: bool = False
+    ) -> bool:
         """Replace the endpoint that was read with `updated_at = was`; a disabled or paused one has its lane paused.
 
-        False when it is gone, or was changed meanwhile.
+        False when it is gone, or was changed meanwhile. To announce is to write, in the same commit, that it is
+        disabled; never about the account `hookline`.
         """
 
     async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:

@@ -176,6 +176,7 @@ class LaneStore(Protocol):
         notes: Sequence[LaneNote] = (),
         log: LatencyLog | None = None,
         now: float,
+        announce: bool = False,
     ) -> list[Verdict]:
         """Fenced: attempt, delivery and the lanes' notes in one commit; one verdict for each settlement, in order.
 
@@ -183,17 +184,29 @@ class LaneStore(Protocol):
         worker is not buried and owns the lane in that epoch. The attempt is inserted in any case, once. An endpoint
         that is gone is disabled together with the delivery that found it gone, unless the endpoint was changed since
         the request. The log is kept once for each `n` of a worker that is not buried, with the positions of the
-        settlements that were not applied by this very call.
+        settlements that were not applied by this very call. To announce is to write an announcement, in the same
+        commit, of each death, of each endpoint that was disabled and of each circuit that a note opens or closes;
+        none of a repeat, and none about the account `hookline`.
         """
 
-    async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:
-        """Fenced: store notes alone (a probe before it is sent, a reset); the lanes that were still owned."""
+    async def note(
+        self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float, announce: bool = False
+    ) -> list[EndpointId]:
+        """Fenced: store notes alone (a probe before it is sent, a reset); the lanes that were still owned.
+
+        Announces circuits like `settle`.
+        """
 
     async def mark(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
         """Fenced: add one mark to pending deliveries before they are sent; the ones that were marked."""
 
-    async def condemn(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
-        """Fenced: pending -> dead (`crash_limit`), without an attempt; those that are dead now."""
+    async def condemn(
+        self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float, announce: bool = False
+    ) -> list[DeliveryId]:
+        """Fenced: pending -> dead (`crash_limit`), without an attempt; those that are dead now.
+
+        Announces deaths like `settle`.
+        """
 
     async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
         """Fenced: release lanes; the ones that were released. The caller then wakes the same lanes (RECHECK)."""

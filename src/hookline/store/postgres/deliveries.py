@@ -97,6 +97,10 @@ class PostgresDeliveries(PostgresSessions):
         found = await self._general.fetch(sql.READ_DELIVERY, delivery)
         return read_delivery(found[0]) if found else None
 
+    async def deliveries_by_id(self, ids: Sequence[DeliveryId]) -> list[Delivery]:
+        """See the contract."""
+        return [read_delivery(row) for row in await self._general.fetch(sql.DELIVERIES_BY_ID, list(ids))]
+
     async def list_deliveries(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
     ) -> list[Delivery]:

@@ -25,12 +25,14 @@ class PostgresEndpoints(PostgresSessions):
 
     @in_transaction
     async def update_endpoint(
-        self, connection: Connection, endpoint: Endpoint, *, was: float, now: float
+        self, connection: Connection, endpoint: Endpoint, *, was: float, now: float, announce: bool = False
     ) -> bool:
         """See the contract."""
         if not await connection.fetch(columns.UPDATE_ENDPOINT, *columns.endpoint_values(endpoint), was):
             return False
         await connection.fetch(sql.PAUSE_LANE, endpoint.id, *columns.lane_values(endpoint), now)
+        if announce and not endpoint.enabled:
+            await connection.fetch(sql.ANNOUNCE_DISABLED, endpoint.id, now)
         await connection.fetch(sql.WRITE_CHANGE, endpoint.id, "endpoint", now)
         return True
 

@@ -85,6 +85,7 @@ class PostgresLanes(PostgresSessions):
         notes: Sequence[LaneNote] = (),
         log: LatencyLog | None = None,
         now: float,
+        announce: bool = False,
     ) -> list[Verdict]:
         """See the contract."""
         # Rows are locked in the order of the batch: sorted, two batches cannot wait for each other.
@@ -92,9 +93,11 @@ class PostgresLanes(PostgresSessions):
         ordered = [batch[n] for n in order]
         values = (worker, *settlement_columns(ordered), now, *note_columns(notes), *_log_values(log, order))
         if all(settlement.gone is None for settlement in ordered):
-            missed = await self._settle.fetch(sql.SETTLE, *values)
+            missed = await self._settle.fetch(sql.SETTLE_AND_ANNOUNCE if announce else sql.SETTLE, *values)
         else:
-            missed = await self._settle.transaction(partial(_settle_and_disable, ordered, values, now=now))
+            missed = await self._settle.transaction(
+                partial(_settle_and_disable, ordered, values, now=now, announce=announce)
+            )
         verdicts = [Verdict.APPLIED] * len(batch)
         repeated: list[int] = []
         for n, recorded in missed:
@@ -114,9 +117,15 @@ class PostgresLanes(PostgresSessions):
                     verdicts[n] = Verdict.REPEATED
         return verdicts
 
-    async def note(self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float) -> list[EndpointId]:
+    async def note(
+        self, worker: WorkerId, notes: Sequence[LaneNote], *, now: float, announce: bool = False
+    ) -> list[EndpointId]:
         """See the contract."""
-        found = await self._lanes.fetch(sql.NOTE, worker, *note_columns(notes))
+        values = (worker, *note_columns(notes))
+        if announce:
+            found = await self._lanes.fetch(sql.NOTE_AND_ANNOUNCE, *values, now)
+        else:
+            found = await self._lanes.fetch(sql.NOTE, *values)
         return [row["endpoint_id"] for row in found]
 
     async def mark(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
@@ -124,9 +133,12 @@ class PostgresLanes(PostgresSessions):
         found = await self._lanes.fetch(sql.MARK, worker, *suspect_columns(suspects))
         return [row["id"] for row in found]
 
-    async def condemn(self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float) -> list[DeliveryId]:
+    async def condemn(
+        self, worker: WorkerId, suspects: Sequence[Suspect], *, now: float, announce: bool = False
+    ) -> list[DeliveryId]:
         """See the contract."""
-        found = await self._lanes.fetch(sql.CONDEMN, worker, *suspect_columns(suspects), now)
+        statement = sql.CONDEMN_AND_ANNOUNCE if announce else sql.CONDEMN
+        found = await self._lanes.fetch(statement, worker, *suspect_columns(suspects), now)
         return [row["id"] for row in found]
 
     async def release(self, worker: WorkerId, releases: Sequence[Release], *, now: float) -> list[EndpointId]:
@@ -149,16 +161,23 @@ class PostgresLanes(PostgresSessions):
 
 
 async def _settle_and_disable(
-    batch: Sequence[Settlement], values: Sequence[object], connection: Connection, *, now: float
+    batch: Sequence[Settlement],
+    values: Sequence[object],
+    connection: Connection,
+    *,
+    now: float,
+    announce: bool,
 ) -> list[Any]:
     """Settle, and disable the endpoints that are gone, in one commit; the rows of SETTLE."""
     gone = [(n, each) for n, each in enumerate(batch) if each.gone is not None]
     await connection.fetch(sql.LOCK_GONE, sorted({each.endpoint_id for _, each in gone}))
-    missed: list[Any] = await connection.fetch(sql.SETTLE, *values)
+    missed: list[Any] = await connection.fetch(sql.SETTLE_AND_ANNOUNCE if announce else sql.SETTLE, *values)
     late = {row["n"] for row in missed}
     for id, asked in sorted({(each.endpoint_id, each.gone) for n, each in gone if n not in late}):
         if await connection.fetch(sql.DISABLE_GONE, id, asked, GONE, now):
             await connection.fetch(sql.PAUSE_GONE, id)
+            if announce:
+                await connection.fetch(sql.ANNOUNCE_DISABLED, id, now)
             await connection.fetch(sql.WRITE_CHANGE, id, "endpoint", now)
     return missed
 

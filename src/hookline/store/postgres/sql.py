@@ -7,6 +7,7 @@ literals: if they were bound, a generic plan could not use the partial index. Ti
 everywhere: endpoints, workers, jobs, deliveries, lanes, changes, tasks.
 """
 
+from hookline.model import OWN_ACCOUNT
 from hookline.store.postgres.columns import ENDPOINT_COLUMNS
 from hookline.store.postgres.driver import rights
 
@@ -160,7 +161,7 @@ def _write_notes(*, first: int) -> str:
     arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(_NOTE_TYPES.split(), first))
     return f"""
 mine AS MATERIALIZED (
-  SELECT c.* FROM me CROSS JOIN unnest({arrays}) AS c ({_NOTE.replace(" ", ", ")})
+  SELECT c.*, l.circuit AS was FROM me CROSS JOIN unnest({arrays}) AS c ({_NOTE.replace(" ", ", ")})
   JOIN lanes l ON l.endpoint_id = c.endpoint_id AND l.epoch = c.epoch AND l.owner IS NOT DISTINCT FROM me.id
   ORDER BY l.endpoint_id FOR NO KEY UPDATE OF l),
 noted AS (
@@ -172,13 +173,46 @@ noted AS (
   RETURNING l.endpoint_id)"""
 
 
+# Own events are announced in the statement of what they tell, never about the account that gets them. Statements that
+# announce have names of their own: while nobody listens, nothing is paid for them. Accounts are looked up row by row:
+# nearly nothing dies, and a join could read a whole table.
+def _announce_deaths(*, of: str, reason: str, now: str) -> str:
+    """Announces deliveries that died just now; `of` has their ids as `delivery_id`."""
+    return f"""
+announced_deaths AS (
+  INSERT INTO announcements (kind, account, subject, detail, at)
+  SELECT 'delivery.dead', d.account, d.delivery_id, d.reason, to_timestamp({now}) FROM (
+    SELECT x.delivery_id, {reason} AS reason, (SELECT e.account FROM events e WHERE e.id = event_of(x.delivery_id)) AS account
+    FROM {of} OFFSET 0) d
+  WHERE d.account <> '{OWN_ACCOUNT}')"""
+
+
+def _announce_circuits(*, now: str) -> str:
+    """Announces circuits that a note opens or closes: a probe that fails opens nothing."""
+    return f"""
+announced_circuits AS (
+  INSERT INTO announcements (kind, account, subject, detail, at)
+  SELECT CASE WHEN d.circuit = 'closed' THEN 'circuit.closed' ELSE 'circuit.opened' END, d.account, d.endpoint_id,
+    d.reason, to_timestamp({now}) FROM (
+    SELECT c.endpoint_id, c.circuit, c.reason, (SELECT e.account FROM endpoints e WHERE e.id = c.endpoint_id) AS account
+    FROM mine c WHERE (c.circuit = 'closed') <> (c.was = 'closed') OFFSET 0) d
+  WHERE d.account <> '{OWN_ACCOUNT}')"""
+
+
+ANNOUNCE_DISABLED = f"""
+INSERT INTO announcements (kind, account, subject, detail, at)
+SELECT 'endpoint.disabled', account, id, disabled_reason, to_timestamp($2) FROM endpoints
+WHERE id = $1 AND account <> '{OWN_ACCOUNT}'
+"""
+
+
 # Returns only what was not applied: a normal batch returns no rows. Lanes are joined by epoch too, so that a lane that
 # was lost and taken again does not accept what was sent before. `IS NOT DISTINCT FROM` keeps the planner away from the
 # indexes on owner and endpoint: with lookups by key, row by row, the join is linear whatever the statistics say.
 # Columns in which nearly every value is the usual one carry null for it, and mostly no array at all: binding a value
 # costs more than filling it in here. An attempt that was recorded as late stays late; a first one could not apply
 # later either, so nothing looks for it.
-SETTLE = f"""
+_SETTLE = f"""
 WITH {_ME},
 s AS MATERIALIZED (
   SELECT id, delivery_id, endpoint_id, epoch::bigint AS epoch, coalesce(number, 1) AS number, coalesce(replays, 0) AS replays,
@@ -220,9 +254,16 @@ logged AS (
   SELECT me.id, $43::bigint, to_timestamp($44),
     (SELECT array_agg(($46::number_list::float8[])[s.n]::int) FROM s WHERE s.id NOT IN (SELECT id FROM done)), $45::bytea
   FROM me WHERE $43::bigint IS NOT NULL ON CONFLICT (worker, n) DO NOTHING),
-{_write_notes(first=28)}
+{_write_notes(first=28)}"""
+_NOT_APPLIED = """
 SELECT s.n::int - 1 AS n, s.id IN (SELECT id FROM tried) AS recorded FROM s WHERE s.id NOT IN (SELECT id FROM done)
 """
+SETTLE = _SETTLE + _NOT_APPLIED
+_DIED = "s x WHERE x.state = 'dead' AND x.id IN (SELECT id FROM done)"
+SETTLE_AND_ANNOUNCE = f"""{_SETTLE},
+{_announce_deaths(of=_DIED, reason="x.reason", now="$27")},
+{_announce_circuits(now="$27")}
+{_NOT_APPLIED}"""
 
 # Differs from sqlite: a statement of its own. The first write of the same attempt may have been under way until now.
 SETTLE_WAS = """
@@ -230,6 +271,9 @@ SELECT a.id, a.late FROM unnest($1::uuid[], $2::uuid[]) AS k (delivery_id, id) J
 """
 
 NOTE = f"WITH {_ME}, {_write_notes(first=2)} SELECT endpoint_id FROM noted ORDER BY endpoint_id"
+NOTE_AND_ANNOUNCE = f"""
+WITH {_ME}, {_write_notes(first=2)}, {_announce_circuits(now="$17")} SELECT endpoint_id FROM noted ORDER BY endpoint_id
+"""
 
 # An endpoint that answered 410, if nobody changed it since the request. In the transaction of its settle, which then
 # begins with the endpoints: every other change of an endpoint locks it before its lane.
@@ -261,12 +305,16 @@ FROM mine WHERE d.id = mine.id
 RETURNING d.id
 """
 
-CONDEMN = f"""
+_CONDEMN = f"""
 WITH {_ME},
 {_SUSPECTS.format(states="(d.state = 'pending' OR (d.state = 'dead' AND d.reason = 'crash_limit'))")},
 dead AS (
   UPDATE deliveries d SET state = 'dead', reason = 'crash_limit', done_at = to_timestamp($6)
-  FROM mine WHERE d.id = mine.id AND d.state = 'pending')
+  FROM mine WHERE d.id = mine.id AND d.state = 'pending'
+  RETURNING d.id AS delivery_id)"""
+CONDEMN = f"{_CONDEMN} SELECT id FROM mine"
+CONDEMN_AND_ANNOUNCE = f"""{_CONDEMN},
+{_announce_deaths(of="dead x", reason="'crash_limit'", now="$6")}
 SELECT id FROM mine
 """
 
@@ -608,6 +656,7 @@ LEFT JOIN LATERAL (
   ORDER BY a.replays DESC, a.number DESC LIMIT 1) a ON true"""
 
 READ_DELIVERY = f"{_DELIVERY.format(source='deliveries')} WHERE d.id = $1"
+DELIVERIES_BY_ID = f"{_DELIVERY.format(source='deliveries')} WHERE d.id = ANY($1::uuid[]) ORDER BY d.id"
 
 # Built in `lists.deliveries`: first the page, from the parts that an index gives in its order, then what is shown of it.
 LIST_DELIVERIES = (

@@ -20,6 +20,7 @@ from hookline.store.postgres.jobs import PostgresJobs
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.lanes import PostgresLanes
 from hookline.store.postgres.lists.id_ranges import PostgresIdRanges
+from hookline.store.postgres.measuring.announcements import PostgresAnnouncements
 from hookline.store.postgres.measuring.deaths import PostgresDeaths
 from hookline.store.postgres.measuring.health import PostgresHealth
 from hookline.store.postgres.measuring.latency import PostgresLatency
@@ -48,6 +49,7 @@ class PostgresStore(
     PostgresHealth,
     PostgresRetention,
     PostgresLatency,
+    PostgresAnnouncements,
     PostgresNotify,
 ):
     """The store for any number of processes on one database."""

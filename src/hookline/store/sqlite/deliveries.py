@@ -30,7 +30,7 @@ from hookline.store.contract.deliveries import DeliveryFilter
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
-from hookline.store.sqlite.driver.values import delivery_range
+from hookline.store.sqlite.driver.values import delivery_range, packed
 from hookline.store.sqlite.lists.conditions import STEP_EVENTS, STEP_ROWS
 from hookline.store.sqlite.lists.deliveries import (
     dead_ahead,
@@ -98,6 +98,11 @@ class SqliteDeliveries(SqliteConnections):
         """One delivery."""
         row = connection.execute(sql.READ_DELIVERY, {"id": delivery}).fetchone()
         return None if row is None else read_delivery(row)
+
+    @on_lister
+    def deliveries_by_id(self, connection: sqlite3.Connection, ids: Sequence[DeliveryId]) -> list[Delivery]:
+        """The ones of these that exist, by id."""
+        return [read_delivery(row) for row in connection.execute(sql.DELIVERIES_BY_ID, {"ids": packed(ids)})]
 
     async def list_deliveries(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int

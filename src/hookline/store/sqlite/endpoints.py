@@ -30,13 +30,21 @@ class SqliteEndpoints(SqliteConnections):
 
     @on_writer
     def update_endpoint(
-        self, connection: sqlite3.Connection, endpoint: Endpoint, *, was: float, now: float
+        self,
+        connection: sqlite3.Connection,
+        endpoint: Endpoint,
+        *,
+        was: float,
+        now: float,
+        announce: bool = False,
     ) -> bool:
         """Replace the endpoint that was read with `updated_at = was`; False if it is gone or changed meanwhile."""
         values = columns.endpoint_values(endpoint) | {"was": was}
         if connection.execute(columns.UPDATE_ENDPOINT, values).rowcount == 0:
             return False
         connection.execute(sql.PAUSE_LANE, columns.lane_values(endpoint) | {"now": now})
+        if announce and not endpoint.enabled:
+            connection.execute(sql.ANNOUNCE_DISABLED, {"id": endpoint.id, "now": now})
         write_change(connection, endpoint.id, kind="endpoint", now=now)
         return True
 

@@ -9,6 +9,7 @@ from hookline.model import (
     DeliveryId,
     EndpointId,
     Queue,
+    Reason,
     State,
     WorkerId,
 )
@@ -103,24 +104,42 @@ class SqliteLanes(SqliteConnections):
         notes: Sequence[LaneNote] = (),
         log: LatencyLog | None = None,
         now: float,
+        announce: bool = False,
     ) -> list[Verdict]:
         """Fenced: attempt, delivery and notes in one commit; one verdict for each settlement, in order."""
         if notes:
-            write_notes(connection, worker, notes)
+            write_notes(connection, worker, notes, now=now, announce=announce)
         verdicts = _settle_all(connection, worker, batch, now=now)
         if log is not None:
             _keep(connection, worker, log, verdicts)
         gone = [n for n, settlement in enumerate(batch) if settlement.gone is not None]
         if gone:
-            _disable(connection, [batch[n] for n in gone if verdicts[n] is Verdict.APPLIED], now=now)
+            applied = [batch[n] for n in gone if verdicts[n] is Verdict.APPLIED]
+            _disable(connection, applied, now=now, announce=announce)
+        if announce:
+            _announce_deaths(
+                connection,
+                [
+                    (each.attempt.delivery_id, "" if each.reason is None else each.reason.value)
+                    for each, verdict in zip(batch, verdicts, strict=True)
+                    if each.state is State.DEAD and verdict is Verdict.APPLIED
+                ],
+                now=now,
+            )
         return verdicts
 
     @on_writer
     def note(
-        self, connection: sqlite3.Connection, worker: WorkerId, notes: Sequence[LaneNote], *, now: float
+        self,
+        connection: sqlite3.Connection,
+        worker: WorkerId,
+        notes: Sequence[LaneNote],
+        *,
+        now: float,
+        announce: bool = False,
     ) -> list[EndpointId]:
         """Fenced: store notes alone; the lanes that were still owned."""
-        return write_notes(connection, worker, notes)
+        return write_notes(connection, worker, notes, now=now, announce=announce)
 
     @on_writer
     def mark(
@@ -131,9 +150,19 @@ class SqliteLanes(SqliteConnections):
 
     @on_writer
     def condemn(
-        self, connection: sqlite3.Connection, worker: WorkerId, suspects: Sequence[Suspect], *, now: float
+        self,
+        connection: sqlite3.Connection,
+        worker: WorkerId,
+        suspects: Sequence[Suspect],
+        *,
+        now: float,
+        announce: bool = False,
     ) -> list[DeliveryId]:
         """Fenced: pending -> dead (`crash_limit`), without an attempt; those that are dead now."""
+        if announce:
+            pending = _change_suspects(connection, sql.SUSPECTS_PENDING, worker, suspects, now=now)
+            reason = Reason.CRASH_LIMIT.value
+            _announce_deaths(connection, [(id, reason) for id in pending], now=now)
         return _change_suspects(connection, sql.CONDEMN, worker, suspects, now=now)
 
     @on_writer
@@ -170,9 +199,21 @@ class SqliteLanes(SqliteConnections):
 
 
 def write_notes(
-    connection: sqlite3.Connection, worker: WorkerId, notes: Sequence[LaneNote]
+    connection: sqlite3.Connection,
+    worker: WorkerId,
+    notes: Sequence[LaneNote],
+    *,
+    now: float,
+    announce: bool = False,
 ) -> list[EndpointId]:
     """Store notes; the lanes that were still owned."""
+    if announce:
+        last = {(note.endpoint_id, note.epoch): note.circuit for note in notes}
+        circuits = [
+            (*lane, circuit.state.value, NO_TEXT if circuit.reason is None else circuit.reason, now)
+            for lane, circuit in last.items()
+        ]
+        write_rows(connection, sql.ANNOUNCE_CIRCUITS, circuits, first=(worker,))
     return sorted(row[0] for row in returned_rows(connection, sql.NOTE, note_rows(notes), first=(worker,)))
 
 
@@ -224,11 +265,22 @@ def _keep(
     connection.execute(sql.SETTLE_LOG, {**values, "late": ",".join(late) or None})
 
 
-def _disable(connection: sqlite3.Connection, gone: Sequence[Settlement], *, now: float) -> None:
+def _announce_deaths(
+    connection: sqlite3.Connection, dead: Sequence[tuple[DeliveryId, str]], *, now: float
+) -> None:
+    """Announce deliveries that died just now, with their reasons."""
+    write_rows(connection, sql.ANNOUNCE_DEATHS, [(*each, now) for each in dead])
+
+
+def _disable(
+    connection: sqlite3.Connection, gone: Sequence[Settlement], *, now: float, announce: bool
+) -> None:
     for id, asked in sorted({(each.endpoint_id, each.gone) for each in gone}):
         values = {"id": id, "asked": asked, "reason": GONE, "now": now}
         if connection.execute(sql.DISABLE_GONE, values).rowcount:
             connection.execute(sql.PAUSE_GONE, {"id": id})
+            if announce:
+                connection.execute(sql.ANNOUNCE_DISABLED, {"id": id, "now": now})
             write_change(connection, id, kind="endpoint", now=now)
 
 

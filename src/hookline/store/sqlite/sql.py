@@ -8,6 +8,7 @@ In rows bound in batches a missing value is a placeholder that cannot be a real 
 sqlite3 takes 0.4 µs to bind a None, ten times as long as any number or text (see `driver/values.py`).
 """
 
+from hookline.model import OWN_ACCOUNT
 from hookline.store.sqlite.columns import ENDPOINT_COLUMNS
 
 # `:ids` is the BLOB; the names around it belong to each statement.
@@ -218,6 +219,31 @@ UPDATE deliveries SET
   done_at = iif(state = 'pending', u.now, done_at), state = 'dead', reason = 'crash_limit'
 {OF_SUSPECTS} AND (deliveries.state = 'pending' OR deliveries.state = 'dead' AND deliveries.reason = 'crash_limit')
 RETURNING id
+"""
+
+# Own events, announced in the transaction of what they tell, never about the account that gets them. Differs from
+# postgres: statements of their own. Circuits and suspects are looked at before they are changed.
+ANNOUNCE_DEATHS = f"""
+WITH u (delivery_id, reason, at) AS (VALUES {{rows}})
+INSERT INTO announcements (kind, account, subject, detail, at)
+SELECT 'delivery.dead', e.account, u.delivery_id, u.reason, u.at FROM u
+CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= u.delivery_id ORDER BY x.id DESC LIMIT 1)
+WHERE e.account <> '{OWN_ACCOUNT}'
+"""
+SUSPECTS_PENDING = f"{SUSPECTS} SELECT deliveries.id {OF_SUSPECTS.replace('WHERE', 'CROSS JOIN deliveries ON')} AND deliveries.state = 'pending'"
+ANNOUNCE_CIRCUITS = f"""
+WITH me (id) AS (SELECT id FROM workers WHERE id = ? AND buried_at IS NULL),
+u (endpoint_id, epoch, circuit, reason, at) AS (VALUES {{rows}})
+INSERT INTO announcements (kind, account, subject, detail, at)
+SELECT iif(u.circuit = 'closed', 'circuit.closed', 'circuit.opened'), e.account, u.endpoint_id, nullif(u.reason, char(0)), u.at
+FROM u CROSS JOIN me CROSS JOIN lanes l ON l.endpoint_id = u.endpoint_id AND l.owner = me.id AND l.epoch = u.epoch
+CROSS JOIN endpoints e ON e.id = u.endpoint_id
+WHERE (u.circuit = 'closed') <> (l.circuit = 'closed') AND e.account <> '{OWN_ACCOUNT}'
+"""
+ANNOUNCE_DISABLED = f"""
+INSERT INTO announcements (kind, account, subject, detail, at)
+SELECT 'endpoint.disabled', account, id, disabled_reason, :now FROM endpoints
+WHERE id = :id AND account <> '{OWN_ACCOUNT}'
 """
 
 # Differs from postgres: a statement of its own. The caller knows by then what was applied.
@@ -453,6 +479,10 @@ EVENT_OF_DELIVERY = """
 CROSS JOIN events e ON e.rowid = (SELECT x.rowid FROM events x WHERE x.id <= d.id ORDER BY x.id DESC LIMIT 1)
 """
 READ_DELIVERY = f"{DELIVERY_COLUMNS} FROM deliveries d {EVENT_OF_DELIVERY} WHERE d.id = :id"
+DELIVERIES_BY_ID = f"""
+WITH RECURSIVE {PIECES} {DELIVERY_COLUMNS} FROM asked CROSS JOIN deliveries d ON d.id = asked.id {EVENT_OF_DELIVERY}
+ORDER BY d.id
+"""
 
 # Built in `lists.deliveries`: first the page, then what is shown of it.
 LIST_DELIVERIES = f"""

@@ -24,6 +24,7 @@ from hookline.store.sqlite.jobs import SqliteJobs
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lanes import SqliteLanes
 from hookline.store.sqlite.lists.id_ranges import SqliteIdRanges
+from hookline.store.sqlite.measuring.announcements import SqliteAnnouncements
 from hookline.store.sqlite.measuring.deaths import SqliteDeaths
 from hookline.store.sqlite.measuring.health import SqliteHealth
 from hookline.store.sqlite.measuring.latency import SqliteLatency
@@ -51,6 +52,7 @@ class SqliteStore(
     SqliteHealth,
     SqliteRetention,
     SqliteLatency,
+    SqliteAnnouncements,
     SqliteNotify,
 ):
     """The store in one file."""
