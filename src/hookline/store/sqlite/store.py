@@ -27,6 +27,7 @@ from hookline.store.sqlite.lists.id_ranges import SqliteIdRanges
 from hookline.store.sqlite.measuring.deaths import SqliteDeaths
 from hookline.store.sqlite.measuring.health import SqliteHealth
 from hookline.store.sqlite.measuring.latency import SqliteLatency
+from hookline.store.sqlite.measuring.status import SqliteStatus
 from hookline.store.sqlite.migrations import schema
 from hookline.store.sqlite.retention import SqliteRetention
 from hookline.store.sqlite.workers import SqliteWorkers
@@ -49,6 +50,7 @@ class SqliteStore(
     SqliteFigures,
     SqliteDeaths,
     SqliteHealth,
+    SqliteStatus,
     SqliteRetention,
     SqliteLatency,
     SqliteNotify,
