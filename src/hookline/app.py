@@ -54,6 +54,7 @@ from hookline.reports.counts import Figures
 from hookline.reports.health import HealthReports
 from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
+from hookline.reports.status import StatusReports
 from hookline.rules import trace_context
 from hookline.rules.hops import checked
 from hookline.rules.open_files import (
@@ -201,6 +202,14 @@ class Hookline:
             judge=judge,
         )
         self.analysis = DeathAnalysis(self.store, self.reports, self.clock)
+        self.status = StatusReports(
+            self.store,
+            self.reports,
+            self.health,
+            self.clock,
+            heartbeat=settings.heartbeat_s,
+            not_ready=self.not_ready,
+        )
         # A server locks an SQLite file even when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
@@ -241,6 +250,7 @@ class Hookline:
             return await self.worker.stop(within=self.settings.drain_s, close=self._jobs.close)
         finally:
             await self.figures.close()
+            await self.status.close()
             await self._sender.close()
             await self._readiness.close()
             await self.store.close()
