@@ -56,6 +56,7 @@ from hookline.reports.health import HealthReports
 from hookline.reports.own_events import OwnEvents
 from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
+from hookline.reports.status import StatusReports
 from hookline.rules import trace_context
 from hookline.rules.hops import checked
 from hookline.rules.open_files import (
@@ -212,6 +213,14 @@ class Hookline:
             wake=self.worker.handover.announce,
         )
         self._tasks.add(self._announcer.name, self._announcer.every, self._announcer.work)
+        self.status = StatusReports(
+            self.store,
+            self.reports,
+            self.health,
+            self.clock,
+            heartbeat=settings.heartbeat_s,
+            not_ready=self.not_ready,
+        )
         # A server locks an SQLite file even when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
@@ -252,6 +261,7 @@ class Hookline:
             return await self.worker.stop(within=self.settings.drain_s, close=self._jobs.close)
         finally:
             await self.figures.close()
+            await self.status.close()
             await self._sender.close()
             await self._readiness.close()
             await self.store.close()

@@ -74,6 +74,7 @@ CALLS = {
     "GET /v1/workers": ("read", REFUSED),
     "GET /v1/ids/{prefix}": ("read", MINDED),
     "GET /v1/health": ("read", MINDED),
+    "GET /v1/status": ("read", MINDED),
     "GET /v1/conservation": ("read", MINDED),
     "GET /metrics": ("read", REFUSED),
     "GET /v1/keys": ("admin", REFUSED),

@@ -106,6 +106,7 @@ CALLS = [
     (lambda c: c.workers(), "GET /v1/workers", SAFE),
     (lambda c: c.ids("ep_01234567"), "GET /v1/ids/ep_01234567", SAFE),
     (lambda c: c.health(account="acme"), "GET /v1/health?account=acme", SAFE),
+    (lambda c: c.status(account="acme"), "GET /v1/status?account=acme", SAFE),
     (lambda c: c.conservation(account="acme"), "GET /v1/conservation?account=acme", SAFE),
     (lambda c: c.event_types(), "GET /v1/event-types", SAFE),
     (lambda c: c.event_type("order.paid"), "GET /v1/event-types/order.paid", SAFE),

@@ -34,6 +34,11 @@ CASES = [
     # itself
     (
         Severity.BAD,
+        "Nothing is known: the database does not answer.",
+        {"is_answering": False, "is_ready": False, "as_of": None},
+    ),
+    (
+        Severity.BAD,
         "Nothing is accepted: the database does not take writes.",
         {"is_ready": False, "workers": 0},
     ),
@@ -77,6 +82,16 @@ CASES = [
     (Severity.BAD, "1 endpoint is failing. Everything else flows.", {"failing": failing(1), "active": 1}),
     (Severity.BAD, "236 endpoints are failing. Everything else flows.", {"failing": failing(236)}),
     (Severity.BAD, "1 endpoint is failing. Everything else flows.", {"failing": failing(1), "dead": 9}),
+    (
+        Severity.BAD,
+        "236 endpoints are failing. Everything else flows.",
+        {"failing": failing(50), "more_failing": 186},
+    ),
+    (
+        Severity.BAD,
+        "237 of 1,184 endpoints are failing since 22:22. Look at your own network first.",
+        {"failing": failing(50), "more_failing": 187},
+    ),
     # late
     (
         Severity.WARNING,
@@ -131,6 +146,27 @@ def test_troubles_are_listed_worst_first_and_no_more_than_five():
     said = judge(situation(failing=endpoints))
     assert [trouble.name for trouble in said.troubles] == [f"{n}.example/" for n in (13, 12, 11, 10, 9)]
     assert said.more == 9
+
+
+def test_troubles_of_which_only_the_number_is_known_are_counted():
+    assert judge(situation(failing=failing(6), more_failing=3)).more == 4
+
+
+@pytest.mark.parametrize(
+    ("healthy", "facts"),
+    [
+        (True, {}),
+        (True, {"has_events": False}),
+        (True, {"slow": 1, "dead": 3}),
+        (False, {"failing": failing(1)}),
+        (False, {"workers": 0}),
+        (False, {"is_growing": True}),
+        (False, {"late_since": NOW - MINUTE}),
+        (False, {"alerts": 1}),
+    ],
+)
+def test_it_is_healthy_unless_something_fails_is_late_or_raised_an_alert(healthy, facts):
+    assert judge(situation(**facts)).is_healthy is healthy
 
 
 def test_three_endpoints_of_one_host_are_one_trouble():

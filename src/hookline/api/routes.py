@@ -14,6 +14,7 @@ from hookline.api.calls.keys import KeyCalls
 from hookline.api.calls.measuring.health import HealthCalls
 from hookline.api.calls.measuring.metrics import MetricCalls
 from hookline.api.calls.measuring.stats import StatsCalls
+from hookline.api.calls.measuring.status import StatusCalls
 from hookline.api.calls.probes import ProbeCalls
 from hookline.api.calls.secrets import SecretCalls
 from hookline.api.calls.test_event import TrialCalls
@@ -49,6 +50,7 @@ def table(hookline: Hookline) -> list[Call]:
         JobCalls(hookline, pages, kind=JobKind.DISCARD),
         KeyCalls(hookline, pages),
         HealthCalls(hookline),
+        StatusCalls(hookline),
         WorkerCalls(hookline, pages),
         IdCalls(hookline),
         ConservationCalls(hookline),

@@ -26,6 +26,7 @@ from hookline.client.overview import (
     Worker,
 )
 from hookline.client.publishing import NewEvent
+from hookline.client.status import Status
 
 __all__ = [
     "Analysis",
@@ -49,6 +50,7 @@ __all__ = [
     "Published",
     "Replayed",
     "Secret",
+    "Status",
     "SyncHooklineClient",
     "Trial",
     "Unavailable",

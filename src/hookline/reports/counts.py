@@ -151,6 +151,14 @@ class Remembered(Generic[T]):
             await self._clock.wait(self._ended, within)
         return self._counted
 
+    def is_good(self) -> bool:
+        """Is there a count that need not be renewed yet?"""
+        return not self._is_due()
+
+    def is_counting(self) -> bool:
+        """Does a count go on?"""
+        return self._counting is not None
+
     async def close(self) -> None:
         """End the count that goes on."""
         if self._counting is not None:

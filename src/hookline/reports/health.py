@@ -57,6 +57,11 @@ class HealthReports:
             as_of=None if newest is None else rfc3339.show(self._clock.shown(newest.at)),
         )
 
+    async def counted_at(self) -> float | None:
+        """When everything was last counted; None: never."""
+        newest = await self._newest(self._clock.now())
+        return None if newest is None else newest.at
+
     async def _newest(self, now: float) -> HealthSample | None:
         samples = await self._store.health_samples(since=now - _RECENT_S)
         samples = samples or await self._store.health_samples(since=0.0)

@@ -51,12 +51,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     now: float
     as_of: float | None  # when it was counted; None: never
+    is_answering: bool = True  # the database; if not, nothing else here is known
     is_ready: bool = True
     workers: int = 1  # that run now
     worker_seen_at: float | None = None  # the last sign of any worker, if none runs
     is_stuck: bool = False  # a delivery is older than its whole retry schedule
     active: int = 0  # endpoints with traffic
     failing: tuple[FailingEndpoint, ...] = ()
+    more_failing: int = 0  # of which only the number is known
     late_since: float | None = None  # when the oldest due delivery became due, if that raised an alert
     is_growing: bool = False  # the queue, for a quarter of an hour
     dead: int = 0
@@ -64,6 +66,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     slow: int = 0  # endpoints
     disabled: int = 0  # likewise
     has_events: bool = True
+    alerts: int = 0  # that fire
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +84,7 @@ class StatusSentence(msgspec.Struct, frozen=True, kw_only=True):
     headline: str
     troubles: tuple[Trouble, ...] = ()
     more: int = 0  # troubles that are not shown
+    is_healthy: bool = True  # nobody has to get up: nothing fails, is late or raised an alert
 
 
 def judge(situation: Situation) -> StatusSentence:
@@ -91,7 +95,8 @@ def judge(situation: Situation) -> StatusSentence:
         level=level,
         headline=headline,
         troubles=tuple(troubles[:MOST_SHOWN]),
-        more=max(0, len(troubles) - MOST_SHOWN),
+        more=max(0, len(troubles) - MOST_SHOWN) + situation.more_failing,
+        is_healthy=level is not Severity.BAD and _late(situation) is None and not situation.alerts,
     )
 
 
@@ -128,6 +133,8 @@ def _headline(now_is: Situation) -> tuple[Severity, str]:
 
 
 def _itself(now_is: Situation) -> str | None:
+    if not now_is.is_answering:
+        return "Nothing is known: the database does not answer."
     if not now_is.is_ready:
         return "Nothing is accepted: the database does not take writes."
     if not now_is.workers:
@@ -145,7 +152,7 @@ def _itself(now_is: Situation) -> str | None:
 
 
 def _many(now_is: Situation) -> str | None:
-    failing = len(now_is.failing)
+    failing = len(now_is.failing) + now_is.more_failing
     if failing < 2 or failing <= MANY * now_is.active:
         return None
     known = [each.since for each in now_is.failing if each.since is not None]
@@ -156,7 +163,8 @@ def _many(now_is: Situation) -> str | None:
 def _some(now_is: Situation) -> str | None:
     if not now_is.failing:
         return None
-    return f"{_are(len(now_is.failing), 'endpoint')} failing. Everything else flows."
+    failing = len(now_is.failing) + now_is.more_failing
+    return f"{_are(failing, 'endpoint')} failing. Everything else flows."
 
 
 def _late(now_is: Situation) -> str | None:

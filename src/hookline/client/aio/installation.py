@@ -7,6 +7,7 @@ from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.call import step
 from hookline.client.overview import Conservation, EventType, FoundIds, Health, Key, Worker
+from hookline.client.status import Status
 
 
 class AsyncInstallationMethods(AsyncSends):
@@ -15,6 +16,10 @@ class AsyncInstallationMethods(AsyncSends):
     async def health(self, *, account: str | None = None) -> Health:
         """Get how much waits, fails and arrives, of one account or of all."""
         return await self.send(calls.get("/v1/health", Health, account=account))
+
+    async def status(self, *, account: str | None = None) -> Status:
+        """Get how the installation is, in a sentence, and what fails, of one account or of all."""
+        return await self.send(calls.get("/v1/status", Status, account=account))
 
     async def conservation(self, *, account: str | None = None) -> Conservation:
         """Account for all deliveries that were ever accepted, of one account or of all."""

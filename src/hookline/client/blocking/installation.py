@@ -8,6 +8,7 @@ from hookline.client import call as calls
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.overview import Conservation, EventType, FoundIds, Health, Key, Worker
+from hookline.client.status import Status
 
 
 class InstallationMethods(Sends):
@@ -16,6 +17,10 @@ class InstallationMethods(Sends):
     def health(self, *, account: str | None = None) -> Health:
         """Get how much waits, fails and arrives, of one account or of all."""
         return self.send(calls.get("/v1/health", Health, account=account))
+
+    def status(self, *, account: str | None = None) -> Status:
+        """Get how the installation is, in a sentence, and what fails, of one account or of all."""
+        return self.send(calls.get("/v1/status", Status, account=account))
 
     def conservation(self, *, account: str | None = None) -> Conservation:
         """Account for all deliveries that were ever accepted, of one account or of all."""

@@ -51,6 +51,7 @@ from hookline.store.contract.measuring.latency import (
     LatencyStore,
     LoggedBatch,
 )
+from hookline.store.contract.measuring.status import StatusStore
 from hookline.store.contract.notify import MOST_LANES, Notification, NotificationStore
 from hookline.store.contract.retention import Pruned, RetentionStore
 from hookline.store.contract.slow_verbs import SlowVerbs
@@ -133,6 +134,7 @@ class Store(
     FiguresStore,
     DeathStore,
     HealthStore,
+    StatusStore,
     RetentionStore,
     NotificationStore,
     LatencyStore,

@@ -24,6 +24,7 @@ from hookline.store.postgres.measuring.announcements import PostgresAnnouncement
 from hookline.store.postgres.measuring.deaths import PostgresDeaths
 from hookline.store.postgres.measuring.health import PostgresHealth
 from hookline.store.postgres.measuring.latency import PostgresLatency
+from hookline.store.postgres.measuring.status import PostgresStatus
 from hookline.store.postgres.migrations.schema import bring_up_to_date, refuse_unless_usable, would_apply
 from hookline.store.postgres.retention import PostgresRetention
 from hookline.store.postgres.workers import PostgresWorkers
@@ -47,6 +48,7 @@ class PostgresStore(
     PostgresFigures,
     PostgresDeaths,
     PostgresHealth,
+    PostgresStatus,
     PostgresRetention,
     PostgresLatency,
     PostgresAnnouncements,

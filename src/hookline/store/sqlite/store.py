@@ -28,6 +28,7 @@ from hookline.store.sqlite.measuring.announcements import SqliteAnnouncements
 from hookline.store.sqlite.measuring.deaths import SqliteDeaths
 from hookline.store.sqlite.measuring.health import SqliteHealth
 from hookline.store.sqlite.measuring.latency import SqliteLatency
+from hookline.store.sqlite.measuring.status import SqliteStatus
 from hookline.store.sqlite.migrations import schema
 from hookline.store.sqlite.retention import SqliteRetention
 from hookline.store.sqlite.workers import SqliteWorkers
@@ -50,6 +51,7 @@ class SqliteStore(
     SqliteFigures,
     SqliteDeaths,
     SqliteHealth,
+    SqliteStatus,
     SqliteRetention,
     SqliteLatency,
     SqliteAnnouncements,
