@@ -92,15 +92,18 @@ async def endpoint_stats(store: Store, clock: Clock, endpoint: EndpointId, *, wi
     days = await store.latency_days([endpoint])
     step = _step(window)
     whole: dict[int, int] = {}
-    points: dict[float, dict[int, int]] = {}
+    points: dict[float, dict[int, int]] = {}  # of the response times alone
+    accepted_at: dict[float, int] = {}
     for n, part in enumerate(parts, start=1):
-        counts = _counts(part)
-        point = points.setdefault(max(since, part.cell.at // step * step), {})
-        for into in (whole, point):
-            for key, count in counts.items():
-                into[key] = into.get(key, 0) + count
+        at = max(since, part.cell.at // step * step)
+        add_encoded(points.setdefault(at, {}), _read(part, part.cell.response))
+        add_encoded(whole, _read(part, part.cell.rest))
+        accepted_at[at] = accepted_at.get(at, 0) + part.cell.accepted
         if n % _PARTS_AT_ONCE == 0:
             await clock.sleep(0.0)
+    for point in points.values():
+        for key, count in point.items():
+            whole[key] = whole.get(key, 0) + count
     attempts = sum(of_kind(whole, LatencyKind.ANSWER).values())
     figures = _figures(whole, LatencyKind.RESPONSE)
     return StatsReport(
@@ -122,7 +125,7 @@ async def endpoint_stats(store: Store, clock: Clock, endpoint: EndpointId, *, wi
             tls=_figures(whole, LatencyKind.TLS),
             first_byte=_figures(whole, LatencyKind.FIRST_BYTE),
         ),
-        series=tuple(_series(points, clock)),
+        series=tuple(_series(points, accepted_at, clock)),
         step_s=int(step),
         **msgspec.structs.asdict(figures),
     )
@@ -135,11 +138,8 @@ def _step(window: float) -> float:
     return _HOUR if window <= 8 * _DAY else _DAY
 
 
-def _counts(part: LatencyPart) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for data in (part.cell.response, part.cell.rest):
-        add_encoded(counts, decompress(data) if part.is_hour else data)
-    return counts
+def _read(part: LatencyPart, data: bytes) -> bytes:
+    return decompress(data) if part.is_hour else data
 
 
 def _figures(counts: Mapping[int, int], kind: LatencyKind) -> LatencyFigures:
@@ -153,13 +153,15 @@ def _figures(counts: Mapping[int, int], kind: LatencyKind) -> LatencyFigures:
     )
 
 
-def _series(points: Mapping[float, Mapping[int, int]], clock: Clock) -> Iterable[StatsPoint]:
+def _series(
+    points: Mapping[float, Mapping[int, int]], accepted_at: Mapping[float, int], clock: Clock
+) -> Iterable[StatsPoint]:
     for at in sorted(points):
         figures = _figures(points[at], LatencyKind.RESPONSE)
         yield StatsPoint(
             at=rfc3339.show(clock.shown(at)),
             samples=figures.samples,
-            accepted=accepted(points[at]),
+            accepted=accepted_at[at],
             p50_ms=figures.p50_ms,
             p95_ms=figures.p95_ms,
             p99_ms=figures.p99_ms,
