@@ -48,8 +48,7 @@ def an_announcer(hooks, *, catalogue=None, **fields):
         hooks.clock,
         hooks.ids,
         show=OwnEvents(hooks.store, hooks.reports, hooks.clock).payloads,
-        wake=hooks.worker.handover.announce,
-        **fields,
+        **{"wake": hooks.worker.handover.announce} | fields,
     )
 
 
@@ -292,3 +291,15 @@ async def test_many_are_published_in_full_batches_at_once(world: World, receiver
     await world.until(lambda: len(heard(receiver)) >= len(drafts))
     await until_all_is_told(world, hooks)
     assert len({each["data"]["id"] for each in heard(receiver)}) == len(heard(receiver)) == len(drafts)
+
+
+async def test_the_lanes_of_what_was_published_are_woken(world: World, receiver: Receiver):
+    """Otherwise it would wait for the next sweep."""
+    hooks = await world.start()
+    woken = []
+    announcer = an_announcer(hooks, wake=woken.append)
+    listener = await listen(hooks, receiver)
+    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
+    await world.pass_until(announcer.work())
+    assert woken == [EndpointId(read("endpoint", listener.id))]
