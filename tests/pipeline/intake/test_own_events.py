@@ -6,9 +6,12 @@ import pytest
 from hookline import failpoints
 from hookline.ids import read
 from hookline.model import OWN_ACCOUNT, EndpointId, State
+from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.announcing import Announcer
+from hookline.pipeline.intake.drafts import Draft
 from hookline.reports.own_events import OwnEvents
 from hookline.store.contract import NotificationRow
+from hookline.store.contract.measuring.announcements import ANNOUNCE_CHUNK
 from tests.receiver import Answer, Receiver
 from tests.world import World
 
@@ -34,6 +37,19 @@ def heard(receiver, *types, path="/own"):
     """The own events that arrived."""
     found = [msgspec.json.decode(body) for body in receiver.bodies(path)]
     return [each for each in found if not types or each["type"] in types]
+
+
+def an_announcer(hooks, *, catalogue=None, **fields):
+    """One that the test moves; the process's own does nothing more."""
+    hooks._tasks._tasks.clear()
+    return Announcer(
+        hooks.store,
+        catalogue or hooks._catalogue,
+        hooks.clock,
+        hooks.ids,
+        show=OwnEvents(hooks.store, hooks.reports, hooks.clock).payloads,
+        **{"wake": hooks.worker.handover.announce} | fields,
+    )
 
 
 async def until_all_is_told(world, hooks):
@@ -225,19 +241,65 @@ async def test_who_is_told_is_stored_in_the_same_commit(world: World, receiver: 
         )
         return [row]
 
-    announcer = Announcer(
-        hooks.store,
-        hooks._catalogue,
-        hooks.clock,
-        hooks.ids,
-        show=OwnEvents(hooks.store, hooks.reports, hooks.clock).payloads,
-        wake=lambda _: None,
-        tell=tell,
-    )
-    hooks._tasks._tasks.clear()
+    announcer = an_announcer(hooks, tell=tell)
     hooks._catalogue.tell_people(True)
     await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
     await world.pass_until(announcer.work())
     assert [each.subject for each in asked] == [EndpointId(read("endpoint", endpoint.id))]
     assert announcer.published == 1
     assert await hooks.store.announcements(limit=1) == []
+
+
+async def test_an_endpoint_that_another_process_created_meanwhile_gets_it_too(
+    world: World, receiver: Receiver
+):
+    """The store says that the fan-out is stale; the next step fans out again."""
+    hooks = await world.start()
+    behind = Catalogue(hooks.store)
+    announcer = an_announcer(hooks, catalogue=behind)
+    await listen(hooks, receiver)
+    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
+    await world.pass_until(behind.open())
+    await listen(hooks, receiver, path="/late")
+    assert await world.pass_until(announcer.work()) == 0.0
+    assert announcer.published == 0
+    await world.pass_until(announcer.work())
+    assert announcer.published == 1
+    await world.until(lambda: heard(receiver) and heard(receiver, path="/late"))
+    await until_all_is_told(world, hooks)
+    assert [len(heard(receiver, path=path)) for path in ("/own", "/late")] == [1, 1]
+
+
+async def test_many_are_published_in_full_batches_at_once(world: World, receiver: Receiver):
+    hooks = await world.start()
+    announcer = an_announcer(hooks)
+    await listen(hooks, receiver, max_in_flight=50)
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], retry=ONCE, circuit=None, max_in_flight=50)
+    receiver.answers["/"] = [Answer(500)]
+    drafts = [Draft("order.paid", b"%d" % n) for n in range(ANNOUNCE_CHUNK + 20)]
+    await world.pass_until(hooks.accept(drafts))
+
+    async def have_all_died():
+        return (await hooks.store.counts())[State.DEAD] == len(drafts)
+
+    await world.until(have_all_died)
+    assert await world.pass_until(announcer.work()) == 0.0
+    assert announcer.published == ANNOUNCE_CHUNK
+    assert await world.pass_until(announcer.work()) is None
+    assert announcer.published == len(drafts)
+    await world.until(lambda: len(heard(receiver)) >= len(drafts))
+    await until_all_is_told(world, hooks)
+    assert len({each["data"]["id"] for each in heard(receiver)}) == len(heard(receiver)) == len(drafts)
+
+
+async def test_the_lanes_of_what_was_published_are_woken(world: World, receiver: Receiver):
+    """Otherwise it would wait for the next sweep."""
+    hooks = await world.start()
+    woken = []
+    announcer = an_announcer(hooks, wake=woken.append)
+    listener = await listen(hooks, receiver)
+    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
+    await world.pass_until(announcer.work())
+    assert woken == [EndpointId(read("endpoint", listener.id))]
