@@ -135,7 +135,7 @@ def _workers(workers: list[Mapping[str, Any]]) -> str:
     if not workers:
         return "none"
     shown = [
-        f"{each['host']} {each['pid']} {each['state']}, {each['lanes']:,} lanes, {each['delivered_per_s']:,.1f}/s"
+        f"{each['host']} {each['pid']} {each['state']}, {each['lanes']:,} lane{'' if each['lanes'] == 1 else 's'}, {each['delivered_per_s']:,.1f}/s"
         for each in workers[:_MOST_WORKERS]
     ]
     more = len(workers) - len(shown)
