@@ -1,6 +1,9 @@
 """What `/v1/status` shows."""
 
 import contextlib
+import sqlite3
+
+import psycopg
 
 from answering import eventually, receiving
 
@@ -84,3 +87,27 @@ def test_a_key_of_one_account_sees_its_own_and_nothing_of_the_server(service):
         assert (shown["workers"], shown["database"]) == (None, None)
         refused = service.call("GET", "/v1/status?account=theirs", **bearer)
         assert (refused.status_code, refused.json()["code"]) == (422, "account_mismatch")
+
+
+@contextlib.contextmanager
+def locked(database):
+    """Nobody else can read the health samples of PostgreSQL, or write to the file of SQLite."""
+    if database.startswith("sqlite"):
+        path = database.removeprefix("sqlite:///")
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield "Nothing is accepted: the database does not take writes."
+            other.execute("ROLLBACK")
+        return
+    with psycopg.connect(database) as session:
+        session.execute("LOCK TABLE hookline.health_samples IN ACCESS EXCLUSIVE MODE")
+        yield "Nothing is known: the database does not answer."
+        session.rollback()
+
+
+def test_a_database_that_is_locked_is_an_answer_not_a_wait(service):
+    eventually(lambda: status(service)["health"] or None)
+    with locked(service.database) as headline:
+        shown = eventually(lambda: found if (found := status(service))["headline"] == headline else None)
+        assert (shown["healthy"], shown["level"]) == (False, "bad")
+    assert eventually(lambda: status(service)["health"] or None)

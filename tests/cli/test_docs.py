@@ -26,6 +26,10 @@ STAY = (
     "hookline worker",
     "hookline listen",
 )  # run until they are stopped; they have tests of their own
+VERDICTS = (
+    "hookline status",
+    "hookline endpoints recover",
+)  # the receiver here refuses: they exit with 1, as they have to
 SEALING = {"HOOKLINE_SECRET_KEY": "docs" * 8}
 PENDING = ("hookline deliveries retry", "hookline deliveries cancel")
 
@@ -112,6 +116,7 @@ def test_every_example_works(world):
     for line in EXAMPLES:
         if not line.startswith(STAY):
             result = world.run(line)
-            assert result.returncode == 0, (line, result.stderr)
+            good = (0, 1) if line.startswith(VERDICTS) else (0,)
+            assert result.returncode in good, (line, result.stderr)
             assert "Traceback" not in result.stderr, line
     assert json.loads((world.folder / "order.json").read_text()) == {"id": 42}

@@ -24,7 +24,7 @@ def test_health_shows_what_waits_and_what_is_dead(tmp_path):
 
         assert eventually(counted)["failed_last_hour"] == 1
         lines = dict(line.split(maxsplit=1) for line in hookline("health").splitlines() if " " in line)
-        assert (lines["dead"], lines["workers"]) == ("1", "1")
+        assert (lines["dead"], lines["workers"]) == ("1", "1 delivering")
         assert run("health", "--account", "no such", cwd=tmp_path, env=env).returncode == 2
         assert server.stop() == 0
 

@@ -42,5 +42,11 @@ def test_dead_letters_tell_more_than_answers(answers, deaths, said):
     assert cause(answers, deaths) == said
 
 
+def test_an_outage_that_is_over_is_said():
+    assert cause({"503": 9}, None, is_back=True) == "It answers again."
+    assert cause({"403": 9}, None, is_back=True) == "Its credentials were refused."
+    assert cause({}, None, is_back=True) is None
+
+
 def test_every_pattern_but_mixed_has_its_words():
     assert {each for each in Pattern if cause({}, each) is None} == {Pattern.MIXED}

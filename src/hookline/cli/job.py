@@ -1,4 +1,4 @@
-"""Waits for a job on the server.
+"""Starts a job on the server and waits for it.
 
 It polls, and shows a bar, on a terminal only. The job does not depend on it: interrupting the command leaves the job
 running.
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 _LOOK_EVERY = 0.2  # seconds
 
 Job = dict[str, Any]
+
+
+def run_job(client: "Client", path: str, chosen: dict[str, Any]) -> Job:
+    """Start a job over the chosen dead letters; the job once it is finished."""
+    import secrets
+
+    # With its own key the request can be repeated without harm if the answer is lost.
+    key = {"idempotency-key": secrets.token_hex(16)}
+    return follow(client, path, client.post(path, {"filter": chosen}, headers=key))
 
 
 def follow(client: "Client", path: str, job: Job) -> Job:

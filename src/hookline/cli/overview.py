@@ -14,6 +14,8 @@ SECTIONS = {
         ("worker", "operating", "Deliver events without serving the API."),
         ("migrate", "operating", "Bring the database schema up to date."),
         ("prune", "prune", "Delete old finished deliveries and events."),
+        ("status", "status", "Say how the installation is, and what fails."),
+        ("top", "status", "Show what status shows, live."),
         ("health", "health", "Show how much waits, fails and arrives."),
         ("stats", "stats", "Show how fast an endpoint answers and what."),
         ("doctor", "doctor", "Check the installation and suggest fixes."),

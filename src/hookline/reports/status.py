@@ -392,12 +392,18 @@ def _failing(
         account=endpoint.account,
         answer=commonest_failure(answers) or "an error",
         since=circuit.opened_at if counted.since is None else counted.since,
-        cause=cause(answers, deaths),
+        cause=cause(answers, deaths, is_back=_is_back(circuit)),
         waiting=counted.waiting,
         dead=counted.dead,
         next_probe_at=None if circuit.state is CircuitState.CLOSED else circuit.probe_at,
         last_accepted_at=circuit.last_success_at,
     )
+
+
+def _is_back(circuit: Circuit) -> bool:
+    """Whether its last answer was good."""
+    success, failure = circuit.last_success_at, circuit.last_failure_at
+    return circuit.state is CircuitState.CLOSED and success is not None and success > (failure or 0.0)
 
 
 def _unnamed(failing: FailingSlice, named: Sequence[FailingEndpoint]) -> int:

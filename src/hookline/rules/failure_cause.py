@@ -40,9 +40,11 @@ def pattern_of_answers(answers: Mapping[str, int]) -> Pattern | None:
     return Pattern.INTERMITTENT if any(map(_is_accepted, answers)) else Pattern.OUTAGE
 
 
-def cause(answers: Mapping[str, int], deaths: Pattern | None) -> str | None:
-    """Why it fails, as a sentence; None: nothing can be said."""
+def cause(answers: Mapping[str, int], deaths: Pattern | None, *, is_back: bool = False) -> str | None:
+    """Why it fails, as a sentence; None: nothing can be said. `is_back`: its last attempt was accepted."""
     pattern = pattern_of_answers(answers) if deaths in (None, Pattern.MIXED) else deaths
+    if pattern is Pattern.OUTAGE and is_back:
+        return "It answers again."
     return None if pattern is None else _WORDS.get(pattern)
 
 

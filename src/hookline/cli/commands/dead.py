@@ -1,6 +1,6 @@
 """Commands that list, analyse, replay and discard dead letters."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,9 +21,6 @@ from hookline.cli.printing.attempts import print_attempt
 from hookline.cli.printing.columns import dead_columns, job_columns, replayed_columns
 from hookline.cli.printing.short_ids import whole_id, with_whole_ids
 from hookline.cli.printing.table import print_list
-
-if TYPE_CHECKING:
-    from hookline.cli.client import Client
 
 
 @click.group()
@@ -144,7 +141,9 @@ def _carry_out(
         delivery = client.post(f"/v1/dead-letters/{delivery_ids[0]}/{verb}")
         say(f"{delivery['id']} is {delivery['state']}.", delivery, as_json=as_json)
         return
-    job = _run(client, path, chosen)
+    from hookline.cli.job import run_job
+
+    job = run_job(client, path, chosen)
     say(f"{_letters(job['done'])} {done}.", job, as_json=as_json)
     if job["failed"]:
         raise CommandError(f"{job['failed']:,} skipped: not dead letters, or no longer.", FAILED)
@@ -152,16 +151,6 @@ def _carry_out(
 
 def _letters(number: int) -> str:
     return counted(number, "dead letter", "dead letters")
-
-
-def _run(client: "Client", path: str, chosen: dict[str, Any]) -> dict[str, Any]:
-    import secrets
-
-    from hookline.cli.job import follow
-
-    # With its own key the request can be repeated without harm if the answer is lost.
-    key = {"idempotency-key": secrets.token_hex(16)}
-    return follow(client, path, client.post(path, {"filter": chosen}, headers=key))
 
 
 def _chosen(ids: tuple[str, ...], everything: bool, filter: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hookline.cli.choices import CIRCUITS, ORDERINGS, SIGNATURES, STYLES
+from hookline.cli.commands.recover import recover
 from hookline.cli.confirm import must_agree
 from hookline.cli.exits import FAILED, USAGE, CommandError, Errors
 from hookline.cli.options import (
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 @click.group()
 def endpoints() -> None:
     """Manage endpoints: the URLs that receive events."""
+
+
+endpoints.add_command(recover)
 
 
 @endpoints.command("list")

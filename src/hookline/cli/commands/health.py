@@ -1,10 +1,12 @@
 """The command that shows the health of an installation."""
 
+import shutil
+
 import click
 
 from hookline.cli.exits import Errors
 from hookline.cli.options import connect, json_option, read_account, url_option
-from hookline.cli.output import print_fields
+from hookline.cli.output import print_json
 
 
 @click.command()
@@ -14,4 +16,13 @@ from hookline.cli.output import print_fields
 def health(account: str | None, url: str | None, as_json: bool) -> None:
     """Show how much waits, fails and arrives. The counts may be some seconds old."""
     with Errors():
-        print_fields(connect(url).get("/v1/health", account=account), as_json=as_json)
+        found = connect(url).get("/v1/health", account=account)
+        if as_json:
+            print_json(found)
+            return
+        from hookline.cli.printing.status_screen import health_lines
+        from hookline.clock import SystemClock
+
+        width = shutil.get_terminal_size((80, 24)).columns
+        for line in health_lines(found, width=width, now=SystemClock().wall()):
+            click.echo(line)
