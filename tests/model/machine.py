@@ -116,7 +116,7 @@ class Machine(RuleBasedStateMachine):
             (0, "acme", 31, None, "a", 10),
         ]
         self.publish(first, wakes=True, behind=False)
-        self.take_these(0, 31, 31)
+        self.take_these(0, 31)
         self.settle(0, ["retried", "dead"], False)
         self.goes_on()
 
@@ -289,10 +289,10 @@ class Machine(RuleBasedStateMachine):
         self.driver.do("take", worker, limit=limit, now=self.now, expected=taken, seen=seen)
 
     @when(lambda r: r.workers and r.lanes)
-    @rule(n=N, mask=MASK, copied=MASK)
-    def take_these(self, n: int, mask: int, copied: int) -> None:
+    @rule(n=N, mask=MASK)
+    def take_these(self, n: int, mask: int) -> None:
         worker, lanes = self.worker(n), masked(list(self.reference.lanes), mask)
-        copies = masked(list(self.reference.deliveries), copied)
+        copies = masked(list(self.reference.deliveries), mask)
         taken = self.reference.take_these(worker, lanes, copies=copies, now=self.now)
         self.driver.do("take_these", worker, lanes, copies=copies, now=self.now, expected=taken, seen=by_id)
 

@@ -645,7 +645,7 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M30 a lane that is kept is offered by nobody": 2,
     "M35 deadlines are looked at once a second": 2,
     "M39 notes of a lane are written at the same time": 3,
-    "M40 a lock that was taken again is not followed by a beat": 5019,
+    "M40 a lock that was taken again is not followed by a beat": 282,
     "M41 a replay whose change cannot be read wakes nobody": 776677994,
     "M42 a lane that a reconcile found counts as just taken": 6,
     "M43 a copy is handed over to a lane that another had meanwhile": 10,
