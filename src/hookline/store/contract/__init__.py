@@ -37,6 +37,7 @@ from hookline.store.contract.lanes import (
     Verdict,
     Want,
 )
+from hookline.store.contract.measuring.alerts import AlertFilter, AlertStore
 from hookline.store.contract.measuring.deaths import DeathStore
 from hookline.store.contract.measuring.health import EndpointCounts, HealthSample, HealthStore
 from hookline.store.contract.measuring.latency import (
@@ -74,6 +75,7 @@ __all__ = [
     "SWEEP_CHUNK",
     "UNREADABLE_JOB",
     "Acceptance",
+    "AlertFilter",
     "Bloat",
     "Change",
     "Conservation",
@@ -129,6 +131,7 @@ class Store(
     InstallationStore,
     FiguresStore,
     DeathStore,
+    AlertStore,
     HealthStore,
     RetentionStore,
     NotificationStore,
