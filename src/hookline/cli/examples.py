@@ -78,6 +78,7 @@ EXAMPLES = {
     "endpoints secret": ("hookline endpoints secret ep_06f3b1q2a7",),
     "endpoints rotate": ("hookline endpoints rotate ep_06f3b1q2a7 --overlap 7d",),
     "endpoints test": ("hookline endpoints test ep_06f3b1q2a7",),
+    "alerts": ("hookline alerts", "hookline alerts --all --kind circuit_open"),
     "workers": ("hookline workers",),
     "event-types list": ("hookline event-types list",),
     "event-types show": ("hookline event-types show order.paid",),

@@ -15,6 +15,7 @@ SECTIONS = {
         ("migrate", "operating", "Bring the database schema up to date."),
         ("prune", "prune", "Delete old finished deliveries and events."),
         ("health", "health", "Show how much waits, fails and arrives."),
+        ("alerts", "alerts", "List alerts: what hookline found wrong."),
         ("doctor", "doctor", "Check the installation and suggest fixes."),
         ("secrets", "secrets", "Encrypt or decrypt the stored endpoint secrets."),
         ("config", "config", "Show the settings and where each comes from."),

@@ -17,6 +17,7 @@ from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.endpoint import Endpoint
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client.overview import (
+    Alert,
     Analysis,
     Conservation,
     EndpointDeaths,
@@ -28,6 +29,7 @@ from hookline.client.overview import (
 from hookline.client.publishing import NewEvent
 
 __all__ = [
+    "Alert",
     "Analysis",
     "ApiError",
     "Attempt",
