@@ -9,6 +9,8 @@ from hookline.ids import Ids, delivery_of
 from hookline.model import (
     CLOSED,
     LONG_AGO,
+    Alert,
+    AlertKind,
     Attempt,
     DeliveryId,
     Endpoint,
@@ -146,3 +148,17 @@ def a_key(**fields: Any) -> Key:
         "created_at": NOW,
     }
     return Key(**(defaults | fields))
+
+
+def an_alert(**fields: Any) -> Alert:
+    defaults = {
+        "id": ids.alert(),
+        "kind": AlertKind.DEAD_LETTERS,
+        "subject": "acme",
+        "account": "acme",
+        "message": "Account acme has 101 dead letters, more than 100.",
+        "value": 101.0,
+        "threshold": 100.0,
+        "since": NOW,
+    }
+    return Alert(**(defaults | fields))

@@ -43,6 +43,7 @@ from hookline.pipeline.intake.readiness import Readiness
 from hookline.pipeline.maintenance.bulk_jobs import Jobs
 from hookline.pipeline.maintenance.pruning import Pruning
 from hookline.pipeline.maintenance.snapshot_watch import SnapshotWatch
+from hookline.pipeline.measuring.alert_look import AlertLook
 from hookline.pipeline.measuring.health_look import HealthLook
 from hookline.pipeline.measuring.periodic_tasks import PeriodicTasks
 from hookline.pipeline.membership.heartbeat import Heartbeat
@@ -58,6 +59,7 @@ from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
 from hookline.reports.status import StatusReports
 from hookline.rules import trace_context
+from hookline.rules.alerts import AlertThresholds
 from hookline.rules.hops import checked
 from hookline.rules.open_files import (
     most_connections,
@@ -167,6 +169,20 @@ class Hookline:
         self._tasks = PeriodicTasks(self.clock, on_refused=self.worker.say_refused)
         look = HealthLook(self.store, self.clock, heartbeat=settings.heartbeat_s)
         self._tasks.add(look.name, look.every, look.work)
+        alerts = AlertLook(
+            self.store,
+            self.clock,
+            self.ids,
+            thresholds=AlertThresholds(
+                dead_letters=settings.alert_dead_letters,
+                oldest_due_s=settings.alert_oldest_due_s,
+                queue=settings.alert_queue,
+                slow_s=settings.alert_slow_s,
+            ),
+            default_retry=PRESETS[settings.retry],
+            heartbeat=settings.heartbeat_s,
+        )
+        self._tasks.add(alerts.name, alerts.every, alerts.work)
         changes = Changes(self._catalogue, self.worker.handover)
         self.endpoints = EndpointAdmin(
             self.store,

@@ -67,6 +67,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retry: str = "patient"  # the preset of endpoints that have no policy of their own
     keep_delivered_days: int = 30  # cancelled ones too; 0: forever
     keep_dead_days: int = 90  # likewise
+    alert_dead_letters: int = 100  # of an account; more raise an alert
+    alert_oldest_due_s: float = 1_800.0  # likewise for how late the oldest delivery is
+    alert_slow_s: float = 2.0  # likewise for the 95th percentile of an endpoint's response times
+    alert_queue: int = 100  # a queue that grows raises an alert from this length on
     open_docs: bool = False  # /openapi.json and /docs need no key
     open_metrics: bool = False  # /metrics likewise
     contact: str | None = None  # sent to receivers in the User-Agent: whom to ask about these requests
@@ -245,6 +249,10 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "retry": _preset,
     "keep_delivered_days": _days,
     "keep_dead_days": _days,
+    "alert_dead_letters": _whole(1, 1_000_000_000),
+    "alert_oldest_due_s": _seconds(1, 30 * 86_400),
+    "alert_slow_s": _seconds(0.001, 60),
+    "alert_queue": _whole(1, 1_000_000_000),
     "open_docs": _flag,
     "open_metrics": _flag,
     "contact": _contact,

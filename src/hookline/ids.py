@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hookline.clock import Clock
 from hookline.errors import NotFound
-from hookline.model import AttemptId, DeliveryId, EndpointId, EventId, JobId, KeyId, WorkerId
+from hookline.model import AlertId, AttemptId, DeliveryId, EndpointId, EventId, JobId, KeyId, WorkerId
 
 ORDINAL_BITS = 20
 MAX_FANOUT = 1 << ORDINAL_BITS
@@ -27,6 +27,7 @@ PREFIXES = {
     "replay": "rpl_",
     "discard": "dsc_",
     "key": "key_",
+    "alert": "alr_",
 }
 
 LEAST_PREFIX = 8  # characters after `ep_`, `evt_` …: they say the second in which the id was made
@@ -72,6 +73,9 @@ class Ids:
 
     def key(self) -> KeyId:
         return KeyId(self._next())
+
+    def alert(self) -> AlertId:
+        return AlertId(self._next())
 
     def _next(self, chance: int = _CHANCE) -> bytes:
         ms = int(self._clock.wall() * 1000)

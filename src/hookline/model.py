@@ -16,6 +16,7 @@ AttemptId = NewType("AttemptId", bytes)
 WorkerId = NewType("WorkerId", bytes)
 JobId = NewType("JobId", bytes)
 KeyId = NewType("KeyId", bytes)
+AlertId = NewType("AlertId", bytes)
 
 DEFAULT_ACCOUNT = "default"
 OWN_ACCOUNT = "hookline"  # whose endpoints get hookline's own events
@@ -314,3 +315,43 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     account: str | None = None  # bound to this account; None: valid for all
     created_at: float
     revoked_at: float | None = None
+
+
+class AlertKind(StrEnum):
+    """A condition that somebody should know of; the value is what the database stores."""
+
+    DEAD_LETTERS = "dead_letters"
+    DEAD_LETTERS_GROWING = "dead_letters_growing"
+    OLDEST_DUE = "oldest_due"
+    STUCK = "stuck"
+    QUEUE_GROWING = "queue_growing"
+    ENDPOINT_SLOW = "endpoint_slow"
+    CIRCUIT_OPEN = "circuit_open"
+    ENDPOINT_DISABLED = "endpoint_disabled"
+
+
+class AlertFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A measurement that may raise an alert, of an endpoint, an account or the installation."""
+
+    kind: AlertKind
+    account: str | None = None
+    endpoint_id: EndpointId | None = None
+    url: str | None = None  # of the endpoint
+    value: float | None = None  # a number, seconds or a time, by its kind
+    detail: str | None = None  # why it is so, as it was stored
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition that held at some time, and may still hold."""
+
+    id: AlertId
+    kind: AlertKind
+    subject: str  # what it is about: an id, an account's name, or nothing for the installation
+    account: str | None = None
+    endpoint_id: EndpointId | None = None
+    message: str
+    value: float | None = None  # when it fired
+    threshold: float | None = None
+    since: float
+    resolved_at: float | None = None  # None: it is firing
+    clear_looks: int = 0  # in a row that did not find it

@@ -71,6 +71,7 @@ CALLS = {
     "GET /openapi.json": ("read", ALIKE),
     "GET /docs": ("read", ALIKE),
     f"GET /docs/{VIEWER}": ("read", ALIKE),
+    "GET /v1/alerts": ("read", MINDED),
     "GET /v1/workers": ("read", REFUSED),
     "GET /v1/ids/{prefix}": ("read", MINDED),
     "GET /v1/health": ("read", MINDED),

@@ -103,6 +103,7 @@ def furnish(server: ServerProcess) -> list[str]:
         f"/v1/replays/{job['id']}",
         "/v1/replays",
         "/v1/workers",
+        "/v1/alerts",
         "/v1/keys",
         "/v1/event-types",
         "/metrics",

@@ -103,6 +103,7 @@ CALLS = [
     (lambda c: c.discard_dead_letters(ids=["dlv_1"], dry_run=True), "POST /v1/discards", SAFE),
     (lambda c: c.discard_job("dsc_1"), "GET /v1/discards/dsc_1", SAFE),
     (lambda c: c.discard_jobs(), "GET /v1/discards", SAFE),
+    (lambda c: c.alerts(state="firing", account="a"), "GET /v1/alerts?state=firing&account=a", SAFE),
     (lambda c: c.workers(), "GET /v1/workers", SAFE),
     (lambda c: c.ids("ep_01234567"), "GET /v1/ids/ep_01234567", SAFE),
     (lambda c: c.health(account="acme"), "GET /v1/health?account=acme", SAFE),

@@ -18,6 +18,7 @@ from factories import (
     a_publication,
     a_settlement,
     a_worker,
+    an_alert,
     an_endpoint,
     an_event_type,
     ids,
@@ -28,6 +29,7 @@ from hookline.model import OWN_ACCOUNT, Account, EndpointId, State
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS, cell_of
 from hookline.pipeline.measuring.latency_meter import MeasuredBatch
 from hookline.store.contract import LatencyDay, Load, Release, Store, Suspect
+from hookline.store.contract.measuring.alerts import AlertChanges
 from hookline.store.failpoints import writing_verbs
 from hookline.store.sqlite.store import SqliteStore
 from scenes import (
@@ -300,6 +302,21 @@ async def announcements_to_publish(store):
     return lambda: store.publish_announcements([announcement.n], [publication], catalogue=n, now=NOW)
 
 
+async def a_turn_of_alerts(store):
+    return lambda: store.take_alert_turn(now=NOW, next_at=NOW + 60)
+
+
+async def alerts_to_write(store):
+    return lambda: store.write_alerts(AlertChanges(fire=(an_alert(subject="new"),)), now=NOW, announce=True)
+
+
+async def an_alert_to_prune(store):
+    old = an_alert(subject="old")
+    await store.write_alerts(AlertChanges(fire=(old,)), now=NOW)
+    await store.write_alerts(AlertChanges(resolve=(old.id,)), now=NOW)
+    return lambda: store.prune_alerts(resolved_before=NOW + 1, limit=10)
+
+
 SCENES = {
     "accept": a_publish,
     "take": a_take,
@@ -341,6 +358,9 @@ SCENES = {
     "roll_latencies": hours_to_add_up,
     "claim_latency_days": days_to_claim,
     "write_latency_days": a_day_to_write,
+    "take_alert_turn": a_turn_of_alerts,
+    "write_alerts": alerts_to_write,
+    "prune_alerts": an_alert_to_prune,
     "mark_sealed": a_seal,
     "installation_secret": a_secret,
     "prune": a_step_of_pruning,

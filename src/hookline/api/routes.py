@@ -11,6 +11,7 @@ from hookline.api.calls.events import EventCalls
 from hookline.api.calls.ids import IdCalls
 from hookline.api.calls.jobs import JobCalls
 from hookline.api.calls.keys import KeyCalls
+from hookline.api.calls.measuring.alerts import AlertCalls
 from hookline.api.calls.measuring.health import HealthCalls
 from hookline.api.calls.measuring.metrics import MetricCalls
 from hookline.api.calls.measuring.stats import StatsCalls
@@ -51,6 +52,7 @@ def table(hookline: Hookline) -> list[Call]:
         KeyCalls(hookline, pages),
         HealthCalls(hookline),
         StatusCalls(hookline),
+        AlertCalls(hookline, pages),
         WorkerCalls(hookline, pages),
         IdCalls(hookline),
         ConservationCalls(hookline),

@@ -13,6 +13,16 @@ REASONS = ("exhausted", "rejected", "gone", "crash_limit")
 STYLES = ("standard", "classic")
 ORDERINGS = ("parallel", "strict")
 SIGNATURES = ("v1", "v1a")
+ALERT_KINDS = (
+    "dead_letters",
+    "dead_letters_growing",
+    "oldest_due",
+    "stuck",
+    "queue_growing",
+    "endpoint_slow",
+    "circuit_open",
+    "endpoint_disabled",
+)
 SCOPES = ("publish", "read", "admin")
 
 state_option = click.option("--state", type=click.Choice(STATES), help="Only deliveries in this state.")

@@ -85,6 +85,7 @@ EXAMPLES = {
         "hookline endpoints recover ep_06f3b1q2a7",
         "hookline endpoints recover ep_06f3b1q2a7 --no-replay",
     ),
+    "alerts": ("hookline alerts", "hookline alerts --all --kind circuit_open"),
     "workers": ("hookline workers",),
     "event-types list": ("hookline event-types list",),
     "event-types show": ("hookline event-types show order.paid",),

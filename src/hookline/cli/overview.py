@@ -18,6 +18,7 @@ SECTIONS = {
         ("top", "status", "Show what status shows, live."),
         ("health", "health", "Show how much waits, fails and arrives."),
         ("stats", "stats", "Show how fast an endpoint answers and what."),
+        ("alerts", "alerts", "List alerts: what hookline found wrong."),
         ("doctor", "doctor", "Check the installation and suggest fixes."),
         ("secrets", "secrets", "Encrypt or decrypt the stored endpoint secrets."),
         ("config", "config", "Show the settings and where each comes from."),

@@ -17,6 +17,7 @@ from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.endpoint import Endpoint
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client.overview import (
+    Alert,
     Analysis,
     Conservation,
     EndpointDeaths,
@@ -29,6 +30,7 @@ from hookline.client.publishing import NewEvent
 from hookline.client.status import Status
 
 __all__ = [
+    "Alert",
     "Analysis",
     "ApiError",
     "Attempt",

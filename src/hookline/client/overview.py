@@ -62,6 +62,21 @@ class Health(ApiObject, frozen=True, kw_only=True):
     as_of: datetime | None = None  # None: nobody has counted yet
 
 
+class Alert(ApiObject, frozen=True, kw_only=True):
+    """A condition that somebody should know of; `value` and `message` are those of when it fired."""
+
+    id: str
+    kind: str
+    state: str  # "firing" or "resolved"
+    message: str = ""
+    account: str | None = None  # None: it is about the whole installation
+    endpoint_id: str | None = None
+    since: datetime | None = None
+    resolved_at: datetime | None = None
+    value: float | None = None
+    threshold: float | None = None
+
+
 class Worker(ApiObject, frozen=True, kw_only=True):
     """A process that publishes or delivers, as of its last heartbeat."""
 

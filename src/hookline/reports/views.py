@@ -10,6 +10,7 @@ import msgspec
 
 from hookline.ids import PREFIXES
 from hookline.model import (
+    AlertKind,
     CircuitPolicy,
     CircuitState,
     ErrorKind,
@@ -52,6 +53,9 @@ WorkerText = Annotated[str, _id("worker")]
 ConditionWord = Annotated[str, _one_of(Condition)]
 KindWord = Annotated[str, _one_of(("serve", "worker", "api", "library"))]
 PatternWord = Annotated[str, _one_of(Pattern)]
+AlertText = Annotated[str, _id("alert")]
+AlertKindWord = Annotated[str, _one_of(AlertKind)]
+AlertStateWord = Annotated[str, _one_of(("firing", "resolved"))]
 JobWord = Annotated[str, _one_of(("running", "done", "failed"))]
 
 
@@ -246,6 +250,21 @@ class WorkerReport(msgspec.Struct, kw_only=True):
     state: ConditionWord
 
 
+class AlertReport(msgspec.Struct, kw_only=True):
+    """A condition that somebody should know of; `value` and `message` are those of when it fired."""
+
+    id: AlertText
+    kind: AlertKindWord
+    account: str | None  # null: it is about the whole installation
+    endpoint_id: EndpointText | None
+    state: AlertStateWord
+    since: Moment
+    resolved_at: Moment | None
+    value: float | None
+    threshold: float | None
+    message: str
+
+
 class PercentilesReport(msgspec.Struct):
     """Milliseconds; null: nothing was measured."""
 
@@ -331,21 +350,6 @@ class StatusReport(msgspec.Struct):
     """The result of a health probe."""
 
     status: str
-
-
-class AlertReport(msgspec.Struct, kw_only=True):
-    """Something that an operator should look at."""
-
-    id: str
-    kind: str
-    account: str | None
-    endpoint_id: EndpointText | None
-    state: Annotated[str, _one_of(("firing", "resolved"))]
-    since: Moment
-    resolved_at: Moment | None
-    value: float | None
-    threshold: float | None
-    message: str
 
 
 class ConservationReport(msgspec.Struct, kw_only=True):

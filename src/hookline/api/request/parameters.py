@@ -158,7 +158,7 @@ KEY_SCHEMA = {"type": "string", "pattern": f"^{KEY_PATTERN}$"}
 MOMENT_SCHEMA = {"type": "string", "format": "date-time"}
 PREFIX_SCHEMA = {
     "type": "string",
-    "pattern": f"^(evt|ep|dlv|wrk|rpl|dsc)_[0-7][0-9a-v]{{{ids.LEAST_PREFIX - 1},25}}$",
+    "pattern": f"^(evt|ep|dlv|wrk|rpl|dsc|alr)_[0-7][0-9a-v]{{{ids.LEAST_PREFIX - 1},25}}$",
     "description": f"the kind and at least {ids.LEAST_PREFIX} characters of an id",
 }
 

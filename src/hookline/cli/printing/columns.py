@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
 _COLOURS = {
-    **dict.fromkeys(("delivered", "active", "running", "done"), GOOD),
+    **dict.fromkeys(("delivered", "active", "running", "done", "resolved"), GOOD),
     **dict.fromkeys(("pending", "sending", "paused", "circuit half open", "slow", "draining"), DOUBTFUL),
-    **dict.fromkeys(("dead", "disabled", "circuit open", "invalid", "revoked", "stale", "failed"), BAD),
+    **dict.fromkeys(
+        ("dead", "disabled", "circuit open", "invalid", "revoked", "stale", "failed", "firing"), BAD
+    ),
 }
 _URL_LEAST, _WORDS_LEAST, _NAME_LEAST, _COUNTS_LEAST = 20, 10, 8, 32
 
@@ -190,6 +192,20 @@ def job_columns(*, utc: bool) -> Columns:
             _time("STARTED", "created_at", times),
             _time("ENDED", "finished_at", times),
             Column("REASON", lambda row: row["reason"] or "", least=_NAME_LEAST),
+        ]
+
+    return columns
+
+
+def alert_columns(*, utc: bool) -> Columns:
+    """Alerts. The message wants the most room."""
+
+    def columns(rows: Sequence[Row]) -> list[Column]:
+        return [
+            Column("KIND", lambda row: row["kind"], least=_WORDS_LEAST),
+            _state(lambda row: row["state"]),
+            _time("SINCE", "since", Times(utc=utc)),
+            Column("MESSAGE", lambda row: row["message"], least=2 * _URL_LEAST),
         ]
 
     return columns

@@ -7,7 +7,7 @@ from typing import Any
 from hookline.client import call as calls
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
-from hookline.client.overview import Conservation, EventType, FoundIds, Health, Key, Worker
+from hookline.client.overview import Alert, Conservation, EventType, FoundIds, Health, Key, Worker
 from hookline.client.status import Status
 
 
@@ -25,6 +25,19 @@ class InstallationMethods(Sends):
     def conservation(self, *, account: str | None = None) -> Conservation:
         """Account for all deliveries that were ever accepted, of one account or of all."""
         return self.send(calls.get("/v1/conservation", Conservation, account=account))
+
+    def alerts(
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        account: str | None = None,
+        endpoint_id: str | None = None,
+    ) -> Listing[Alert]:
+        """List alerts; `state` is "firing" or "resolved", and both if it is not given."""
+        return Listing(
+            self, "/v1/alerts", Alert, state=state, kind=kind, account=account, endpoint_id=endpoint_id
+        )
 
     def workers(self) -> Listing[Worker]:
         """List the processes that deliver."""

@@ -37,6 +37,7 @@ from hookline.store.contract.lanes import (
     Verdict,
     Want,
 )
+from hookline.store.contract.measuring.alerts import AlertFilter, AlertStore
 from hookline.store.contract.measuring.announcements import Announcement, AnnouncementStore, NotificationRow
 from hookline.store.contract.measuring.deaths import DeathStore
 from hookline.store.contract.measuring.health import EndpointCounts, HealthSample, HealthStore
@@ -76,6 +77,7 @@ __all__ = [
     "SWEEP_CHUNK",
     "UNREADABLE_JOB",
     "Acceptance",
+    "AlertFilter",
     "Announcement",
     "Bloat",
     "Change",
@@ -133,6 +135,7 @@ class Store(
     InstallationStore,
     FiguresStore,
     DeathStore,
+    AlertStore,
     HealthStore,
     StatusStore,
     RetentionStore,

@@ -20,6 +20,7 @@ from hookline.store.postgres.jobs import PostgresJobs
 from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.lanes import PostgresLanes
 from hookline.store.postgres.lists.id_ranges import PostgresIdRanges
+from hookline.store.postgres.measuring.alerts import PostgresAlerts
 from hookline.store.postgres.measuring.announcements import PostgresAnnouncements
 from hookline.store.postgres.measuring.deaths import PostgresDeaths
 from hookline.store.postgres.measuring.health import PostgresHealth
@@ -47,6 +48,7 @@ class PostgresStore(
     PostgresInstallation,
     PostgresFigures,
     PostgresDeaths,
+    PostgresAlerts,
     PostgresHealth,
     PostgresStatus,
     PostgresRetention,

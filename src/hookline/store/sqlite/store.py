@@ -24,6 +24,7 @@ from hookline.store.sqlite.jobs import SqliteJobs
 from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lanes import SqliteLanes
 from hookline.store.sqlite.lists.id_ranges import SqliteIdRanges
+from hookline.store.sqlite.measuring.alerts import SqliteAlerts
 from hookline.store.sqlite.measuring.announcements import SqliteAnnouncements
 from hookline.store.sqlite.measuring.deaths import SqliteDeaths
 from hookline.store.sqlite.measuring.health import SqliteHealth
@@ -50,6 +51,7 @@ class SqliteStore(
     SqliteInstallation,
     SqliteFigures,
     SqliteDeaths,
+    SqliteAlerts,
     SqliteHealth,
     SqliteStatus,
     SqliteRetention,

@@ -15,6 +15,7 @@ IDS_BETWEEN = {
     "replay": _RANGE.format(table="jobs", also=f" AND kind = 'replay'{_OWN}"),
     "discard": _RANGE.format(table="jobs", also=f" AND kind = 'discard'{_OWN}"),
     "worker": _RANGE.format(table="workers", also=""),
+    "alert": _RANGE.format(table="alerts", also=_OWN),
     "key": _RANGE.format(table="keys", also=""),
 }
 
