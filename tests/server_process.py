@@ -86,8 +86,8 @@ class ServerProcess:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Its log, every line of it."""
-        return log_lines(self.stderr)
+        """Its log, every line of it but those that only say that the machine is busy."""
+        return [line for line in log_lines(self.stderr) if line["event"] != "statement.slow"]
 
     @property
     def messages(self) -> list[str]:
