@@ -99,7 +99,7 @@ def monitored(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Monitored]:
     folder: Path = tmp_path_factory.mktemp("prometheus")
-    env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "1"}
+    env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "60"}
     command = [program("prometheus"), "--config.file=prometheus.yml", "--web.listen-address=127.0.0.1:0"]
     with (
         postgres_server.fresh_database() as url,
