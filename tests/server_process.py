@@ -86,8 +86,11 @@ class ServerProcess:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Its log, every line of it."""
-        return log_lines(self.stderr)
+        """Its log, every line of it but those that only say that the machine is busy."""
+        is_running, text = self.process.poll() is None, self.stderr
+        if is_running:
+            text = text[: text.rfind("\n") + 1]  # the last line may not be whole yet
+        return [line for line in log_lines(text) if line["event"] != "statement.slow"]
 
     @property
     def messages(self) -> list[str]:

@@ -104,7 +104,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def _serve(database: str, folder: Path) -> Iterator[Service]:
-    env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "1"}
+    env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "60"}
     with ServerProcess("--database", database, cwd=folder, env=env) as process:
         service = Service(process, database)
         with service.client:

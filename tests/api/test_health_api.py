@@ -33,20 +33,25 @@ def counts_of(service, endpoint):
 
 
 def test_an_idle_server_is_healthy(service):
-    shown = eventually(lambda: health(service, "?account=idle") if health(service)["as_of"] else None)
+    eventually(lambda: health(service)["as_of"])
+    shown = once_counted(service, "?account=idle", workers=1)  # on a busy machine it is silent at times
     assert shown.keys() == FIELDS
     assert shown["end_to_end_ms"] == {"p50": None, "p95": None, "p99": None}
     assert {name: shown[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0)
     for name in ("oldest_pending_age_s", "oldest_due_age_s", "mean_response_ms_last_hour", "delivery_rate"):
         assert shown[name] is None
-    assert shown["workers"] == 1
     assert datetime.fromisoformat(shown["as_of"]).tzinfo is not None
 
 
 def test_what_waits_and_what_is_dead_is_counted_for_an_account_and_its_endpoints(service):
     with receiving() as receiver:
         rejects = service.create(account="sick", url=f"{receiver.url}/404", events=["a.*"])
-        fails = service.create(account="sick", url=f"{receiver.url}/500", events=["a.*"])
+        fails = service.create(
+            account="sick",
+            url=f"{receiver.url}/500",
+            events=["a.*"],
+            retry={"schedule": [0, 3_600], "jitter": "none"},  # not while this test looks
+        )
         paused = service.create(account="sick", url=f"{receiver.url}/200", events=["a.*"], paused=True)
         service.publish("a.b", account="sick")
         service.publish("a.b", account="sick")
@@ -55,6 +60,7 @@ def test_what_waits_and_what_is_dead_is_counted_for_an_account_and_its_endpoints
         )
         assert shown["oldest_pending_age_s"] > 0
         assert shown["circuits_open"] == 0
+        once_counted(service, "?account=sick", in_flight=0)
         assert counts_of(service, rejects) == {"pending": 0, "awaiting_retry": 0, "in_flight": 0, "dead": 2}
         assert counts_of(service, fails) == {"pending": 0, "awaiting_retry": 2, "in_flight": 0, "dead": 0}
         assert counts_of(service, paused) == {"pending": 2, "awaiting_retry": 0, "in_flight": 0, "dead": 0}
@@ -77,7 +83,7 @@ def test_a_key_of_one_account_sees_its_own_health_alone(service):
     for _ in range(3):
         service.publish("g.h", account="blue")
     once_counted(service, "?account=blue", pending=3)
-    assert eventually(lambda: health(service, **bearer)["pending"]) == 1
+    assert eventually(lambda: health(service, **bearer)["pending"] or None) == 1
     assert counts_of(service, endpoint)["pending"] == 1
     refused = service.call("GET", "/v1/health?account=blue", **bearer)
     assert (refused.status_code, refused.json()["code"]) == (422, "account_mismatch")

@@ -20,7 +20,7 @@ from server_process import ServerProcess
 
 KEY = "hlk_the_key_of_these_tests"
 EVENT = {"type": "order.paid", "payload": {"n": 1}}
-ENV = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "1"}
+ENV = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "60"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

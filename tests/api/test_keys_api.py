@@ -147,7 +147,7 @@ def test_unknown_keys_do_not_keep_others_waiting(service):
 
 
 def test_what_one_server_makes_and_revokes_another_knows(postgres_server, tmp_path):
-    env = {"HOOKLINE_API_KEY": ADMIN, "HOOKLINE_DRAIN_S": "1"}
+    env = {"HOOKLINE_API_KEY": ADMIN, "HOOKLINE_DRAIN_S": "60"}
     with (
         postgres_server.fresh_database() as url,
         ServerProcess("--database", url, cwd=tmp_path, env=env) as one,
@@ -167,7 +167,7 @@ def test_what_one_server_makes_and_revokes_another_knows(postgres_server, tmp_pa
 
 def test_keys_made_and_revoked_from_a_shell_count_beside_a_running_server(tmp_path):
     with ServerProcess(
-        "--database", "sqlite:///x.db", cwd=tmp_path, env={"HOOKLINE_DRAIN_S": "1"}
+        "--database", "sqlite:///x.db", cwd=tmp_path, env={"HOOKLINE_DRAIN_S": "60"}
     ) as process:
         for _ in range(3):
             done = run(
@@ -186,7 +186,7 @@ def test_keys_made_and_revoked_from_a_shell_count_beside_a_running_server(tmp_pa
 def test_a_stored_key_is_good_for_what_it_was_made_for_also_where_the_settings_name_it(tmp_path):
     done = run("keys", "create", "--scope", "publish", "--database", "sqlite:///x.db", cwd=tmp_path)
     key = done.stdout.strip()
-    env = {"HOOKLINE_API_KEY": key, "HOOKLINE_DRAIN_S": "1"}
+    env = {"HOOKLINE_API_KEY": key, "HOOKLINE_DRAIN_S": "60"}
     with ServerProcess("--database", "sqlite:///x.db", cwd=tmp_path, env=env) as process:
         call = Caller(process, key)
         deadline = time.monotonic() + 120
@@ -202,7 +202,7 @@ def test_a_stored_key_is_good_for_what_it_was_made_for_also_where_the_settings_n
 
 
 def test_while_the_database_is_away_nobody_is_told_that_a_good_key_is_not(mortal_server, tmp_path):
-    env = {"HOOKLINE_API_KEY": ADMIN, "HOOKLINE_DRAIN_S": "1"}
+    env = {"HOOKLINE_API_KEY": ADMIN, "HOOKLINE_DRAIN_S": "60"}
     with (
         mortal_server.fresh_database() as database,
         ServerProcess("--database", database, cwd=tmp_path, env=env) as process,

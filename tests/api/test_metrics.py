@@ -15,7 +15,20 @@ from scraping import families, figures
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 LABELS = {"code", "kind", "le", "outcome", "pool", "state", "table", "version"}
 KINDS = {"counter", "gauge", "histogram"}
+STORED = {"hookline_store_log_bytes", "hookline_store_dead_rows"}  # each store has its own
 OF_THE_PROCESS = ("hookline_publish_seconds", "hookline_deliveries_total", "hookline_requests_in_flight")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def counted(service):
+    """Figures that are known from now on: on a busy machine the first scrapes do not wait for long enough."""
+
+    def look():
+        found = families(text_of(service))
+        is_whole = found.keys() & STORED and all(family.samples for family in found.values())
+        return True if is_whole else None
+
+    eventually(look)
 
 
 def text_of(service):
@@ -109,7 +122,9 @@ def test_the_figures_add_up_after_a_known_load(service):
                 outcome: more(now, before, f'hookline_deliveries_total{{outcome="{outcome}"}}')
                 for outcome in ("delivered", "retry", "dead", "late")
             }
-            return now if outcomes == {"delivered": 10, "retry": 2, "dead": 4, "late": 0} else None
+            is_quiet = now["hookline_ready"] == 1 and now["hookline_requests_in_flight"] == 0
+            is_over = outcomes == {"delivered": 10, "retry": 2, "dead": 4, "late": 0}
+            return now if is_over and is_quiet else None
 
         after = eventually(settled)
 
@@ -130,8 +145,6 @@ def test_the_figures_add_up_after_a_known_load(service):
     assert grown('hookline_publish_refused_total{code="invalid_field"}') == 1
     assert sum(grown(name) for name in after if name.startswith("hookline_publish_refused")) == 1
     assert set(after) == set(before), "the same labels before and after"
-    assert after["hookline_ready"] == 1
-    assert after["hookline_requests_in_flight"] == 0
     assert after["hookline_request_slots"] > 0
     assert after["hookline_lanes_owned"] >= 3
     for name in (

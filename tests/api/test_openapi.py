@@ -112,8 +112,9 @@ def test_without_a_key_nothing_is_answered_but_the_probes(service, calls):
     for call in calls:
         path = re.sub(r"\{\w+\}", "x", call.path)
         answer = httpx.request(call.method, service.process.url + path, trust_env=False, timeout=30)
-        expected = 200 if call.path in ("/healthz", "/readyz") else 401
-        assert answer.status_code == expected, (call.method, path)
+        # On a busy machine a server is not ready at times.
+        expected = {"/healthz": {200}, "/readyz": {200, 503}}.get(call.path, {401})
+        assert answer.status_code in expected, (call.method, path)
 
 
 def test_every_summary_begins_with_what_it_does(document):

@@ -11,7 +11,7 @@ def test_while_the_database_is_away_calls_are_refused_for_now_and_then_go_on(mor
     with (
         mortal_server.fresh_database() as database,
         ServerProcess(
-            "--dev", "--database", database, cwd=tmp_path, env={"HOOKLINE_DRAIN_S": "1"}
+            "--dev", "--database", database, cwd=tmp_path, env={"HOOKLINE_DRAIN_S": "60"}
         ) as process,
         httpx.Client(base_url=process.url, timeout=30, trust_env=False) as client,
     ):

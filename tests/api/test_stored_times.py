@@ -66,7 +66,7 @@ def planted(request: pytest.FixtureRequest, tmp_path) -> Iterator[Planted]:
 
 
 def serve(planted: Planted, folder) -> ServerProcess:
-    return ServerProcess("--dev", "--database", planted.url, cwd=folder, env={"HOOKLINE_DRAIN_S": "1"})
+    return ServerProcess("--dev", "--database", planted.url, cwd=folder, env={"HOOKLINE_DRAIN_S": "60"})
 
 
 def call(server: ServerProcess, method: str, path: str, body: object = None) -> httpx.Response:

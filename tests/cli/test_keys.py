@@ -19,7 +19,7 @@ from terminal import Terminal
 DATABASE = ("--database", "sqlite:///x.db")
 SHOWN = r"hlk_[A-Za-z0-9_-]{43}"
 UNKNOWN = "key_" + "0" * 26
-BRIEFLY = {"HOOKLINE_DRAIN_S": "1"}
+DRAINING = {"HOOKLINE_DRAIN_S": "60"}
 
 
 def keys(*arguments: str, cwd: Path, database: tuple[str, ...] = DATABASE):
@@ -32,14 +32,14 @@ def status(process: ServerProcess, key: str, path: str = "/v1/keys") -> int:
 
 
 def test_the_first_start_makes_a_key_and_shows_it_once(tmp_path):
-    with ServerProcess(*DATABASE, cwd=tmp_path, env=BRIEFLY) as process:
+    with ServerProcess(*DATABASE, cwd=tmp_path, env=DRAINING) as process:
         key = process.stdout.strip()
         assert re.fullmatch(SHOWN, key)
         created, _ = process.lines
         assert (created["event"], "hlk_" in process.stderr) == ("key.created", False)
         assert status(process, key) == 200
         assert process.stop() == 0
-    with ServerProcess(*DATABASE, cwd=tmp_path, env=BRIEFLY) as process:
+    with ServerProcess(*DATABASE, cwd=tmp_path, env=DRAINING) as process:
         assert "hlk_" not in process.stderr + process.stdout
         assert status(process, key) == 200
         assert process.stop() == 0
@@ -50,7 +50,7 @@ def test_the_first_start_makes_a_key_and_shows_it_once(tmp_path):
 
 
 def test_on_a_terminal_the_first_key_is_shown_with_what_to_do_about_it(tmp_path):
-    with Terminal("serve", "--port", "0", *DATABASE, cwd=tmp_path, env=BRIEFLY) as terminal:
+    with Terminal("serve", "--port", "0", *DATABASE, cwd=tmp_path, env=DRAINING) as terminal:
         terminal.wait_for("listening on")
         assert len(re.findall(SHOWN, terminal.seen)) == 1
         for words in ("shown only once", "Authorization: Bearer", "HOOKLINE_API_KEY"):
@@ -63,7 +63,7 @@ def test_a_first_key_that_cannot_be_printed_is_said_to_be_lost_and_the_server_go
     log = tmp_path / "log"
     line = f'exec "$@" {closed} 2>{log}'
     command = ["sh", "-c", line, "sh", *COMMAND, "serve", "--port", "0", *DATABASE]
-    server = subprocess.Popen(command, cwd=tmp_path, env=environment(BRIEFLY))
+    server = subprocess.Popen(command, cwd=tmp_path, env=environment(DRAINING))
     try:
         eventually(lambda: (log.exists() and "server.started" in log.read_text()) or None)
         server.terminate()
@@ -80,7 +80,7 @@ def test_a_first_key_that_cannot_be_printed_is_said_to_be_lost_and_the_server_go
     ("arguments", "env"), [(["--dev"], {}), ([], {"HOOKLINE_API_KEY": "hlk_of_the_settings"})]
 )
 def test_where_none_is_needed_or_one_is_set_no_key_is_made(tmp_path, arguments, env):
-    with ServerProcess(*arguments, *DATABASE, cwd=tmp_path, env={**BRIEFLY, **env}) as process:
+    with ServerProcess(*arguments, *DATABASE, cwd=tmp_path, env={**DRAINING, **env}) as process:
         assert "hlk_" not in process.stderr + process.stdout
         assert process.stop() == 0
     assert json.loads(keys("list", "--json", cwd=tmp_path).stdout) == []
@@ -91,7 +91,7 @@ def test_of_servers_that_start_together_one_makes_the_first_key(postgres_server,
         said = []
 
         def serve() -> None:
-            with ServerProcess("--database", url, cwd=tmp_path, env=BRIEFLY) as process:
+            with ServerProcess("--database", url, cwd=tmp_path, env=DRAINING) as process:
                 said.append(process.stdout)
                 assert process.stop() == 0
 
@@ -108,7 +108,7 @@ def test_of_servers_that_start_together_one_makes_the_first_key(postgres_server,
 def test_a_start_where_all_keys_are_revoked_says_so_and_makes_none(tmp_path):
     created = json.loads(keys("create", "--scope", "admin", "--json", cwd=tmp_path).stdout)
     assert keys("revoke", created["id"], "--yes", cwd=tmp_path).returncode == 0
-    with ServerProcess(*DATABASE, cwd=tmp_path, env=BRIEFLY) as process:
+    with ServerProcess(*DATABASE, cwd=tmp_path, env=DRAINING) as process:
         assert "all API keys of this database are revoked" in process.stderr
         assert not re.search(SHOWN, process.stderr)
         assert process.stop() == 0

@@ -19,7 +19,7 @@ ENV = {
     "HOOKLINE_API_KEY": KEY,
     "HOOKLINE_SECRET_KEY": "canary" * 8,
     "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8",
-    "HOOKLINE_DRAIN_S": "1",
+    "HOOKLINE_DRAIN_S": "60",
 }
 ONCE = {"schedule": [0], "jitter": "none"}
 

@@ -23,10 +23,10 @@ from slow_receiver import Slow, serving
 CONTEXT = (
     ssl.create_default_context()
 )  # one for all: each client would load the CA certificates itself, which takes longer than its requests
-QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2"}  # what each has under way soon shows
+# What each has under way soon shows. No test waits for the end of a drain.
+QUICK = {"HOOKLINE_HEARTBEAT_S": "0.2", "HOOKLINE_DRAIN_S": "1800"}
 # Only where one dies: on a busy machine a live process can be silent for a second, and is then taken for dead.
 IMPATIENT = {"HOOKLINE_TAKEOVER_S": "1"}
-AT_ONCE_S = 3 * 1.0  # a second is specified, three times that on a busy machine; a drain may take thirty
 
 
 def several(database: str, tmp_path, *, count: int = 2, dev: bool = True, env=None) -> ServerProcess:
@@ -229,7 +229,7 @@ def test_a_second_signal_ends_them_at_once(tmp_path, postgres_url, slow):
         process.send(signal.SIGTERM)
         eventually(lambda: not accepts(process.port) or None)
         process.send(signal.SIGTERM)
-        assert process.wait(AT_ONCE_S) == 1
+        assert process.wait() == 1  # long before the end of the drain
         assert not any(child.is_running() for child in family)
         assert process.messages[-1].startswith("hookline has stopped before all requests were answered")
 
@@ -284,7 +284,7 @@ def scraped(port: int) -> Figures:
 
 
 def test_the_metrics_of_each_process_are_on_a_port_of_its_own(tmp_path, postgres_url):
-    env = {**IMPATIENT, "HOOKLINE_METRICS_PORT": "0"}
+    env = {"HOOKLINE_METRICS_PORT": "0"}
     with receiving() as receiver, several(postgres_url, tmp_path, count=3, env=env) as process:
         [ports] = [line["metrics_ports"] for line in process.lines if line["event"] == "server.started"]
         assert len(set(ports)) == 3
@@ -317,7 +317,7 @@ def test_the_metrics_of_each_process_are_on_a_port_of_its_own(tmp_path, postgres
 def test_a_single_process_has_a_port_for_its_metrics_too(tmp_path):
     with ServerProcess("--dev", cwd=tmp_path, env={"HOOKLINE_METRICS_PORT": "0"}) as process:
         [[port]] = [line["metrics_ports"] for line in process.lines if line["event"] == "server.started"]
-        assert scraped(port)["hookline_ready"] == 1
+        eventually(lambda: scraped(port)["hookline_ready"] == 1 or None)
         assert process.stop() == 0
 
 

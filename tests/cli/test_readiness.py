@@ -30,14 +30,22 @@ def until(client: httpx.Client, status: int) -> None:
 
 def test_a_locked_table_makes_it_not_ready_without_a_publish(shared):
     server, client, url = shared
+
+    def changes() -> list[str]:
+        return [line["event"] for line in server.lines if line["event"].startswith("readiness.")]
+
     for table in ("events", "deliveries", "idempotency"):
+        before = len(changes())
         with psycopg.connect(url) as session:
             session.execute(f"LOCK TABLE hookline.{table} IN ACCESS EXCLUSIVE MODE")
             until(client, 503)
+            assert changes()[before:][-1:] == ["readiness.lost"]
             assert client.get("/healthz").status_code == 200
         until(client, 200)
-    changes = [line["event"] for line in server.lines if line["event"].startswith("readiness.")]
-    assert changes == ["readiness.lost", "readiness.regained"] * 3
+        # On a busy machine a commit can take long at other moments too, and each of them is logged.
+        assert changes()[before:] == ["readiness.lost", "readiness.regained"] * (
+            (len(changes()) - before) // 2
+        )
     assert not [line for line in server.lines if line["event"] == "request.failed"]
 
 
@@ -70,13 +78,15 @@ def test_a_stopped_session_of_the_database_makes_it_not_ready(shared):
         found = session.execute(
             "SELECT pid FROM pg_stat_activity WHERE application_name = 'hookline accept' "
             "AND datname = current_database()"
-        ).fetchone()
-    assert found is not None
-    os.kill(found[0], signal.SIGSTOP)
+        ).fetchall()
+    assert found
+    for (pid,) in found:
+        os.kill(pid, signal.SIGSTOP)
     try:
         until(client, 503)
     finally:
-        os.kill(found[0], signal.SIGCONT)
+        for (pid,) in found:
+            os.kill(pid, signal.SIGCONT)
     until(client, 200)
 
 

@@ -11,7 +11,7 @@ import httpx
 from server_process import ServerProcess
 
 KEY = {"HOOKLINE_API_KEY": "hlk_the_key_of_these_tests"}
-AT_ONCE_S = 3 * 1.0  # a second is specified, three times that on a busy machine; a drain may take thirty
+PATIENT = {"HOOKLINE_DRAIN_S": "1800"}  # longer than any test takes
 
 
 class Receiver:
@@ -111,7 +111,7 @@ def test_a_stopping_server_finishes_what_is_under_way_and_accepts_no_more(tmp_pa
 
 def test_a_second_signal_ends_it_at_once(tmp_path):
     receiver = Receiver()
-    with ServerProcess("--dev", cwd=tmp_path) as process:
+    with ServerProcess("--dev", cwd=tmp_path, env=PATIENT) as process:
         publish(process, receiver)
         assert receiver.arrived.wait(120)
         process.send(signal.SIGTERM)
@@ -119,7 +119,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path):
         while accepts(process.port):
             assert time.monotonic() < deadline
         process.send(signal.SIGTERM)
-        assert process.wait(AT_ONCE_S) == 1
+        assert process.wait() == 1
     receiver.close()
 
 

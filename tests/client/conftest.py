@@ -87,7 +87,7 @@ def server(
 
 @contextlib.contextmanager
 def serving(database: str, folder: Path) -> Iterator[ServerProcess]:
-    env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "1"}
+    env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "60"}
     with ServerProcess("--database", database, cwd=folder, env=env) as process:
         yield process
         assert process.stop() == 0

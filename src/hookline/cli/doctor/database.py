@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hookline.cli.doctor.findings import Finding, bad, ok, warn
 from hookline.cli.doctor.holding import check_holding
+from hookline.clock import SystemClock
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store import database_url
 from hookline.store.contract.doctor import Examination
@@ -26,6 +27,8 @@ def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examina
 
     from hookline.store.postgres.doctor import examine
 
+    clock = SystemClock()
+    began = clock.monotonic()
     try:
         found = asyncio.run(examine(url))
     except StoreUnavailable as error:
@@ -35,12 +38,12 @@ def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examina
         yield bad("database", f"{shown}: {error}", "follow this message, or correct HOOKLINE_DATABASE")
         return None
     yield ok("database", f"{shown}: {found.server} answers")
-    yield from judge(found, wall=wall)
+    yield from judge(found, wall=wall, took=clock.monotonic() - began)
     return found
 
 
-def judge(found: Examination, *, wall: float) -> Iterator[Finding]:
-    """Judge the facts; `wall` is this machine's time."""
+def judge(found: Examination, *, wall: float, took: float = 0.0) -> Iterator[Finding]:
+    """Judge the facts; `wall` is this machine's time when the examination began, and `took` its seconds."""
     settings = ", ".join(f"{name}={value}" for name, value in found.settings.items())
     if found.unsafe is not None:
         yield bad("durability", found.unsafe, "change this setting of the database before you publish events")
@@ -65,7 +68,7 @@ def judge(found: Examination, *, wall: float) -> Iterator[Finding]:
     if found.connections is not None:
         yield _check_connections(found.connections, found.needed_connections)
     if found.now:
-        yield from _check_clock(found, wall=wall)
+        yield from _check_clock(found, wall=wall, took=took)
 
 
 def _check_connections(allowed: int, needed: int) -> Finding:
@@ -75,9 +78,11 @@ def _check_connections(allowed: int, needed: int) -> Finding:
     return ok("connections", detail)
 
 
-def _check_clock(found: Examination, *, wall: float) -> Iterator[Finding]:
+def _check_clock(found: Examination, *, wall: float, took: float) -> Iterator[Finding]:
     is_file = found.server.startswith("SQLite")
     ahead = found.now - wall
+    if ahead > 0:  # it may have been asked at the end of that time
+        ahead = max(ahead - took, 0.0)
     if is_file:  # the times it holds are in the past, unless this machine's clock was set back
         ahead = max(ahead, 0.0)
     if abs(ahead) < SKEW_S:
