@@ -11,12 +11,12 @@ LATE_S = 30.0
 
 def changes_late() -> None:
     """The owner of a lane looks at its endpoint only every half minute."""
-    changed = Worker._endpoint_changed
+    changed = Worker._changed
 
     def late(self: Any, *change: Any) -> None:
         asyncio.get_running_loop().call_later(LATE_S, changed, self, *change)
 
-    Worker._endpoint_changed = late
+    Worker._changed = late
 
 
 BUGS: dict[str, Callable[[], None]] = {
