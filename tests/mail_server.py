@@ -1,6 +1,8 @@
 """A real SMTP server on a real socket, with STARTTLS and a certificate of its own authority."""
 
+import asyncio
 import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
@@ -9,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import trustme
-from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 USER, PASSWORD = "hookline", "pa ss/wörd"
@@ -55,20 +56,35 @@ def mail_server(folder: Path, *, starttls: bool = True, login: bool = False) -> 
     authority.cert_pem.write_to_path(server.authority)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    controller = Controller(
-        server,
-        hostname="127.0.0.1",
-        port=0,
-        ready_timeout=60,
-        tls_context=context if starttls else None,
-        require_starttls=starttls,
-        authenticator=_is_known,
-        auth_required=login,
-    )
-    controller.start()
-    assert controller.server is not None
-    server.port = controller.server.sockets[0].getsockname()[1]
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def make() -> SMTP:
+        return SMTP(
+            server,
+            hostname="localhost",
+            loop=loop,
+            tls_context=context if starttls else None,
+            require_starttls=starttls,
+            authenticator=_is_known,
+            auth_required=login,
+        )
+
+    listening = asyncio.run_coroutine_threadsafe(loop.create_server(make, "127.0.0.1", 0), loop).result()
+    server.port = listening.sockets[0].getsockname()[1]
     try:
         yield server
     finally:
-        controller.stop()
+        asyncio.run_coroutine_threadsafe(_close(listening), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _close(server: asyncio.Server) -> None:
+    server.close()
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -49,16 +49,16 @@ async def test_every_process_hears_of_a_change_and_no_publish_becomes_stale(stor
 @pytest.mark.parametrize("stored", ["", "no json", "[]", '{"email": 7}', "null"])
 async def test_settings_that_cannot_be_read_are_none(store, stored):
     await store.put_account(Account(id="acme", notify=Notify(email="ops@acme.example")), now=NOW)
-    change(store, "UPDATE {}accounts SET notify = '" + stored + "'")
+    change(store, stored)
     assert await store.accounts() == [Account(id="acme", updated_at=NOW)]
     assert await store.account("acme") == Account(id="acme", updated_at=NOW)
 
 
-def change(store, statement):
+def change(store, notify):
     if isinstance(store, SqliteStore):
         with closing(sqlite3.connect(store._path)) as file:
-            file.execute(statement.format(""))
+            file.execute("UPDATE accounts SET notify = ?", (notify,))
             file.commit()
     else:
         with psycopg.connect(store._url) as session:
-            session.execute(statement.format("hookline."))
+            session.execute("UPDATE hookline.accounts SET notify = %s", (notify,))
