@@ -47,6 +47,7 @@ from hookline.pipeline.measuring.alert_look import AlertLook
 from hookline.pipeline.measuring.health_look import HealthLook
 from hookline.pipeline.measuring.periodic_tasks import PeriodicTasks
 from hookline.pipeline.membership.heartbeat import Heartbeat
+from hookline.pipeline.notifying.channels import NoNotifications
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
@@ -204,6 +205,7 @@ class Hookline:
             self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
         )
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
+        self.notifications = NoNotifications()
         self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
