@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from hookline import rfc3339
+from hookline.admin.accounts import Accounts
 from hookline.admin.changes import Changes
 from hookline.admin.dead_letters import DeadLetterAdmin
 from hookline.admin.deliveries import DeliveryAdmin
@@ -206,6 +207,13 @@ class Hookline:
         )
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
         self.notifications = NoNotifications()
+        self.accounts = Accounts(
+            self.store,
+            self._catalogue,
+            self.clock,
+            canonical=self.destinations.canonical,
+            try_channels=self.notifications.try_channels,
+        )
         self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
