@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from hookline import rfc3339
+from hookline.admin.accounts import Accounts
 from hookline.admin.changes import Changes
 from hookline.admin.dead_letters import DeadLetterAdmin
 from hookline.admin.deliveries import DeliveryAdmin
@@ -210,6 +211,25 @@ class Hookline:
             self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
         )
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
+        self.notifications = Notifications(
+            self.store,
+            self._catalogue,
+            Channels(
+                self._sender,
+                self.clock,
+                mailer=_mailer(settings, self.clock),
+                canonical=self.destinations.canonical,
+            ),
+            self.clock,
+            try_own_event=self._try_own_event,
+        )
+        self.accounts = Accounts(
+            self.store,
+            self._catalogue,
+            self.clock,
+            canonical=self.destinations.canonical,
+            try_channels=self.notifications.try_channels,
+        )
         self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
@@ -226,18 +246,6 @@ class Hookline:
             judge=judge,
         )
         self.analysis = DeathAnalysis(self.store, self.reports, self.clock)
-        self.notifications = Notifications(
-            self.store,
-            self._catalogue,
-            Channels(
-                self._sender,
-                self.clock,
-                mailer=_mailer(settings, self.clock),
-                canonical=self.destinations.canonical,
-            ),
-            self.clock,
-            try_own_event=self._try_own_event,
-        )
         self._announcer = Announcer(
             self.store,
             self._catalogue,

@@ -7,6 +7,7 @@ operators are the owners of the account `hookline`: they are told of every alert
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -19,6 +20,7 @@ FIRST_WAIT_S = 30.0
 LONGEST_WAIT_S = 3_600.0
 NAMED_ENDPOINTS = 20  # in a message about deaths
 NAMED_DELIVERIES = 10
+HIDDEN = "/***"  # shown instead of what follows a URL's host
 
 _MOST_OF_A_SUBJECT = 150  # characters
 
@@ -93,6 +95,12 @@ def channels_of(account: str, notify: Notify) -> list[Recipient]:
     """The channels of an account."""
     given = ((Channel.EMAIL, notify.email), (Channel.SLACK, notify.slack), (Channel.WEBHOOK, notify.webhook))
     return [Recipient(channel, address, account) for channel, address in given if address is not None]
+
+
+def masked(url: str) -> str:
+    """A URL without what follows its host and port: whoever knows it can write there."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{HIDDEN}"
 
 
 def wait_before(tries: int) -> float | None:

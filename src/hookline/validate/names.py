@@ -20,10 +20,9 @@ _TYPE = re.compile(TYPE_PATTERN)
 _ACCOUNT = re.compile(ACCOUNT_PATTERN)
 _KEY = re.compile(KEY_PATTERN)
 EMAIL_LIMIT = 254
-_EMAIL = re.compile(
-    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
-    r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
-)
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_EMAIL = re.compile(rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 
 
 def check_type(text: object, *, pointer: str = "/type") -> str:
@@ -91,7 +90,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def is_email(value: str) -> bool:
     """Whether it is one plain mail address, such as ops@example.com."""
-    return len(value) <= EMAIL_LIMIT and len(value.partition("@")[0]) <= 64 and bool(_EMAIL.fullmatch(value))
+    return len(value) <= EMAIL_LIMIT and bool(_EMAIL.fullmatch(value))
 
 
 def is_text(value: str) -> bool:

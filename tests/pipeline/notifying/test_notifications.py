@@ -13,7 +13,7 @@ from hookline.pipeline.notifying.mail import Mailer, MailSettings
 from hookline.pipeline.notifying.notifications import HELD_S, Notifications
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import SystemNet
-from hookline.rules.people import DEAD, FIRED, TRIES, wait_before
+from hookline.rules.people import DEAD, FIRED, TRIES, masked, wait_before
 from hookline.store.contract import NotificationRow
 from mail_server import PASSWORD, USER, mail_server
 from tests.receiver import Answer, Receiver
@@ -219,7 +219,7 @@ async def test_every_channel_is_tried_and_shows_its_answer(stage, receiver: Rece
     sending = stage.notifications(mailer=a_mailer(mail, username=USER, password=PASSWORD))
     email, slack, webhook = await sending.try_channels("acme")
     assert (email.ok, email.detail, email.recipient) == (True, "kept", "ops@acme.example")
-    assert (slack.ok, slack.detail, slack.recipient) == (False, "403 invalid_token", "http://127.0.0.1/***")
+    assert (slack.ok, slack.detail, slack.recipient) == (False, "403 invalid_token", masked(notify.slack))
     assert (webhook.ok, webhook.detail) == (True, "200")
     assert msgspec.json.decode(receiver.bodies("/hook")[0])["type"] == "alert.test"
     assert await sending.try_channels("other") == []

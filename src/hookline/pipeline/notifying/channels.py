@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -11,7 +10,7 @@ from hookline.errors import HooklineError
 from hookline.pipeline.notifying.mail import Mailer, MailRefused
 from hookline.pipeline.sending.contract import Request, Sender, SendResult
 from hookline.pipeline.sending.target import parse
-from hookline.rules.people import Channel, Message, Recipient
+from hookline.rules.people import Channel, Message, Recipient, masked
 from hookline.version import VERSION
 
 TIMEOUT_S = 10.0  # for a request
@@ -90,10 +89,7 @@ class Channels:
 
 def shown(recipient: Recipient) -> str:
     """An address as it may be shown: whoever knows a webhook's URL can write there."""
-    if recipient.channel is Channel.EMAIL:
-        return recipient.address
-    parts = urlsplit(recipient.address)
-    return f"{parts.scheme}://{parts.hostname or ''}/***"
+    return recipient.address if recipient.channel is Channel.EMAIL else masked(recipient.address)
 
 
 def _for_slack(message: Message) -> str:
