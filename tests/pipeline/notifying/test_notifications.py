@@ -290,6 +290,7 @@ def test_the_mail_server_of_these_tests_wants_tls_and_a_login(mail):
     with smtplib.SMTP("127.0.0.1", mail.port) as client:
         assert client.mail("a@b.example")[0] == 530
         client.starttls(context=ssl.create_default_context(cafile=str(mail.authority)))
+        client.ehlo()
         assert client.mail("a@b.example")[0] == 530
         client.login(USER, PASSWORD)
         assert client.mail("a@b.example")[0] == 250
