@@ -34,7 +34,8 @@ async def test_the_circuits_that_are_not_closed_are_counted(store):
 
 
 def write_minutes(store, rows):
-    """Rows of `latency_minutes`, as another part of hookline writes them."""
+    """Rows of `latency_minutes`, as another part of hookline writes them; the histograms may be left out."""
+    rows = [(*row, b"")[:6] for row in rows]
     if isinstance(store, PostgresStore):
         with psycopg.connect(store._url, options="-c search_path=hookline") as connection:
             connection.cursor().executemany(
