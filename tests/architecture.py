@@ -30,7 +30,7 @@ PIPELINE: tuple[frozenset[str], ...] = (
     frozenset({"catalogue"}),
     frozenset({"membership"}),
     frozenset({"lanes"}),
-    frozenset({"attempt", "settle", "intake", "maintenance", "lane_status"}),
+    frozenset({"attempt", "settle", "intake", "maintenance", "lane_status", "notifying"}),
     frozenset({"lane_events"}),
     frozenset({"worker"}),
 )

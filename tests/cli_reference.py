@@ -18,8 +18,9 @@ def commands(
     command: click.Command = root, path: Words = ("hookline",)
 ) -> Iterator[tuple[Words, click.Command]]:
     """Every command that does something, with the words that call it."""
-    if not isinstance(command, click.Group):
+    if not isinstance(command, click.Group) or command.invoke_without_command:
         yield path, command
+    if not isinstance(command, click.Group):
         return
     context = click.Context(command)
     for name in command.list_commands(context):

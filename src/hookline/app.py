@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from hookline import rfc3339
+from hookline.admin.accounts import Accounts
 from hookline.admin.changes import Changes
 from hookline.admin.dead_letters import DeadLetterAdmin
 from hookline.admin.deliveries import DeliveryAdmin
@@ -32,7 +33,7 @@ from hookline.crypto.sealing import Sealer
 from hookline.errors import ConfigError, Invalid, SchemaOutgrown, StoreUnavailable
 from hookline.ids import Ids, read, show
 from hookline.logs import keep_plain
-from hookline.model import DEFAULT_ACCOUNT, DeliveryId, EndpointId
+from hookline.model import DEFAULT_ACCOUNT, OWN_ACCOUNT, DeliveryId, EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.histogram import SECONDS, Histogram
@@ -47,6 +48,10 @@ from hookline.pipeline.measuring.alert_look import AlertLook
 from hookline.pipeline.measuring.health_look import HealthLook
 from hookline.pipeline.measuring.periodic_tasks import PeriodicTasks
 from hookline.pipeline.membership.heartbeat import Heartbeat
+from hookline.pipeline.notifying.channels import Channels
+from hookline.pipeline.notifying.mail import Mailer, MailSettings
+from hookline.pipeline.notifying.notifications import Notifications
+from hookline.pipeline.notifying.telling import Telling
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
@@ -181,6 +186,8 @@ class Hookline:
             ),
             default_retry=PRESETS[settings.retry],
             heartbeat=settings.heartbeat_s,
+            announces=lambda: self._catalogue.announces,
+            every=settings.alert_every_s,
         )
         self._tasks.add(alerts.name, alerts.every, alerts.work)
         changes = Changes(self._catalogue, self.worker.handover)
@@ -204,6 +211,25 @@ class Hookline:
             self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
         )
         self.event_types = EventTypes(self.store, self._catalogue, self.clock)
+        self.notifications = Notifications(
+            self.store,
+            self._catalogue,
+            Channels(
+                self._sender,
+                self.clock,
+                mailer=_mailer(settings, self.clock),
+                canonical=self.destinations.canonical,
+            ),
+            self.clock,
+            try_own_event=self._try_own_event,
+        )
+        self.accounts = Accounts(
+            self.store,
+            self._catalogue,
+            self.clock,
+            canonical=self.destinations.canonical,
+            try_channels=self.notifications.try_channels,
+        )
         self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
@@ -227,6 +253,8 @@ class Hookline:
             self.ids,
             show=OwnEvents(self.store, self.reports, self.clock).payloads,
             wake=self.worker.handover.announce,
+            people=Telling(self._catalogue, gather_s=settings.notify_deaths_s),
+            on_told=self.notifications.nudge,
         )
         self._tasks.add(self._announcer.name, self._announcer.every, self._announcer.work)
         self.status = StatusReports(
@@ -259,6 +287,7 @@ class Hookline:
                 self._pruning.run,
                 self._snapshots.run,
                 self._tasks.run,
+                self.notifications.run,
                 always=[self.key_cache.run],
             )
         except BaseException:
@@ -389,6 +418,11 @@ class Hookline:
             duplicate=published.duplicate,
         )
 
+    async def _try_own_event(self, payload: bytes) -> int:
+        """Publish an own event that only shows that they arrive; how many endpoints it goes to."""
+        published = await self.intake.publish(Draft("alert.test", payload, OWN_ACCOUNT))
+        return published.deliveries
+
     # --- endpoints ---
 
     async def create_endpoint(self, **fields: Any) -> EndpointReport:
@@ -441,6 +475,22 @@ def key_admin(store: Store, clock: Clock | None = None) -> KeyAdmin:
     """The admin of API keys, for code that runs no hookline."""
     clock = clock or SystemClock()
     return KeyAdmin(store, clock, Ids(clock, Random()))
+
+
+def _mailer(settings: Settings, clock: Clock) -> Mailer | None:
+    if settings.smtp_host is None:
+        return None
+    return Mailer(
+        MailSettings(
+            host=settings.smtp_host,
+            port=settings.smtp_port,
+            tls=settings.smtp_tls,
+            username=settings.smtp_username,
+            password=settings.smtp_password,
+            sender=settings.mail_from or f"hookline@{settings.smtp_host}",
+        ),
+        clock,
+    )
 
 
 def _store_time(moment: datetime, *, now: float) -> float | None:

@@ -17,21 +17,31 @@ import msgspec
 from hookline.errors import ConfigError
 from hookline.store import database_url
 from hookline.store.database_url import MASK
-from hookline.validate.names import did_you_mean
+from hookline.validate.names import did_you_mean, is_email
 from hookline.validate.suggest import nearest
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PREFIX = "HOOKLINE_"
 FILE = "hookline.toml"
-SECRET = frozenset({"api_key", "secret_key"})  # settings whose value is never shown
+SECRET = frozenset({"api_key", "secret_key", "smtp_password"})  # settings whose value is never shown
+SMTP_TLS = ("starttls", "tls", "none")
 PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard", "quick")  # see rules/retry.py
 
 # Variables with our prefix that are not settings: the failpoints of tests, and what container platforms set for a
 # service that happens to be called "hookline".
 _NOT_SETTINGS = re.compile(r"FAILPOINTS|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?")
 _MAY_BE_EMPTY = frozenset(
-    {"api_key", "secret_key", "allow_networks", "contact"}
+    {
+        "api_key",
+        "secret_key",
+        "allow_networks",
+        "contact",
+        "smtp_host",
+        "smtp_username",
+        "smtp_password",
+        "mail_from",
+    }
 )  # the ones that may be left out
 _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://")
 
@@ -71,6 +81,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alert_oldest_due_s: float = 1_800.0  # likewise for how late the oldest delivery is
     alert_slow_s: float = 2.0  # likewise for the 95th percentile of an endpoint's response times
     alert_queue: int = 100  # a queue that grows raises an alert from this length on
+    alert_every_s: float = 60.0  # between two looks for alerts
+    notify_deaths_s: float = 900.0  # an account's dead deliveries are gathered into one message for so long
+    smtp_host: str | None = None  # the server that sends mail; None: no mail is sent
+    smtp_port: int = 587
+    smtp_tls: str = "starttls"
+    smtp_username: str | None = None
+    smtp_password: str | None = None
+    mail_from: str | None = None  # the sender's address; None: hookline@ and the name of the SMTP server
     open_docs: bool = False  # /openapi.json and /docs need no key
     open_metrics: bool = False  # /metrics likewise
     contact: str | None = None  # sent to receivers in the User-Agent: whom to ask about these requests
@@ -138,6 +156,26 @@ def _host(value: Any) -> str:
     if not re.fullmatch(r"[A-Za-z0-9.:%_-]{1,255}", host):
         raise _Unfit("an address or a host name")
     return host
+
+
+def _smtp_tls(value: Any) -> str:
+    if value not in SMTP_TLS:
+        raise _Unfit(", ".join(SMTP_TLS))
+    return str(value)
+
+
+def _credential(value: Any) -> str:
+    text = _text(value)
+    if not 1 <= len(text) <= 500 or not text.isprintable():
+        raise _Unfit("1 to 500 printable characters")
+    return text
+
+
+def _mail_from(value: Any) -> str:
+    address = _text(value)
+    if not is_email(address):
+        raise _Unfit("an address such as hookline@example.com")
+    return address
 
 
 def _flag(value: Any) -> bool:
@@ -253,6 +291,14 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "alert_oldest_due_s": _seconds(1, 30 * 86_400),
     "alert_slow_s": _seconds(0.001, 60),
     "alert_queue": _whole(1, 1_000_000_000),
+    "alert_every_s": _seconds(0.1, 3_600),
+    "notify_deaths_s": _seconds(0, 86_400),
+    "smtp_host": _host,
+    "smtp_port": _whole(1, 65_535),
+    "smtp_tls": _smtp_tls,
+    "smtp_username": _credential,
+    "smtp_password": _credential,
+    "mail_from": _mail_from,
     "open_docs": _flag,
     "open_metrics": _flag,
     "contact": _contact,
@@ -316,6 +362,11 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
         raise ConfigError(
             f"{source}: metrics_port ({settings.metrics_port}) leaves no port for each of the "
             f"{settings.processes} processes; the last port is 65535."
+        )
+    if settings.smtp_username is not None and settings.smtp_tls == "none":
+        source = sources.get("smtp_tls", "default")
+        raise ConfigError(
+            f"{source}: smtp_tls=none would send smtp_username and smtp_password in clear text; use starttls or tls."
         )
     if settings.batch_limit_bytes < settings.payload_limit_bytes:
         source = sources.get("batch_limit_bytes") or sources.get("payload_limit_bytes", "default")

@@ -18,7 +18,7 @@ VERBS = frozenset(
     | {"flush_latencies", "fold_latencies", "roll_latencies", "claim_latency_days", "write_latency_days"}
     | {"take_alert_turn", "write_alerts", "prune_alerts"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}
-    | {"publish_announcements"}
+    | {"publish_announcements", "take_notifications", "end_notifications"}
 )
 STEPS = frozenset(
     {

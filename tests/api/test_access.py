@@ -22,6 +22,7 @@ REFUSED = "403: the call is about all accounts"
 LISTED = "a list of what is its own; naming another account is refused"
 BY_ID = "what is its own; another account's id is not found, like one that is not there"
 GIVEN = "what it says becomes its own; naming another account is refused"
+NAMED = "its own account; naming another is refused"
 MINDED = "its own; tested one by one below"
 
 CALLS = {
@@ -68,6 +69,9 @@ CALLS = {
     "GET /v1/event-types/{name}": ("read", ALIKE),
     "PUT /v1/event-types/{name}": ("admin", REFUSED),
     "DELETE /v1/event-types/{name}": ("admin", REFUSED),
+    "GET /v1/accounts/{account}": ("read", NAMED),
+    "PUT /v1/accounts/{account}": ("admin", NAMED),
+    "POST /v1/accounts/{account}/test-alert": ("admin", NAMED),
     "GET /openapi.json": ("read", ALIKE),
     "GET /docs": ("read", ALIKE),
     f"GET /docs/{VIEWER}": ("read", ALIKE),
@@ -293,6 +297,17 @@ def test_what_is_said_without_an_account_becomes_the_key_s_own(setting, call):
     assert setting.service.counts() == before
     unbound = setting.call(call, setting.keys["admin"], body)
     assert unbound.json()["account"] == "default"
+
+
+@pytest.mark.parametrize("call", of(NAMED))
+def test_another_account_cannot_be_named_in_the_path(setting, call):
+    body = {} if call.startswith("PUT") else None
+    assert setting.call(call, setting.bound, body).status_code == 200
+    for named in ("other", "nobodys", "hookline"):
+        answer = setting.call(call, setting.bound, body, account=named)
+        assert refusal(answer) == (422, "account_mismatch")
+        assert [error["pointer"] for error in answer.json()["errors"]] == ["account"]
+        assert setting.call(call, setting.keys["admin"], body, account=named).status_code == 200
 
 
 @pytest.mark.parametrize("call", of(ALIKE))

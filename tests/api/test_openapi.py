@@ -63,6 +63,8 @@ def test_the_own_events_are_described_with_what_they_show(document):
         "endpoint.disabled": ("endpoint.disabled", "#/components/schemas/Endpoint"),
         "circuit.opened": ("circuit.opened", "#/components/schemas/Endpoint"),
         "circuit.closed": ("circuit.closed", "#/components/schemas/Endpoint"),
+        "alert.fired": ("alert.fired", "#/components/schemas/Alert"),
+        "alert.resolved": ("alert.resolved", "#/components/schemas/Alert"),
     }
 
 

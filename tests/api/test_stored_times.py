@@ -87,6 +87,7 @@ def furnish(server: ServerProcess) -> list[str]:
     event = made(server, "/v1/events", {"type": "a", "payload": 1})
     made(server, "/v1/keys", {"name": "k", "scopes": ["read"]})
     call(server, "PUT", "/v1/event-types/a", {"description": "d"}).raise_for_status()
+    call(server, "PUT", "/v1/accounts/default", {}).raise_for_status()
     [delivery] = call(server, "GET", f"/v1/deliveries?event_id={event['id']}").json()["data"]
     made(server, f"/v1/deliveries/{delivery['id']}/cancel")
     made(server, f"/v1/events/{event['id']}/replay")
@@ -106,6 +107,7 @@ def furnish(server: ServerProcess) -> list[str]:
         "/v1/alerts",
         "/v1/keys",
         "/v1/event-types",
+        "/v1/accounts/default",
         "/metrics",
     ]
 

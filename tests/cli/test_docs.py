@@ -29,7 +29,8 @@ STAY = (
 VERDICTS = (
     "hookline status",
     "hookline endpoints recover",
-)  # the receiver here refuses: they exit with 1, as they have to
+    "hookline alerts test",
+)  # the receiver here refuses, and no mail is sent: they exit with 1, as they have to
 # They do not wait for long, and a busy machine may need longer, or not be ready at that moment.
 IMPATIENT = ("hookline doctor", "hookline status", "hookline top")
 SEALING = {"HOOKLINE_SECRET_KEY": "docs" * 8}

@@ -120,7 +120,7 @@ def every_command(
     if not isinstance(command, click.Group):
         return [(path, command)]
     context = click.Context(command)
-    found = []
+    found = [(path, command)] if command.invoke_without_command else []
     for name in command.list_commands(context):
         child = command.get_command(context, name)
         assert child is not None

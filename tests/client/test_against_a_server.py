@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from answering import eventually, receiving
-from hookline.client import ApiError, ClientError, NewEvent, NotFound, Published
+from hookline.client import AlertTest, ApiError, ClientError, NewEvent, NotFound, Notify, Published
 from server_process import ServerProcess
 
 ODD_BYTES = '{ "b" : 1.50e+00, "a":"\\u00e9é",  "big": 123456789012345678901234567890 }'.encode()
@@ -208,6 +208,21 @@ def test_event_types_are_described_and_their_schemas_enforced(client, account):
     assert client.delete_event_type(name) is None
     with pytest.raises(NotFound):
         client.event_type(name)
+
+
+def test_an_account_is_told_of_trouble_where_it_says(client, account):
+    assert client.account(account).notify == Notify()
+    notify = {"email": "ops@example.com", "slack": "https://chat.example.com/hooks/s3cret"}
+    changed = client.put_account(account, notify=notify)
+    assert (changed.id, changed.notify) == (
+        account,
+        Notify(email="ops@example.com", slack="https://chat.example.com/***"),
+    )
+    assert client.account(account) == changed
+    kept = client.put_account(account, notify={"slack": changed.notify.slack})
+    assert kept.notify == Notify(slack="https://chat.example.com/***")
+    assert client.put_account(account).notify == Notify()
+    assert client.test_alert(account) == AlertTest(account=account, results=[])
 
 
 def test_a_key_of_its_own_publishes_for_one_account_until_it_is_revoked(connect, server, client, account):

@@ -53,6 +53,17 @@ async def test_an_alert_is_kept_as_it_was_fired_until_it_is_resolved(store):
     assert await listed(store) == [whole, msgspec.structs.replace(alert, resolved_at=NOW + 60)]
 
 
+async def test_alerts_are_found_by_id_whether_they_fire_or_not(store):
+    first, second, third = an_alert(), an_alert(subject="b"), an_alert(subject="c")
+    await fired(store, first, second, third)
+    await resolved(store, second.id)
+    found = await store.alerts_by_id([first.id, second.id, bytes(16)])
+    assert sorted(found, key=lambda each: each.id) == sorted(
+        [first, msgspec.structs.replace(second, resolved_at=NOW + 60)], key=lambda each: each.id
+    )
+    assert await store.alerts_by_id([]) == []
+
+
 async def test_a_second_one_of_the_same_kind_and_subject_does_not_fire_until_the_first_is_resolved(store):
     first, again, later = an_alert(), an_alert(since=NOW + 60), an_alert(since=NOW + 120)
     other = an_alert(subject="other")

@@ -28,7 +28,7 @@ from hookline.failpoints import Planted
 from hookline.model import OWN_ACCOUNT, Account, EndpointId, State
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS, cell_of
 from hookline.pipeline.measuring.latency_meter import MeasuredBatch
-from hookline.store.contract import LatencyDay, Load, Release, Store, Suspect
+from hookline.store.contract import LatencyDay, Load, NotificationRow, Release, Store, Suspect
 from hookline.store.contract.measuring.alerts import AlertChanges
 from hookline.store.failpoints import writing_verbs
 from hookline.store.sqlite.store import SqliteStore
@@ -242,6 +242,30 @@ async def an_account(store):
     return lambda: store.put_account(Account(id="acme", updated_at=NOW), now=NOW)
 
 
+async def a_message(store):
+    row = NotificationRow(
+        channel="email",
+        recipient="a@b.example",
+        kind="delivery.dead",
+        account="acme",
+        detail="{}",
+        due_at=NOW,
+    )
+    catalogue = (await store.catalogue()).n
+    await store.publish_announcements([], [], notifications=[row], catalogue=catalogue, now=NOW)
+
+
+async def a_message_to_take(store):
+    await a_message(store)
+    return lambda: store.take_notifications(gather="", limit=10, now=NOW, until=NOW + 60)
+
+
+async def a_message_to_end(store):
+    await a_message(store)
+    [taken, *_] = await store.take_notifications(gather="", limit=10, now=NOW, until=NOW)
+    return lambda: store.end_notifications([taken.n], [])
+
+
 async def a_seal(store):
     return lambda: store.mark_sealed("a mark")
 
@@ -367,6 +391,8 @@ SCENES = {
     "prune_records": records_to_prune,
     "take_prune_turn": a_turn,
     "publish_announcements": announcements_to_publish,
+    "take_notifications": a_message_to_take,
+    "end_notifications": a_message_to_end,
 }
 
 

@@ -31,10 +31,14 @@ WITH_BODY = (
 
 _REF = "#/components/schemas/{name}"
 _PART = re.compile(r"\{(\w+)\}")
-_NAMES = {("POST", "/v1/events"): "publish_event", ("POST", "/v1/events/batch"): "publish_batch"}
+_NAMES = {
+    ("POST", "/v1/events"): "publish_event",
+    ("POST", "/v1/events/batch"): "publish_batch",
+    ("POST", "/v1/accounts/{account}/test-alert"): "test_alert",
+}
 _PARTS = {
     "name": parameters.TYPE_SCHEMA,
-    "account_id": parameters.ACCOUNT_SCHEMA,
+    "account": parameters.ACCOUNT_SCHEMA,
     "prefix": parameters.PREFIX_SCHEMA,
 }
 _DESCRIPTION = """\

@@ -1,6 +1,7 @@
 """Lists the calls that the API answers."""
 
 from hookline.api.call import Call
+from hookline.api.calls.accounts import AccountCalls
 from hookline.api.calls.conservation import ConservationCalls
 from hookline.api.calls.dead_letters import DeadLetterCalls
 from hookline.api.calls.deliveries import DeliveryCalls
@@ -45,6 +46,7 @@ def table(hookline: Hookline) -> list[Call]:
         SecretCalls(hookline),
         TrialCalls(hookline),
         EventTypeCalls(hookline, pages),
+        AccountCalls(hookline),
         deliveries,
         DeadLetterCalls(hookline, deliveries),
         JobCalls(hookline, pages, kind=JobKind.REPLAY),

@@ -29,6 +29,7 @@ _NOUN = {
     "deliveries": "delivery",
     "dead-letters": "delivery",
     "event-types": "event type",
+    "accounts": "account",
 }
 _NOUNS = re.compile(rf"/v1/({'|'.join(_NOUN)})/([^/?]+)(?:[/?].*)?")
 

@@ -17,23 +17,30 @@ from hookline.client.blocking.client import SyncHooklineClient
 from hookline.client.endpoint import Endpoint
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client.overview import (
+    Account,
     Alert,
+    AlertTest,
     Analysis,
+    ChannelResult,
     Conservation,
     EndpointDeaths,
     EventType,
     FoundIds,
     Key,
+    Notify,
     Worker,
 )
 from hookline.client.publishing import NewEvent
 from hookline.client.status import Status
 
 __all__ = [
+    "Account",
     "Alert",
+    "AlertTest",
     "Analysis",
     "ApiError",
     "Attempt",
+    "ChannelResult",
     "Circuit",
     "ClientError",
     "Conservation",
@@ -48,6 +55,7 @@ __all__ = [
     "Key",
     "NewEvent",
     "NotFound",
+    "Notify",
     "Page",
     "Published",
     "Replayed",

@@ -110,6 +110,39 @@ class EventType(ApiObject, frozen=True, kw_only=True):
     updated_at: datetime | None = None
 
 
+class Notify(ApiObject, frozen=True, kw_only=True):
+    """Where an account is told of trouble; what follows the host of a URL is masked as `/***`."""
+
+    email: str | None = None
+    webhook: str | None = None
+    slack: str | None = None
+
+
+class Account(ApiObject, frozen=True, kw_only=True):
+    """An account with its settings."""
+
+    id: str
+    notify: Notify = Notify()
+    endpoints: int = 0
+    updated_at: datetime | None = None  # None: nothing was ever set
+
+
+class ChannelResult(ApiObject, frozen=True, kw_only=True):
+    """What came of a test alert on one channel; `detail` is the receiver's answer or the error."""
+
+    channel: str  # "email", "slack", "webhook" or "events"
+    ok: bool
+    recipient: str = ""
+    detail: str = ""
+
+
+class AlertTest(ApiObject, frozen=True, kw_only=True):
+    """What came of a test alert; without a configured channel there are no results."""
+
+    account: str
+    results: list[ChannelResult]
+
+
 class Key(ApiObject, frozen=True, kw_only=True):
     """An API key; `key` itself is only in the answer to its creation."""
 

@@ -1,16 +1,17 @@
 """Shows what hookline's own events tell."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from hookline import ids, rfc3339
 from hookline.clock import Clock
-from hookline.model import DeliveryId, EndpointId
+from hookline.model import AlertId, DeliveryId, EndpointId
+from hookline.reports.alerts import alert_report
 from hookline.reports.queries import Reports
-from hookline.reports.views import DeliveryReport, EndpointReport
+from hookline.reports.views import AlertReport, DeliveryReport, EndpointReport
 from hookline.store.contract import Announcement, Store
 
 
@@ -28,26 +29,20 @@ OWN_EVENTS = {
     ),
     "circuit.opened": OwnEventKind("The circuit of an endpoint opened.", EndpointReport),
     "circuit.closed": OwnEventKind("The circuit of an endpoint closed again.", EndpointReport),
+    "alert.fired": OwnEventKind("An alert fired.", AlertReport),
+    "alert.resolved": OwnEventKind("An alert is resolved.", AlertReport),
 }
 # The noun that the first part of an own event's type is about.
 SUBJECTS = {"delivery": "delivery", "endpoint": "endpoint", "circuit": "endpoint", "alert": "alert"}
-
-Alerts = Callable[[Sequence[bytes]], Awaitable[Mapping[bytes, object]]]
-
-
-async def no_alerts(asked: Sequence[bytes]) -> Mapping[bytes, object]:
-    """There are none."""
-    return {}
 
 
 class OwnEvents:
     """The payloads of own events."""
 
-    def __init__(self, store: Store, reports: Reports, clock: Clock, *, alerts: Alerts = no_alerts) -> None:
+    def __init__(self, store: Store, reports: Reports, clock: Clock) -> None:
         self._store = store
         self._reports = reports
         self._clock = clock
-        self._alerts = alerts  # alerts by id, as the API shows them
 
     async def payloads(self, announcements: Sequence[Announcement]) -> list[bytes]:
         """Each announcement with its delivery, endpoint or alert as the API shows it now."""
@@ -58,7 +53,7 @@ class OwnEvents:
         found: dict[str, Mapping[bytes, object]] = {
             "delivery": await self._deliveries(sorted(asked["delivery"])),
             "endpoint": await self._endpoints(sorted(asked["endpoint"])),
-            "alert": await self._alerts(sorted(asked["alert"])) if asked["alert"] else {},
+            "alert": await self._alerts(sorted(asked["alert"])),
         }
         return [
             msgspec.json.encode(
@@ -85,6 +80,12 @@ class OwnEvents:
         endpoints = await self._store.endpoints_by_id([EndpointId(id) for id in asked])
         reports = await self._reports.endpoints(endpoints)
         return {each.id: report for each, report in zip(endpoints, reports, strict=True)}
+
+    async def _alerts(self, asked: Sequence[bytes]) -> Mapping[bytes, object]:
+        if not asked:
+            return {}
+        alerts = await self._store.alerts_by_id([AlertId(id) for id in asked])
+        return {each.id: alert_report(each, shown=self._clock.shown) for each in alerts}
 
 
 def _subject(announcement: Announcement) -> str:

@@ -125,7 +125,7 @@ def _of_fact(
     fact: AlertFact, thresholds: AlertThresholds, schedules: Mapping[EndpointId, float], now: float
 ) -> _Judged:
     value = fact.value or 0.0
-    place = _place(fact.url)
+    place = shown_place(fact.url)
     threshold: float | None = None
     found = _Finding.HOLDS
     match fact.kind:
@@ -221,7 +221,7 @@ def _subject(fact: AlertFact) -> str:
     return fact.account or "" if fact.endpoint_id is None else fact.endpoint_id.hex()
 
 
-def _place(url: str | None) -> str:
+def shown_place(url: str | None) -> str:
     """An endpoint as people know it. A query may hold a token, and is left out."""
     shown = (url or "an endpoint").split("://", 1)[-1].split("?", 1)[0]
     return shown if len(shown) <= _MOST_OF_A_URL else f"{shown[: _MOST_OF_A_URL - 1]}…"

@@ -20,6 +20,8 @@ NOTIFICATIONS = frozenset({"listen", "notify"})  # nothing durable: a notificati
 READS = frozenset(
     {
         "account",
+        "accounts",
+        "alerts_by_id",
         "attempts",
         "bloat",
         "catalogue",

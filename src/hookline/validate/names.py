@@ -1,4 +1,4 @@
-"""Checks event types, patterns, accounts and idempotency keys.
+"""Checks event types, patterns, accounts, idempotency keys and mail addresses.
 
 They are ASCII and compared byte for byte. Nothing is folded or normalised, so two names that look alike are never the
 same by accident. A refusal suggests what was probably meant.
@@ -19,6 +19,10 @@ KEY_PATTERN = r"[\x21-\x7e]{1,255}"
 _TYPE = re.compile(TYPE_PATTERN)
 _ACCOUNT = re.compile(ACCOUNT_PATTERN)
 _KEY = re.compile(KEY_PATTERN)
+EMAIL_LIMIT = 254
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_EMAIL = re.compile(rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 
 
 def check_type(text: object, *, pointer: str = "/type") -> str:
@@ -82,6 +86,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence with the nearest of the known names, or nothing."""
     near = nearest(name, known)
     return "" if near is None else f" Did you mean {near}?"
+
+
+def is_email(value: str) -> bool:
+    """Whether it is one plain mail address, such as ops@example.com."""
+    return len(value) <= EMAIL_LIMIT and bool(_EMAIL.fullmatch(value))
 
 
 def is_text(value: str) -> bool:

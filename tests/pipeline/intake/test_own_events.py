@@ -5,12 +5,14 @@ import pytest
 
 from hookline import failpoints
 from hookline.ids import read
-from hookline.model import OWN_ACCOUNT, EndpointId, State
+from hookline.model import OWN_ACCOUNT, Account, EndpointId, Notify, State
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.announcing import Announcer
 from hookline.pipeline.intake.drafts import Draft
+from hookline.pipeline.notifying.telling import Telling
 from hookline.reports.own_events import OwnEvents
-from hookline.store.contract import NotificationRow
+from hookline.rules.people import DEAD
+from hookline.store.contract.events import EventFilter
 from hookline.store.contract.measuring.announcements import ANNOUNCE_CHUNK
 from tests.receiver import Answer, Receiver
 from tests.world import World
@@ -48,8 +50,15 @@ def an_announcer(hooks, *, catalogue=None, **fields):
         hooks.clock,
         hooks.ids,
         show=OwnEvents(hooks.store, hooks.reports, hooks.clock).payloads,
+        people=Telling(catalogue or hooks._catalogue, gather_s=900.0),
         **{"wake": hooks.worker.handover.announce} | fields,
     )
+
+
+async def notify(hooks, account, **channels):
+    """Say where an account is notified."""
+    await hooks.store.put_account(Account(id=account, notify=Notify(**channels)), now=hooks.clock.now())
+    await hooks._catalogue.include_own()
 
 
 async def until_all_is_told(world, hooks):
@@ -156,10 +165,10 @@ async def test_while_nobody_listens_nothing_is_announced(world: World, receiver:
     event = await hooks.publish("order.paid", {})
     await world.until_state(hooks, event.id, State.DEAD)
     assert await hooks.store.announcements(limit=1) == []
-    hooks._catalogue.tell_people(True)
+    await world.pass_until(notify(hooks, "acme", email="ops@acme.example"))
     assert hooks._catalogue.announces, "people are told although no endpoint is"
     await world.pass_until(hooks.delete_endpoint(listener.id))
-    hooks._catalogue.tell_people(False)
+    await world.pass_until(notify(hooks, "acme"))
     assert not hooks._catalogue.announces
 
 
@@ -223,31 +232,39 @@ async def test_two_processes_publish_each_once(shared_world: World, receiver: Re
     assert len({each["data"]["id"] for each in heard(receiver)}) == len(heard(receiver)) == 30
 
 
-async def test_who_is_told_is_stored_in_the_same_commit(world: World, receiver: Receiver):
-    """The seam for mail and chat."""
+@pytest.mark.parametrize("side", ["before", "after"])
+async def test_who_is_told_is_stored_in_the_commit_that_ends_the_announcement(
+    world: World, receiver: Receiver, side: str
+):
+    hooks = await world.start(notify_deaths_s=0.0)
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], account="acme", retry=ONCE)
+    await world.pass_until(notify(hooks, "acme", webhook=receiver.url("/people")))
+    receiver.answers["/"] = [Answer(500)]
+    failpoints.plant(f"publish_announcements.{side}=error@1")
+    await hooks.publish("order.paid", {}, account="acme")
+    await world.until(lambda: heard(receiver, path="/people"))
+    await until_all_is_told(world, hooks)
+    [told] = heard(receiver, path="/people")
+    assert (told["type"], told["account"], told["data"]["count"]) == ("deliveries.dead", "acme", 1)
+
+
+async def test_own_events_that_nobody_gets_are_not_stored(world: World, receiver: Receiver):
+    """People are told of deaths of other accounts alone."""
     hooks = await world.start()
-    endpoint = await hooks.create_endpoint(url=receiver.url(), events=["*"], account="acme")
-    asked = []
-
-    async def tell(announcements, now):
-        asked.extend(announcements)
-        row = NotificationRow(
-            channel="email",
-            recipient="ops@acme.example",
-            kind=announcements[0].kind,
-            account=announcements[0].account,
-            detail="{}",
-            due_at=now,
-        )
-        return [row]
-
-    announcer = an_announcer(hooks, tell=tell)
-    hooks._catalogue.tell_people(True)
-    await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
+    announcer = an_announcer(hooks)
+    await hooks.create_endpoint(url=receiver.url(), events=["*"], account="acme", retry=ONCE)
+    await world.pass_until(notify(hooks, "other", email="ops@other.example"))
+    receiver.answers["/"] = [Answer(500)]
+    event = await hooks.publish("order.paid", {}, account="acme")
+    await world.until_state(hooks, event.id, State.DEAD)
+    assert await hooks.store.announcements(limit=1)
     await world.pass_until(announcer.work())
-    assert [each.subject for each in asked] == [EndpointId(read("endpoint", endpoint.id))]
-    assert announcer.published == 1
+    assert announcer.published == 0
     assert await hooks.store.announcements(limit=1) == []
+    assert await hooks.store.list_events(EventFilter(account=OWN_ACCOUNT), after=None, limit=1) == []
+    far = world.clock.now() + 10_000_000
+    taken = await world.pass_until(hooks.store.take_notifications(gather=DEAD, limit=10, now=far, until=far))
+    assert taken == []
 
 
 async def test_an_endpoint_that_another_process_created_meanwhile_gets_it_too(

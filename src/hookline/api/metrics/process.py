@@ -12,6 +12,7 @@ from hookline.api.metrics.families import counter, counters, gauge, gauges, hist
 from hookline.app import Hookline
 from hookline.pipeline.measuring.latency_distribution import LatencyDistribution
 from hookline.rules.latency_buckets import LatencyKind
+from hookline.rules.people import Channel
 from hookline.version import VERSION
 
 
@@ -32,6 +33,7 @@ class ProcessMetrics(Collector):
         )
         yield from self._publishing()
         yield from self._delivering()
+        yield from self._notifying()
         yield from self._sessions()
         yield histogram(
             "hookline_loop_lag_seconds",
@@ -99,6 +101,21 @@ class ProcessMetrics(Collector):
             "hookline_sender_shortages",
             "Connections that could not be opened for lack of a descriptor, port or memory.",
             self._hookline.shortages,
+        )
+
+    def _notifying(self) -> Iterator[Metric]:
+        found = self._hookline.notifications
+        yield counters(
+            "hookline_notifications_sent",
+            "Messages to people that were sent, by channel.",
+            "channel",
+            {channel.value: found.sent[channel] for channel in Channel},
+        )
+        yield counters(
+            "hookline_notifications_failed",
+            "Messages to people that could not be sent and are tried again or given up, by channel.",
+            "channel",
+            {channel.value: found.failed[channel] for channel in Channel},
         )
 
     def _sessions(self) -> Iterator[Metric]:

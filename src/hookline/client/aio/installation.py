@@ -6,7 +6,17 @@ from typing import Any
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.call import step
-from hookline.client.overview import Alert, Conservation, EventType, FoundIds, Health, Key, Worker
+from hookline.client.overview import (
+    Account,
+    Alert,
+    AlertTest,
+    Conservation,
+    EventType,
+    FoundIds,
+    Health,
+    Key,
+    Worker,
+)
 from hookline.client.status import Status
 
 
@@ -66,6 +76,23 @@ class AsyncInstallationMethods(AsyncSends):
     async def delete_event_type(self, name: str) -> None:
         """Delete the description of an event type; it can still be published."""
         await self.send(calls.delete(f"/v1/event-types/{step(name)}"))
+
+    # --- accounts ---
+
+    async def account(self, id: str) -> Account:
+        """Get an account's settings; every name is an account."""
+        return await self.send(calls.get(f"/v1/accounts/{step(id)}", Account))
+
+    async def put_account(self, id: str, *, notify: Mapping[str, str | None] | None = None) -> Account:
+        """Set where an account is told of trouble: `email`, `webhook`, `slack`. One that is missing is removed.
+
+        A URL as the server shows it, masked, keeps the stored one.
+        """
+        return await self.send(calls.put(f"/v1/accounts/{step(id)}", Account, calls.said(notify=notify)))
+
+    async def test_alert(self, account: str) -> AlertTest:
+        """Send a test alert on every channel of an account, and wait for the answers."""
+        return await self.send(calls.post(f"/v1/accounts/{step(account)}/test-alert", AlertTest))
 
     # --- keys ---
 

@@ -12,7 +12,7 @@ import structlog
 from hookline import ids
 from hookline.crypto.sealing import Sealer, Secrets
 from hookline.errors import Invalid, SealBroken, SealGarbled
-from hookline.model import OWN_ACCOUNT, Endpoint, EndpointId
+from hookline.model import OWN_ACCOUNT, Endpoint, EndpointId, Notify
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.catalogue.payload_rules import PayloadRules
 from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint, usable
@@ -26,6 +26,8 @@ log = structlog.get_logger()
 
 # Shown, but not used for sending: a fault in one of them does no harm.
 _FOR_PEOPLE = frozenset({"account", "description", "metadata", "disabled_reason", "created_at", "updated_at"})
+
+_OF_NO_ENDPOINT = ("event_type", "account")  # kinds of changes
 
 
 class Catalogue:
@@ -52,7 +54,7 @@ class Catalogue:
         self._members: dict[str, set[EndpointId]] = {}
         self._subscriptions: dict[str, Subscriptions] = {}
         self.n = 0  # the last change that this copy includes
-        self._has_channels = False
+        self.notified: Mapping[str, Notify] = {}  # where accounts are notified; the others are not
         self.announces = False  # whether own events are announced: somebody listens to them
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
         self.on_own_change: Callable[[], None] = lambda: None
@@ -70,6 +72,7 @@ class Catalogue:
             self._put(endpoint)
         # Read after the number, so that they include every change up to it; later changes are read again.
         self.content.describe(await self._store.event_types())
+        self.notified = await self._read_notified()
         self.n = catalogue.n
         self._look_for_listeners()
 
@@ -93,14 +96,12 @@ class Catalogue:
         """How many endpoints an account has."""
         return len(self._members.get(account, ()))
 
-    def tell_people(self, is_wanted: bool) -> None:
-        """Whether people are told of own events by mail or chat: these are then announced without an endpoint too."""
-        self._has_channels = is_wanted
-        self._look_for_listeners()
+    async def _read_notified(self) -> dict[str, Notify]:
+        return {each.id: each.notify for each in await self._store.accounts() if each.notify != Notify()}
 
     def _look_for_listeners(self) -> None:
         own = self._members.get(OWN_ACCOUNT, ())
-        self.announces = self._has_channels or any(self._outlets[id].endpoint.enabled for id in own)
+        self.announces = bool(self.notified) or any(self._outlets[id].endpoint.enabled for id in own)
 
     async def include_own(self) -> None:
         """Read what was just changed here, and notify the other processes."""
@@ -127,10 +128,14 @@ class Catalogue:
             found = {endpoint.id: endpoint for endpoint in await self._store.endpoints_by_id(touched)}
             is_described = any(change.kind == "event_type" for change in fresh)
             event_types = await self._store.event_types() if is_described else None
+            is_notified = any(change.kind == "account" for change in fresh)
+            notified = await self._read_notified() if is_notified else None
             if self.n == before:
                 break  # else another task applied changes meanwhile, and what was read here may be older
         if event_types is not None:
             self.content.describe(event_types)
+        if notified is not None:
+            self.notified = notified
         for id in touched:
             known = self._outlets.pop(id, None)
             endpoint = found.get(id)
@@ -145,7 +150,7 @@ class Catalogue:
         self._look_for_listeners()
         by_endpoint: dict[EndpointId, list[Change]] = {}
         for change in fresh:
-            if change.kind == "event_type":
+            if change.kind in _OF_NO_ENDPOINT:
                 continue
             by_endpoint.setdefault(change.endpoint_id, []).append(change)
         for id, changed in by_endpoint.items():
@@ -153,7 +158,10 @@ class Catalogue:
 
     async def _everything_changed(self, n: int) -> list[Change]:
         ids = {each.id for each in (await self._store.catalogue()).endpoints} | self._outlets.keys()
-        return [*(Change(n, id, "endpoint") for id in sorted(ids)), Change(n, NO_ENDPOINT, "event_type")]
+        return [
+            *(Change(n, id, "endpoint") for id in sorted(ids)),
+            *(Change(n, NO_ENDPOINT, kind) for kind in _OF_NO_ENDPOINT),
+        ]
 
     def _refuse_sealed(self, endpoint: Endpoint) -> None:
         with contextlib.suppress(SealGarbled):

@@ -6,6 +6,7 @@ and none becomes two events.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from hookline.clock import Clock
 from hookline.errors import SchemaMismatch
@@ -23,14 +24,18 @@ ANNOUNCE_EVERY = 1.0  # seconds
 LEFT_OVER_EVERY = 5.0  # likewise, while nobody listens: some may be left from before
 
 Show = Callable[[Sequence[Announcement]], Awaitable[Sequence[bytes]]]  # the payload of each
-Tell = Callable[
-    [Sequence[Announcement], float], Awaitable[Sequence[NotificationRow]]
-]  # who is told, at this time
 
 
-async def tell_nobody(announcements: Sequence[Announcement], now: float) -> Sequence[NotificationRow]:
-    """No mail, no chat."""
-    return ()
+class TellsPeople(Protocol):
+    """Knows which people are told of own events by mail or chat."""
+
+    def recipients(self, announcement: Announcement) -> Sequence[object]:
+        """Who is told of it."""
+
+    def rows(
+        self, announcements: Sequence[Announcement], payloads: Sequence[bytes], *, now: float
+    ) -> Sequence[NotificationRow]:
+        """The messages to send."""
 
 
 class Announcer:
@@ -48,7 +53,8 @@ class Announcer:
         *,
         show: Show,
         wake: Callable[[EndpointId], None],
-        tell: Tell = tell_nobody,
+        people: TellsPeople,
+        on_told: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._catalogue = catalogue
@@ -56,7 +62,8 @@ class Announcer:
         self._ids = ids
         self._show = show
         self._wake = wake  # a lane that the store has something for
-        self._tell = tell
+        self._people = people
+        self._on_told = on_told  # there are messages to send
         self._slice = LoopBudget()
         self.published = 0  # own events, since the start
 
@@ -66,17 +73,20 @@ class Announcer:
         found = await self._store.announcements(limit=most)
         if not found:
             return None if self._catalogue.announces else LEFT_OVER_EVERY
-        payloads = await self._show(found)
+        wanted = [each for each in found if self._is_wanted(each)]
+        payloads = await self._show(wanted) if wanted else []
         now = self._clock.now()
-        people = await self._tell(found, now)
+        messages = self._people.rows(wanted, payloads, now=now)
         # Read before the fan-out: if endpoints change meanwhile, the store says that it is stale.
         n = self._catalogue.n
-        batch = [
-            await self._fan_out(each, payload, now=now) for each, payload in zip(found, payloads, strict=True)
+        fanned = [
+            await self._fan_out(each, payload, now=now)
+            for each, payload in zip(wanted, payloads, strict=True)
         ]
+        batch = [each for each in fanned if each.endpoints]
         try:
             answer = await self._store.publish_announcements(
-                [each.n for each in found], batch, notifications=people, catalogue=n, now=now
+                [each.n for each in found], batch, notifications=messages, catalogue=n, now=now
             )
         finally:  # also if the commit is in doubt
             for endpoint in {endpoint for each in batch for endpoint in each.endpoints}:
@@ -86,8 +96,16 @@ class Announcer:
         if answer.stale:
             await self._catalogue.catch_up()
             return 0.0
-        self.published += len(found)
+        self.published += len(batch)
+        if messages:
+            self._on_told()
         return 0.0 if len(found) == most else None
+
+    def _is_wanted(self, announcement: Announcement) -> bool:
+        """Whether an endpoint or a person gets it. An own event that nobody gets is not stored."""
+        return bool(self._catalogue.find(OWN_ACCOUNT, announcement.kind)) or bool(
+            self._people.recipients(announcement)
+        )
 
     async def _fan_out(self, announcement: Announcement, payload: bytes, *, now: float) -> EventFanout:
         event = Event(

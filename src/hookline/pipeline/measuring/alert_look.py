@@ -3,6 +3,8 @@
 What fires is in the database: a process that takes over, or starts again, continues where the last one was.
 """
 
+from collections.abc import Callable
+
 import structlog
 
 from hookline import ids
@@ -38,7 +40,6 @@ class AlertLook:
     """The periodic task that fires and resolves alerts."""
 
     name = ALERTS
-    every = ALERTS_EVERY
 
     def __init__(
         self,
@@ -49,7 +50,8 @@ class AlertLook:
         thresholds: AlertThresholds,
         default_retry: Policy,
         heartbeat: float,
-        announce: bool = False,
+        announces: Callable[[], bool] = lambda: False,
+        every: float = ALERTS_EVERY,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -57,12 +59,13 @@ class AlertLook:
         self._thresholds = thresholds
         self._default_retry = default_retry
         self._heartbeat = heartbeat
-        self._announce = announce
+        self._announces = announces  # whether somebody listens to own events
+        self.every = every
 
     async def work(self) -> float | None:
         """Look, if it is this process's turn."""
         now = self._clock.now()
-        if await self._store.take_alert_turn(now=now, next_at=now + ALERTS_EVERY):
+        if await self._store.take_alert_turn(now=now, next_at=now + self.every):
             await self._look(now)
         return None
 
@@ -87,7 +90,7 @@ class AlertLook:
             looks=decided.looks,
         )
         if decided.fire or decided.resolve or decided.looks:
-            done = await self._store.write_alerts(changes, now=now, announce=self._announce)
+            done = await self._store.write_alerts(changes, now=now, announce=self._announces())
             _say(done, firing)
         await self._store.prune_alerts(resolved_before=now - KEPT_S, limit=PRUNED_AT_ONCE)
 

@@ -52,6 +52,7 @@ from hookline.store.contract.measuring.latency import (
     LatencyStore,
     LoggedBatch,
 )
+from hookline.store.contract.measuring.people import DueNotification, PeopleStore
 from hookline.store.contract.measuring.status import StatusStore
 from hookline.store.contract.notify import MOST_LANES, Notification, NotificationStore
 from hookline.store.contract.retention import Pruned, RetentionStore
@@ -83,6 +84,7 @@ __all__ = [
     "Change",
     "Conservation",
     "DeliveryFilter",
+    "DueNotification",
     "EndpointCounts",
     "EndpointSnapshot",
     "EventFanout",
@@ -142,6 +144,7 @@ class Store(
     NotificationStore,
     LatencyStore,
     AnnouncementStore,
+    PeopleStore,
     Protocol,
 ):
     """Everything durable."""

@@ -18,7 +18,10 @@ class InstallationStore(Protocol):
         """Store the mark if there is none, or if the stored one is `was`; the mark that is stored then."""
 
     async def put_account(self, account: Account, *, now: float) -> None:
-        """Replace the settings of an account."""
+        """Replace the settings of an account; a change of the kind `account` tells every process."""
 
     async def account(self, id: str) -> Account | None:
         """The settings of an account; None: it has none."""
+
+    async def accounts(self) -> list[Account]:
+        """All accounts that have settings, by id."""

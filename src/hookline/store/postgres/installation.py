@@ -1,9 +1,15 @@
 """Keeps what belongs to a whole installation in PostgreSQL: its secret and its accounts' settings."""
 
+from typing import Any
+
 import msgspec
 
-from hookline.model import Account, Notify
-from hookline.store.postgres.driver.sessions import PostgresSessions
+from hookline.model import Account
+from hookline.store.account_row import notify_of
+from hookline.store.contract.workers import NO_ENDPOINT
+from hookline.store.postgres import sql
+from hookline.store.postgres.driver.pool import Connection
+from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 
 KEEP_INSTALLATION = "INSERT INTO installation (one, secret) VALUES (true, $1) ON CONFLICT DO NOTHING"
 READ_INSTALLATION = "SELECT secret FROM installation"
@@ -16,7 +22,9 @@ PUT_ACCOUNT = """
 INSERT INTO accounts (id, notify, updated_at) VALUES ($1, $2, to_timestamp($3))
 ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.updated_at
 """
-READ_ACCOUNT = "SELECT id, notify, date_part('epoch', updated_at) AS updated_at FROM accounts WHERE id = $1"
+_ACCOUNTS = "SELECT id, notify, date_part('epoch', updated_at) AS updated_at FROM accounts"
+READ_ACCOUNT = f"{_ACCOUNTS} WHERE id = $1"
+READ_ACCOUNTS = f'{_ACCOUNTS} ORDER BY id COLLATE "C"'
 
 
 class PostgresInstallation(PostgresSessions):
@@ -36,13 +44,21 @@ class PostgresInstallation(PostgresSessions):
         [[kept]] = await self._general.fetch(MARK_SEALED, mark, was)
         return str(kept)
 
-    async def put_account(self, account: Account, *, now: float) -> None:
+    @in_transaction
+    async def put_account(self, connection: Connection, account: Account, *, now: float) -> None:
         """See the contract."""
-        await self._general.fetch(PUT_ACCOUNT, account.id, msgspec.json.encode(account.notify).decode(), now)
+        await connection.fetch(PUT_ACCOUNT, account.id, msgspec.json.encode(account.notify).decode(), now)
+        await connection.fetch(sql.WRITE_CHANGE, NO_ENDPOINT, "account", now)
 
     async def account(self, id: str) -> Account | None:
         """See the contract."""
-        for row in await self._general.fetch(READ_ACCOUNT, id):
-            notify = msgspec.json.decode(row["notify"], type=Notify)
-            return Account(id=row["id"], notify=notify, updated_at=row["updated_at"])
-        return None
+        found = await self._general.fetch(READ_ACCOUNT, id)
+        return _account(found[0]) if found else None
+
+    async def accounts(self) -> list[Account]:
+        """See the contract."""
+        return [_account(row) for row in await self._general.fetch(READ_ACCOUNTS)]
+
+
+def _account(row: Any) -> Account:
+    return Account(id=row["id"], notify=notify_of(row["notify"]), updated_at=row["updated_at"])

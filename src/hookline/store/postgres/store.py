@@ -25,6 +25,7 @@ from hookline.store.postgres.measuring.announcements import PostgresAnnouncement
 from hookline.store.postgres.measuring.deaths import PostgresDeaths
 from hookline.store.postgres.measuring.health import PostgresHealth
 from hookline.store.postgres.measuring.latency import PostgresLatency
+from hookline.store.postgres.measuring.people import PostgresPeople
 from hookline.store.postgres.measuring.status import PostgresStatus
 from hookline.store.postgres.migrations.schema import bring_up_to_date, refuse_unless_usable, would_apply
 from hookline.store.postgres.retention import PostgresRetention
@@ -54,6 +55,7 @@ class PostgresStore(
     PostgresRetention,
     PostgresLatency,
     PostgresAnnouncements,
+    PostgresPeople,
     PostgresNotify,
 ):
     """The store for any number of processes on one database."""

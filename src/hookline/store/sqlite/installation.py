@@ -2,11 +2,13 @@
 
 import sqlite3
 
-import msgspec
-
-from hookline.model import Account, Notify
+from hookline.model import Account
+from hookline.store.account_row import notify_of
+from hookline.store.contract.workers import NO_ENDPOINT
+from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
 from hookline.store.sqlite.driver.values import json_text
+from hookline.store.sqlite.workers import write_change
 
 KEEP_INSTALLATION = "INSERT INTO installation (one, secret) VALUES (1, :secret) ON CONFLICT DO NOTHING"
 READ_INSTALLATION = "SELECT secret FROM installation"
@@ -20,6 +22,7 @@ INSERT INTO accounts (id, notify, updated_at) VALUES (:id, :notify, :updated_at)
 ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.updated_at
 """
 READ_ACCOUNT = "SELECT id, notify, updated_at FROM accounts WHERE id = :id"
+READ_ACCOUNTS = "SELECT id, notify, updated_at FROM accounts ORDER BY id"
 
 
 class SqliteInstallation(SqliteConnections):
@@ -43,12 +46,20 @@ class SqliteInstallation(SqliteConnections):
         """Replace the settings of an account."""
         values = {"id": account.id, "notify": json_text(account.notify), "updated_at": now}
         connection.execute(PUT_ACCOUNT, values)
+        write_change(connection, NO_ENDPOINT, kind="account", now=now)
 
     @on_lister
     def account(self, connection: sqlite3.Connection, id: str) -> Account | None:
         """The settings of an account."""
         row = connection.execute(READ_ACCOUNT, {"id": id}).fetchone()
-        if row is None:
-            return None
-        id, notify, updated_at = row
-        return Account(id=id, notify=msgspec.json.decode(notify, type=Notify), updated_at=updated_at)
+        return None if row is None else _account(row)
+
+    @on_lister
+    def accounts(self, connection: sqlite3.Connection) -> list[Account]:
+        """All accounts that have settings, by id."""
+        return [_account(row) for row in connection.execute(READ_ACCOUNTS)]
+
+
+def _account(row: Row) -> Account:
+    id, notify, updated_at = row
+    return Account(id=id, notify=notify_of(notify), updated_at=updated_at)

@@ -29,6 +29,7 @@ from hookline.store.sqlite.measuring.announcements import SqliteAnnouncements
 from hookline.store.sqlite.measuring.deaths import SqliteDeaths
 from hookline.store.sqlite.measuring.health import SqliteHealth
 from hookline.store.sqlite.measuring.latency import SqliteLatency
+from hookline.store.sqlite.measuring.people import SqlitePeople
 from hookline.store.sqlite.measuring.status import SqliteStatus
 from hookline.store.sqlite.migrations import schema
 from hookline.store.sqlite.retention import SqliteRetention
@@ -57,6 +58,7 @@ class SqliteStore(
     SqliteRetention,
     SqliteLatency,
     SqliteAnnouncements,
+    SqlitePeople,
     SqliteNotify,
 ):
     """The store in one file."""

@@ -65,6 +65,9 @@ class AlertStore(Protocol):
     async def firing_alerts(self) -> list[Alert]:
         """The alerts that are not resolved, oldest first."""
 
+    async def alerts_by_id(self, ids: Sequence[AlertId]) -> list[Alert]:
+        """These alerts, as far as they exist."""
+
     async def write_alerts(
         self, changes: AlertChanges, *, now: float, announce: bool = False
     ) -> AlertChanges:

@@ -64,6 +64,7 @@ _ALERTS = """
 SELECT id, kind, subject, account, endpoint_id, message, value, threshold, date_part('epoch', since) AS since,
   date_part('epoch', resolved_at) AS resolved_at, clear_looks
 FROM alerts"""
+ALERTS_BY_ID = f"{_ALERTS} WHERE id = ANY($1::uuid[])"
 FIRING_ALERTS = f"{_ALERTS} WHERE resolved_at IS NULL ORDER BY id"
 LIST_ALERTS = f"""{_ALERTS}
 WHERE ($1::uuid IS NULL OR id < $1) AND ($2::boolean IS NULL OR (resolved_at IS NULL) = $2)
@@ -150,6 +151,10 @@ class PostgresAlerts(PostgresSessions):
     async def firing_alerts(self) -> list[Alert]:
         """See the contract."""
         return [_alert(row) for row in await self._general.fetch(FIRING_ALERTS)]
+
+    async def alerts_by_id(self, ids: Sequence[AlertId]) -> list[Alert]:
+        """See the contract."""
+        return [_alert(row) for row in await self._general.fetch(ALERTS_BY_ID, list(ids))]
 
     async def write_alerts(
         self, changes: AlertChanges, *, now: float, announce: bool = False

@@ -14,6 +14,7 @@ from hookline.store.contract.measuring.alerts import (
     AlertChanges,
     AlertFilter,
 )
+from hookline.store.sqlite.driver.bulk import returned_rows
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_counter, on_lister, on_writer
 from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS
 from hookline.store.sqlite.measuring.periodic_tasks import claim, move_on
@@ -58,6 +59,7 @@ FROM (
 """
 _ALERTS = """
 SELECT id, kind, subject, account, endpoint_id, message, value, threshold, since, resolved_at, clear_looks FROM alerts"""
+ALERTS_BY_ID = f"WITH u (id) AS (VALUES {{rows}}) {_ALERTS} WHERE id IN (SELECT id FROM u)"
 FIRING_ALERTS = f"{_ALERTS} WHERE resolved_at IS NULL ORDER BY id"
 LIST_ALERTS = f"""{_ALERTS}
 WHERE id < :before AND (:is_firing IS NULL OR (resolved_at IS NULL) = :is_firing) AND (:kind IS NULL OR kind = :kind)
@@ -143,6 +145,11 @@ class SqliteAlerts(SqliteConnections):
     def firing_alerts(self, connection: sqlite3.Connection) -> list[Alert]:
         """The alerts that are not resolved, oldest first."""
         return [_alert(row) for row in connection.execute(FIRING_ALERTS)]
+
+    @on_lister
+    def alerts_by_id(self, connection: sqlite3.Connection, ids: Sequence[AlertId]) -> list[Alert]:
+        """These alerts, as far as they exist."""
+        return [_alert(row) for row in returned_rows(connection, ALERTS_BY_ID, [(id,) for id in ids])]
 
     @on_writer
     def write_alerts(

@@ -1,0 +1,1 @@
+"""Tells people: by mail, by chat and by webhook."""
