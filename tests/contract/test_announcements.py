@@ -363,3 +363,20 @@ async def test_of_many_who_publish_the_same_at_once_one_does(store, second_store
     assert len([answer for answer in answers if answer is not None]) == 1
     assert await stored_events(store) == sorted(f"announcement:{n}" for n in numbers)
     assert await store.announcements(limit=10) == []
+
+
+async def test_announcements_that_nobody_wanted_are_kept_if_an_endpoint_was_created_meanwhile(store):
+    worker, _, death = await a_dying(store)
+    await store.settle(worker, [death], now=LATER, announce=True)
+    [found] = await store.announcements(limit=10)
+    known = (await store.catalogue()).n
+    await an_endpoint_in(store, account=OWN_ACCOUNT)
+    answer = await store.publish_announcements([found.n], [], catalogue=known, now=LATER)
+    assert answer is not None
+    assert answer.stale
+    assert await store.announcements(limit=10) == [found]
+    fresh = (await store.catalogue()).n
+    answer = await store.publish_announcements([found.n], [], catalogue=fresh, now=LATER)
+    assert answer is not None
+    assert not answer.stale
+    assert await store.announcements(limit=10) == []

@@ -56,5 +56,5 @@ class AnnouncementStore(Protocol):
         """Accept these events, delete these announcements and add these notifications, in one commit.
 
         None, with nothing written: another process publishes at this moment, or has published one of them. Nothing
-        is written either if the answer is stale, as in `accept`.
+        is written either if the answer is stale, as in `accept`; without events too, as a new endpoint might want one.
         """

@@ -70,17 +70,14 @@ class PostgresAnnouncements(PostgresSessions):
             [found] = await connection.fetch(COUNT_ANNOUNCEMENTS, numbers)
             if found["n"] < len(numbers):
                 return None
-            first_seq = 0
-            if batch:
-                columns = publication_columns(batch, now=now)
-                [accepted] = await connection.fetch(sql.ACCEPT, catalogue, *columns, now)
-                if accepted["stale"]:
-                    return Acceptance(stale=True)
-                first_seq = accepted["first_seq"] or 0
+            columns = publication_columns(batch, now=now)
+            [accepted] = await connection.fetch(sql.ACCEPT, catalogue, *columns, now)
+            if accepted["stale"]:
+                return Acceptance(stale=True)
             await connection.fetch(DELETE_ANNOUNCEMENTS, numbers)
             if notifications:
                 await connection.fetch(ADD_NOTIFICATIONS, *_columns(notifications), now)
-            return Acceptance(stale=False, first_seq=first_seq)
+            return Acceptance(stale=False, first_seq=accepted["first_seq"] or 0)
 
         return await self._tasks.transaction(work)
 
