@@ -103,9 +103,10 @@ async def test_a_circuit_is_told_when_it_opens_and_when_it_closes(world: World, 
     await world.until(lambda: heard(receiver, "circuit.closed"))
     await until_all_is_told(world, hooks)
     assert len([each for each in receiver.requests if each.path == "/"]) == 7, "one probe failed"
-    assert [each["type"] for each in heard(receiver)] == ["circuit.opened", "circuit.closed"]
-    assert [each["data"]["id"] for each in heard(receiver)] == [endpoint.id] * 2
-    assert heard(receiver)[1]["data"]["circuit_state"]["state"] == "closed"
+    told = heard(receiver, "circuit.opened", "circuit.closed")
+    assert [each["type"] for each in told] == ["circuit.opened", "circuit.closed"]
+    assert [each["data"]["id"] for each in told] == [endpoint.id] * 2
+    assert told[1]["data"]["circuit_state"]["state"] == "closed"
 
 
 async def test_an_endpoint_that_is_gone_is_told_with_its_delivery(world: World, receiver: Receiver):
