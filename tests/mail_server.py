@@ -13,7 +13,7 @@ from typing import Any
 import trustme
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
-USER, PASSWORD = "hookline", "pa ss/wörd"
+USER, PASSWORD = "hookline", "pa ss/w0rd%"
 
 
 class MailServer:

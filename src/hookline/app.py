@@ -221,6 +221,7 @@ class Hookline:
                 canonical=self.destinations.canonical,
             ),
             self.clock,
+            rng,
             try_own_event=self._try_own_event,
         )
         self.accounts = Accounts(
@@ -287,8 +288,9 @@ class Hookline:
                 self._pruning.run,
                 self._snapshots.run,
                 self._tasks.run,
-                self.notifications.run,
-                always=[self.key_cache.run],
+                self.notifications.run_mails,
+                self.notifications.run_posts,
+                always=[self.key_cache.run, self._catalogue.run],
             )
         except BaseException:
             await self.store.close()
@@ -303,13 +305,17 @@ class Hookline:
         try:
             self.worker.begin_to_leave()
             await self.intake.close()
-            return await self.worker.stop(within=self.settings.drain_s, close=self._jobs.close)
+            return await self.worker.stop(within=self.settings.drain_s, close=self._close)
         finally:
             await self.figures.close()
             await self.status.close()
             await self._sender.close()
             await self._readiness.close()
             await self.store.close()
+
+    async def _close(self) -> None:
+        await self._jobs.close()
+        await self.notifications.close()
 
     async def __aenter__(self) -> Self:
         await self.store.migrate()

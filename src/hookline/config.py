@@ -166,8 +166,8 @@ def _smtp_tls(value: Any) -> str:
 
 def _credential(value: Any) -> str:
     text = _text(value)
-    if not 1 <= len(text) <= 500 or not text.isprintable():
-        raise _Unfit("1 to 500 printable characters")
+    if not re.fullmatch(r"[\x20-\x7e]{1,500}", text):
+        raise _Unfit("1 to 500 printable ASCII characters")
     return text
 
 
@@ -363,6 +363,16 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
             f"{source}: metrics_port ({settings.metrics_port}) leaves no port for each of the "
             f"{settings.processes} processes; the last port is 65535."
         )
+    if (settings.smtp_username is None) != (settings.smtp_password is None):
+        source = sources.get("smtp_username") or sources.get("smtp_password", "default")
+        raise ConfigError(f"{source}: smtp_username and smtp_password belong together; set both or none.")
+    if (
+        settings.smtp_host is not None
+        and settings.mail_from is None
+        and not is_email(f"hookline@{settings.smtp_host}")
+    ):
+        source = sources.get("smtp_host", "default")
+        raise ConfigError(f"{source}: set mail_from too, the address that mail comes from.")
     if settings.smtp_username is not None and settings.smtp_tls == "none":
         source = sources.get("smtp_tls", "default")
         raise ConfigError(

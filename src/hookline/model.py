@@ -228,6 +228,12 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True):
     webhook: str | None = None
     slack: str | None = None
 
+    def __repr__(self) -> str:
+        urls = ", ".join(f"{name}=…" for name in ("webhook", "slack") if getattr(self, name) is not None)
+        return (
+            f"Notify(email={self.email!r}{', ' if urls else ''}{urls})"  # whoever knows them can write there
+        )
+
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """The owner of events and endpoints; an account without settings exists too."""

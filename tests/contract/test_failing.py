@@ -257,12 +257,12 @@ async def a_message(store):
 
 async def a_message_to_take(store):
     await a_message(store)
-    return lambda: store.take_notifications(gather="", limit=10, now=NOW, until=NOW + 60)
+    return lambda: store.take_notifications(channels=["email"], gather="", limit=10, now=NOW, until=NOW + 60)
 
 
 async def a_message_to_end(store):
     await a_message(store)
-    [taken, *_] = await store.take_notifications(gather="", limit=10, now=NOW, until=NOW)
+    [taken, *_] = await store.take_notifications(channels=["email"], gather="", limit=10, now=NOW, until=NOW)
     return lambda: store.end_notifications([taken.n], [])
 
 

@@ -34,8 +34,8 @@ async def written(store, *messages):
     assert acceptance is not None
 
 
-async def taken(store, *, now=NOW, limit=10, until=UNTIL):
-    return await store.take_notifications(gather=DEAD, limit=limit, now=now, until=until)
+async def taken(store, *, now=NOW, limit=10, until=UNTIL, channels=("email", "slack")):
+    return await store.take_notifications(channels=channels, gather=DEAD, limit=limit, now=now, until=until)
 
 
 async def test_what_is_due_is_taken_as_it_was_written(store):
@@ -53,10 +53,26 @@ async def test_nobody_else_has_it_until_its_time_is_over(store):
     assert (again.n, again.tries) == (first.n, 2)
 
 
-async def test_the_longest_due_come_first(store):
-    await written(store, *(a_message(detail=str(n), due_at=NOW - n) for n in range(4)))
-    assert [each.detail for each in await taken(store, limit=2)] == ["2", "3"]
-    assert [each.detail for each in await taken(store)] == ["0", "1"]
+async def test_the_accounts_that_wait_for_longest_come_first_with_all_that_is_due(store):
+    await written(
+        store,
+        *(a_message(account=f"a{n}", due_at=NOW - n) for n in range(4)),
+        a_message(account="a3", detail="also"),
+        a_message(account="a2", channel="slack", due_at=NOW - 9),
+    )
+    assert [(each.account, each.detail) for each in await taken(store, limit=3)] == [
+        ("a2", "{}"),
+        ("a3", "{}"),
+        ("a3", "also"),
+        ("a2", "{}"),
+    ]
+    assert [each.account for each in await taken(store)] == ["a0", "a1"]
+
+
+async def test_only_the_channels_that_are_asked_for_are_taken(store):
+    await written(store, a_message(), a_message(channel="webhook"), a_message(account=None, channel="fax"))
+    assert [each.channel for each in await taken(store, channels=("webhook", "fax"))] == ["webhook", "fax"]
+    assert [each.channel for each in await taken(store, channels=("email",))] == ["email"]
 
 
 async def test_what_was_ended_is_gone_and_the_rest_is_tried_at_its_time(store):
@@ -71,14 +87,13 @@ async def test_what_was_ended_is_gone_and_the_rest_is_tried_at_its_time(store):
     assert await taken(store, now=UNTIL + 1_000) == []
 
 
-async def test_deaths_are_gathered_for_a_recipient_and_an_account(store):
+async def test_deaths_are_gathered_for_a_channel_and_an_account(store):
     later = NOW + 900
     await written(
         store,
         a_message(kind=DEAD, detail="due"),
         a_message(kind=DEAD, detail="waits", due_at=later),
         a_message(kind=DEAD, detail="another account", account="other", due_at=later),
-        a_message(kind=DEAD, detail="another recipient", recipient="a@b.example", due_at=later),
         a_message(kind=DEAD, detail="another channel", channel="slack", due_at=later),
         a_message(detail="another kind", due_at=later),
     )
@@ -96,6 +111,13 @@ async def test_a_death_that_was_tried_waits_for_its_own_time(store):
     assert [each.detail for each in await taken(store, now=NOW + 60, until=NOW + 500)] == ["tried"]
 
 
+async def test_what_failed_together_is_taken_together_again(store):
+    await written(store, *(a_message(kind=DEAD) for _ in range(30)))
+    tried = await taken(store)
+    await store.end_notifications([], [(each.n, NOW + 60) for each in tried])
+    assert len(await taken(store, now=NOW + 60, limit=1)) == 30
+
+
 async def test_only_so_many_are_gathered_into_one(store):
     await written(store, *(a_message(kind=DEAD, due_at=NOW + n) for n in range(GATHER_MOST + 2)))
     far = NOW + 10 * GATHER_MOST
@@ -104,7 +126,7 @@ async def test_only_so_many_are_gathered_into_one(store):
 
 
 async def test_each_is_taken_by_one_of_many(store):
-    await written(store, *(a_message(detail=str(n)) for n in range(40)))
+    await written(store, *(a_message(account=f"a{n}") for n in range(40)))
     found = await asyncio.gather(*(taken(store, limit=7) for _ in range(12)))
     numbers = [each.n for part in found for each in part]
     assert len(numbers) == len(set(numbers))

@@ -7,15 +7,18 @@ from hookline.model import OWN_ACCOUNT, AlertKind, Notify
 from hookline.rules.people import (
     DEAD,
     FIRED,
+    GIVE_UP_S,
+    LONGEST_WAIT_S,
+    NAMED_ALERTS,
     NAMED_DELIVERIES,
     NAMED_ENDPOINTS,
     RESOLVED,
-    TRIES,
     Channel,
     Deaths,
     EndpointDeaths,
     Recipient,
     about_alert,
+    about_alerts,
     about_deaths,
     gathered,
     recipients,
@@ -57,13 +60,29 @@ def test_who_is_an_operator_and_the_owner_is_told_once_as_an_operator():
     assert recipients(FIRED, "acme", same) == [Recipient(Channel.EMAIL, "a@b.example", OWN_ACCOUNT)]
 
 
-def test_waits_double_up_to_an_hour_and_end():
-    waits = [wait_before(tries) for tries in range(1, TRIES + 1)]
-    assert waits == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600, 3600, None]
+def test_waits_double_up_to_half_an_hour():
+    waits = [wait_before(tries, age=0.0, asked=None, roll=0.5) for tries in (1, 2, 3, 6, 7, 8, 10_000)]
+    assert waits == [30, 60, 120, 960, 1800, 1800, 1800]
+
+
+def test_messages_that_failed_together_are_not_tried_again_together():
+    assert [wait_before(1, age=0.0, asked=None, roll=roll) for roll in (0.0, 1.0)] == [22.5, 37.5]
+
+
+@pytest.mark.parametrize(
+    ("asked", "wait"), [(None, 30), (0.0, 30), (10.0, 30), (90.0, 90), (86_400.0, LONGEST_WAIT_S)]
+)
+def test_a_receiver_may_ask_for_a_longer_wait_within_limits(asked, wait):
+    assert wait_before(1, age=0.0, asked=asked, roll=0.5) == wait
+
+
+def test_what_is_old_is_given_up_however_often_it_was_tried():
+    assert wait_before(1, age=GIVE_UP_S, asked=None, roll=0.5) is None
+    assert wait_before(1_000, age=GIVE_UP_S - 1, asked=None, roll=0.5) is not None
 
 
 def some_deaths(count=1, **fields):
-    endpoint = EndpointDeaths(url="https://a.example/hook?token=1", count=count, answer="503")
+    endpoint = EndpointDeaths(place="a.example/hook", count=count, answer="503")
     given = {
         "count": count,
         "first_at": "2026-11-18T10:00:00Z",
@@ -75,8 +94,8 @@ def some_deaths(count=1, **fields):
 
 
 def test_deaths_are_added_up():
-    other = EndpointDeaths(url=None, count=2, answer=None)
-    newer = EndpointDeaths(url="https://a.example/hook?token=1", count=3, answer="500")
+    other = EndpointDeaths(place="an endpoint", count=2, answer=None)
+    newer = EndpointDeaths(place="a.example/hook", count=3, answer="500")
     found = gathered(
         [
             some_deaths(4),
@@ -95,7 +114,7 @@ def test_deaths_are_added_up():
         "2026-11-18T11:00:00Z",
     )
     assert found.endpoints == {
-        "ep_1": EndpointDeaths(url=newer.url, count=7, answer="500"),
+        "ep_1": EndpointDeaths(place=newer.place, count=7, answer="500"),
         "ep_2": other,
     }
     assert found.deliveries == tuple(f"dlv_{n}" for n in range(1, NAMED_DELIVERIES + 1))
@@ -114,17 +133,15 @@ def test_a_message_about_one_death():
     assert (message.data["type"], message.data["data"]["count"]) == ("deliveries.dead", 1)
 
 
-def test_a_message_about_many_names_the_worst_endpoints_and_no_token():
-    many = {
-        f"ep_{n}": EndpointDeaths(url=f"https://a.example/{n}?token=secret", count=n, answer=None)
-        for n in range(1, 31)
-    }
+def test_a_message_about_many_names_the_worst_endpoints():
+    many = {f"ep_{n}": EndpointDeaths(place=f"a.example/{n}", count=n, answer=None) for n in range(1, 31)}
     message = about_deaths("acme", some_deaths(465, endpoints=many))
     assert message.subject == "[hookline] 465 deliveries of acme could not be delivered"
     lines = message.text.splitlines()
     assert lines[2] == "30  a.example/30 (ep_30)"
     assert lines[2 + NAMED_ENDPOINTS] == "and 10 more endpoints"
-    assert "secret" not in message.text
+    assert len(message.data["data"]["endpoints"]) == NAMED_ENDPOINTS
+    assert (message.data["data"]["count"], message.data["data"]["endpoints"]["ep_30"]["count"]) == (465, 30)
 
 
 def an_alert_event(kind=AlertKind.CIRCUIT_OPEN, *, type=FIRED, **fields):
@@ -179,6 +196,31 @@ def test_a_resolved_alert_says_so():
 def test_an_alert_that_is_gone_or_unknown_has_a_message_too(data):
     message = about_alert({"type": FIRED, "data": data}, is_for_operators=True)
     assert message.subject.startswith("[hookline] Alert: ")
+
+
+def test_several_alerts_are_one_message():
+    events = [an_alert_event(message=f"The circuit of {name} is open.") for name in "ab"]
+    over = an_alert_event(
+        type=RESOLVED, message="The circuit of c is open.", resolved_at="2026-11-18T10:09:00Z"
+    )
+    message = about_alerts([*events, over], is_for_operators=True)
+    assert message.subject == "[hookline] 2 alerts, 1 resolved. Alert: The circuit of a is open."
+    assert [part.splitlines()[0] for part in message.text.split("\n\n----\n\n")] == [
+        "The circuit of a is open.",
+        "The circuit of b is open.",
+        "Resolved: The circuit of c is open.",
+    ]
+    assert about_alerts([over, over], is_for_operators=True).subject.startswith(
+        "[hookline] 2 resolved. Resolved:"
+    )
+    assert about_alerts(events[:1], is_for_operators=True) == about_alert(events[0], is_for_operators=True)
+
+
+def test_a_message_about_very_many_alerts_stays_readable():
+    message = about_alerts([an_alert_event()] * 1_000, is_for_operators=True)
+    assert message.subject.startswith("[hookline] 1,000 alerts. Alert: ")
+    assert message.text.count("----") == NAMED_ALERTS
+    assert message.text.endswith("and 950 more: hookline alerts --all")
 
 
 def test_a_subject_is_one_short_line_whatever_a_receiver_said():

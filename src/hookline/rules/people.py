@@ -1,7 +1,8 @@
 """Decides who is told of what, in which words, and when a message that could not be sent is tried again.
 
 Owners of accounts are told of the alerts about their account and its endpoints, and of their dead deliveries. The
-operators are the owners of the account `hookline`: they are told of every alert. Deaths are gathered into one message.
+operators are the owners of the account `hookline`: they are told of every alert. What is due for one recipient at the
+same time is told in one message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +13,17 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hookline.model import OWN_ACCOUNT, AlertKind, Notify
-from hookline.rules.alerts import shown_place
 
 FIRED, RESOLVED, DEAD = "alert.fired", "alert.resolved", "delivery.dead"
-TRIES = 12  # over about 5 hours; then the message is given up
+GIVE_UP_S = 6 * 3_600.0  # after this a message that could not be sent is old news
 FIRST_WAIT_S = 30.0
-LONGEST_WAIT_S = 3_600.0
+LONGEST_WAIT_S = 1_800.0
+NAMED_ALERTS = 50  # in one message
 NAMED_ENDPOINTS = 20  # in a message about deaths
 NAMED_DELIVERIES = 10
 HIDDEN = "/***"  # shown instead of what follows a URL's host
 
+_PREFIX = "[hookline] "
 _MOST_OF_A_SUBJECT = 150  # characters
 
 # What an operator types next.
@@ -56,7 +58,7 @@ class Recipient(msgspec.Struct, frozen=True):
 class EndpointDeaths(msgspec.Struct, frozen=True, kw_only=True):
     """How many deliveries to an endpoint died, and the last answer."""
 
-    url: str | None
+    place: str  # its URL without what may be a token
     count: int
     answer: str | None
 
@@ -103,9 +105,15 @@ def masked(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{HIDDEN}"
 
 
-def wait_before(tries: int) -> float | None:
-    """The seconds until a message that failed so many times is tried again; None: it is given up."""
-    return None if tries >= TRIES else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (tries - 1))
+def wait_before(tries: int, *, age: float, asked: float | None, roll: float) -> float | None:
+    """The seconds until a message that failed so many times is tried again; None: it is old and given up.
+
+    `asked` is the receiver's `Retry-After`. Messages that failed together are not tried again together.
+    """
+    if age >= GIVE_UP_S:
+        return None
+    wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries - 1, 10))
+    return min(max(wait * (0.75 + 0.5 * roll), asked or 0.0), LONGEST_WAIT_S)
 
 
 def gathered(parts: Sequence[Deaths]) -> Deaths:
@@ -115,7 +123,7 @@ def gathered(parts: Sequence[Deaths]) -> Deaths:
         for id, each in part.endpoints.items():
             before = endpoints.get(id)
             count = each.count + (0 if before is None else before.count)
-            endpoints[id] = EndpointDeaths(url=each.url, count=count, answer=each.answer)
+            endpoints[id] = EndpointDeaths(place=each.place, count=count, answer=each.answer)
     return Deaths(
         count=sum(part.count for part in parts),
         first_at=min(part.first_at for part in parts),
@@ -131,10 +139,11 @@ def about_deaths(account: str, deaths: Deaths) -> Message:
     what = "1 delivery" if is_one else f"{deaths.count:,} deliveries"
     when = f"at {deaths.first_at}" if is_one else f"from {deaths.first_at} to {deaths.last_at}"
     worst = sorted(deaths.endpoints.items(), key=lambda each: (-each[1].count, each[0]))
+    shown = [(id, msgspec.to_builtins(each)) for id, each in worst[:NAMED_ENDPOINTS]]
     lines = [f"{what} of account {account} could not be delivered, {when}.", ""]
     for id, each in worst[:NAMED_ENDPOINTS]:
         answer = "" if each.answer is None else f", last answer: {each.answer}"
-        lines.append(f"{each.count:,}  {shown_place(each.url)} ({id}){answer}")
+        lines.append(f"{each.count:,}  {each.place} ({id}){answer}")
     if len(worst) > NAMED_ENDPOINTS:
         lines.append(f"and {len(worst) - NAMED_ENDPOINTS:,} more endpoints")
     kept = "It is kept as a dead letter" if is_one else "They are kept as dead letters"
@@ -146,7 +155,7 @@ def about_deaths(account: str, deaths: Deaths) -> Message:
             "type": "deliveries.dead",
             "at": deaths.last_at,
             "account": account,
-            "data": msgspec.to_builtins(deaths),
+            "data": {**msgspec.to_builtins(deaths), "endpoints": dict(shown)},
         },
     )
 
@@ -173,6 +182,24 @@ def about_alert(event: Mapping[str, Any], *, is_for_operators: bool) -> Message:
     )
 
 
+def about_alerts(events: Sequence[Mapping[str, Any]], *, is_for_operators: bool) -> Message:
+    """A message about several alerts."""
+    if len(events) == 1:
+        return about_alert(events[0], is_for_operators=is_for_operators)
+    parts = [about_alert(each, is_for_operators=is_for_operators) for each in events]
+    resolved = sum(each.get("type") == RESOLVED for each in events)
+    counts = [
+        f"{len(events) - resolved:,} alerts" if len(events) > resolved else "",
+        f"{resolved:,} resolved",
+    ]
+    what = ", ".join(each for each in counts[: 1 + (resolved > 0)] if each)
+    texts = [part.text for part in parts[:NAMED_ALERTS]]
+    if len(parts) > NAMED_ALERTS:
+        texts.append(f"and {len(parts) - NAMED_ALERTS:,} more: hookline alerts --all")
+    first = parts[0].subject.removeprefix(_PREFIX)
+    return Message(subject=_subject(f"{what}. {first}"), text="\n\n----\n\n".join(texts), data=list(events))
+
+
 def about_a_test(account: str, *, at: str) -> Message:
     """A message that only shows that messages arrive."""
     said = f"This is a test of the alerts for account {account}. Nothing is wrong."
@@ -194,4 +221,4 @@ def _subject(said: str) -> str:
     """One line: what a receiver said may be quoted in it."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in said).split())
     shown = line if len(line) <= _MOST_OF_A_SUBJECT else f"{line[: _MOST_OF_A_SUBJECT - 1]}…"
-    return f"[hookline] {shown}"
+    return _PREFIX + shown

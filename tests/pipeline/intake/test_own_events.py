@@ -264,7 +264,9 @@ async def test_own_events_that_nobody_gets_are_not_stored(world: World, receiver
     assert await hooks.store.announcements(limit=1) == []
     assert await hooks.store.list_events(EventFilter(account=OWN_ACCOUNT), after=None, limit=1) == []
     far = world.clock.now() + 10_000_000
-    taken = await world.pass_until(hooks.store.take_notifications(gather=DEAD, limit=10, now=far, until=far))
+    taken = await world.pass_until(
+        hooks.store.take_notifications(channels=["email"], gather=DEAD, limit=10, now=far, until=far)
+    )
     assert taken == []
 
 

@@ -1,11 +1,16 @@
 """Messages reach people by mail, chat and webhook; what fails is tried again and touches nothing else."""
 
+import asyncio
 import smtplib
+import socket
 import ssl
+from random import Random
 
 import msgspec
 import pytest
 
+from factories import an_alert
+from hookline import ids
 from hookline.clock import SystemClock
 from hookline.model import OWN_ACCOUNT, Account, Notify
 from hookline.pipeline.notifying.channels import Channels
@@ -13,8 +18,9 @@ from hookline.pipeline.notifying.mail import Mailer, MailSettings
 from hookline.pipeline.notifying.notifications import HELD_S, Notifications
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import SystemNet
-from hookline.rules.people import DEAD, FIRED, TRIES, masked, wait_before
+from hookline.rules.people import DEAD, FIRED, GIVE_UP_S, LONGEST_WAIT_S, masked
 from hookline.store.contract import NotificationRow
+from hookline.store.contract.measuring.alerts import AlertChanges
 from mail_server import PASSWORD, USER, mail_server
 from tests.receiver import Answer, Receiver
 from tests.world import World
@@ -31,7 +37,7 @@ DEATHS = {
     "count": 2,
     "first_at": "2026-11-18T10:00:00Z",
     "last_at": "2026-11-18T10:00:01Z",
-    "endpoints": {"ep_1": {"url": "https://a.example/", "count": 2, "answer": "503"}},
+    "endpoints": {"ep_1": {"place": "a.example/", "count": 2, "answer": "503"}},
     "deliveries": ["dlv_1", "dlv_2"],
 }
 
@@ -53,16 +59,29 @@ class Stage:
 
         channels = Channels(self._sender, SystemClock(), mailer=mailer, canonical=lambda url: url)
         return Notifications(
-            self.store, self.hooks._catalogue, channels, self.world.clock, try_own_event=try_own_event
+            self.store,
+            self.hooks._catalogue,
+            channels,
+            self.world.clock,
+            Random(1),
+            try_own_event=try_own_event,
         )
 
-    async def write(self, channel: str, recipient: str, *, kind=FIRED, account="acme", detail=None, wait=0.0):
+    async def notify(self, account="acme", **channels) -> None:
+        """Say where an account is told of trouble."""
+        now = self.world.clock.now()
+        await self.store.put_account(Account(id=account, notify=Notify(**channels)), now=now)
+        await self.world.pass_until(self.hooks._catalogue.include_own())
+
+    async def write(self, channel: str, *, kind=FIRED, account="acme", detail=None, wait=0.0) -> None:
+        """A message that is due, or will be."""
+        text = detail if isinstance(detail, str) else msgspec.json.encode(detail or ALERT).decode()
         row = NotificationRow(
             channel=channel,
-            recipient=recipient,
+            recipient="as it was",
             kind=kind,
             account=account,
-            detail=msgspec.json.encode(detail or ALERT).decode() if not isinstance(detail, str) else detail,
+            detail=text,
             due_at=self.world.clock.now() + wait,
         )
         await self.store.publish_announcements(
@@ -71,7 +90,18 @@ class Stage:
 
     async def left(self) -> int:
         far = self.world.clock.now() + 10_000_000
-        return len(await self.store.take_notifications(gather=DEAD, limit=100, now=far, until=far))
+        return len(
+            await self.store.take_notifications(
+                channels=["email", "slack", "webhook"], gather=DEAD, limit=100, now=far, until=far
+            )
+        )
+
+
+async def sent(sending: Notifications) -> bool:
+    """Send all that is due, and wait for the answers; whether there was anything."""
+    found = [await sending.send_mails(), await sending.send_posts()]
+    await asyncio.gather(*sending._mails.tasks, *sending._posts.tasks)
+    return any(found)
 
 
 @pytest.fixture
@@ -108,9 +138,10 @@ def mail(tmp_path, monkeypatch):
 
 
 async def test_an_alert_is_mailed_over_tls_with_a_login(stage, mail):
-    await stage.write("email", "ops@acme.example", account=OWN_ACCOUNT)
+    await stage.notify(OWN_ACCOUNT, email="ops@acme.example")
+    await stage.write("email", account=OWN_ACCOUNT)
     sending = stage.notifications(mailer=a_mailer(mail, username=USER, password=PASSWORD))
-    assert await sending.send_due()
+    assert await sent(sending)
     [message] = mail.messages
     assert mail.was_encrypted == [True]
     assert mail.recipients == ["ops@acme.example"]
@@ -120,12 +151,13 @@ async def test_an_alert_is_mailed_over_tls_with_a_login(stage, mail):
     assert "Next step: hookline endpoints recover ep_1" in message.get_content()
     assert sending.sent == {"email": 1}
     assert await stage.left() == 0
-    assert not await sending.send_due()
+    assert not await sent(sending)
 
 
 async def test_chat_gets_text_without_markup_of_its_own(stage, receiver: Receiver):
-    await stage.write("slack", receiver.url("/chat"))
-    await stage.notifications().send_due()
+    await stage.notify(slack=receiver.url("/chat"))
+    await stage.write("slack")
+    await sent(stage.notifications())
     [request] = receiver.requests
     assert request.headers["content-type"] == "application/json"
     said = msgspec.json.decode(request.body)
@@ -134,21 +166,49 @@ async def test_chat_gets_text_without_markup_of_its_own(stage, receiver: Receive
     assert await stage.left() == 0
 
 
-async def test_a_webhook_gets_the_own_event(stage, receiver: Receiver):
-    await stage.write("webhook", receiver.url("/hook"))
-    await stage.notifications().send_due()
-    assert [msgspec.json.decode(body) for body in receiver.bodies("/hook")] == [ALERT]
+async def test_a_webhook_gets_each_own_event_with_a_key(stage, receiver: Receiver):
+    await stage.notify(webhook=receiver.url("/hook"))
+    for _ in range(2):
+        await stage.write("webhook")
+    await sent(stage.notifications())
+    assert [msgspec.json.decode(body) for body in receiver.bodies("/hook")] == [ALERT, ALERT]
+    keys = {request.headers["idempotency-key"] for request in receiver.requests}
+    assert len(keys) == 2
+
+
+async def test_alerts_that_are_due_together_are_one_message_to_people(stage, receiver: Receiver):
+    await stage.notify(slack=receiver.url("/chat"))
+    for _ in range(300):
+        await stage.write("slack")
+    await sent(stage.notifications())
+    [body] = receiver.bodies("/chat")
+    assert msgspec.json.decode(body)["text"].startswith("*300 alerts. Alert: ")
+    assert await stage.left() == 0
 
 
 async def test_deaths_are_one_message_for_each_recipient(stage, receiver: Receiver):
-    for path in ("/a", "/b"):
+    for account in ("a", "b"):
+        await stage.notify(account, webhook=receiver.url(f"/{account}"))
         for wait in (0.0, 900.0, 900.0):
-            await stage.write("webhook", receiver.url(path), kind=DEAD, detail=DEATHS, wait=wait)
-    assert await stage.notifications().send_due()
+            await stage.write("webhook", kind=DEAD, account=account, detail=DEATHS, wait=wait)
+    assert await sent(stage.notifications())
     for path in ("/a", "/b"):
         [body] = receiver.bodies(path)
         told = msgspec.json.decode(body)
         assert (told["type"], told["data"]["count"]) == ("deliveries.dead", 6)
+    assert await stage.left() == 0
+
+
+async def test_a_message_goes_where_the_account_wants_it_now(stage, receiver: Receiver):
+    await stage.notify(slack=receiver.url("/old"))
+    await stage.write("slack")
+    await stage.notify(slack=receiver.url("/new"))
+    await sent(stage.notifications())
+    assert [request.path for request in receiver.requests] == ["/new"]
+    await stage.write("slack")
+    await stage.notify()
+    assert await sent(stage.notifications())
+    assert len(receiver.requests) == 1
     assert await stage.left() == 0
 
 
@@ -160,51 +220,134 @@ async def test_deaths_are_one_message_for_each_recipient(stage, receiver: Receiv
 )
 async def test_what_is_refused_is_tried_again_and_given_up_in_the_end(stage, receiver: Receiver, answer):
     receiver.answers["/chat"] = [answer]
-    await stage.write("slack", receiver.url("/chat"))
+    await stage.notify(slack=receiver.url("/chat"))
+    await stage.write("slack")
     sending = stage.notifications()
-    for tries in range(1, TRIES + 1):
-        assert await sending.send_due(), tries
-        assert not await sending.send_due(), "it waits"
-        stage.world.clock.advance(wait_before(tries) or 0.0)
-    assert sending.failed == {"slack": TRIES}
+    rounds = 0
+    while await sent(sending):
+        rounds += 1
+        assert not await sent(sending), "it waits"
+        stage.world.clock.advance(LONGEST_WAIT_S)
+    assert rounds == 1 + GIVE_UP_S / LONGEST_WAIT_S
+    assert sending.failed == {"slack": rounds}
     assert await stage.left() == 0
 
 
-async def test_it_arrives_when_the_receiver_is_back(stage, receiver: Receiver):
-    receiver.answers["/chat"] = [Answer(503), Answer(200)]
-    await stage.write("slack", receiver.url("/chat"))
+async def test_a_fresh_message_is_not_given_up_with_an_old_one(stage, receiver: Receiver):
+    receiver.answers["/hook"] = [Answer(500), Answer(500), Answer(200)]
+    await stage.notify(webhook=receiver.url("/hook"))
+    await stage.write("webhook", kind=DEAD, detail=DEATHS)
     sending = stage.notifications()
-    await sending.send_due()
-    stage.world.clock.advance(wait_before(1))
-    await sending.send_due()
+    await sent(sending)
+    stage.world.clock.advance(GIVE_UP_S)
+    await stage.write("webhook", kind=DEAD, detail=DEATHS)
+    await sent(sending)
+    stage.world.clock.advance(LONGEST_WAIT_S)
+    await sent(sending)
+    [*_, last] = receiver.bodies("/hook")
+    assert msgspec.json.decode(last)["data"]["count"] == DEATHS["count"]
+    assert len(receiver.requests) == 3
+    assert await stage.left() == 0
+
+
+async def test_it_arrives_when_the_receiver_is_back_after_the_wait_it_asked_for(stage, receiver: Receiver):
+    receiver.answers["/chat"] = [Answer(429, headers={"Retry-After": "600"}), Answer(200)]
+    await stage.notify(slack=receiver.url("/chat"))
+    await stage.write("slack")
+    sending = stage.notifications()
+    await sent(sending)
+    stage.world.clock.advance(599.0)
+    assert not await sent(sending)
+    stage.world.clock.advance(1.0)
+    await sent(sending)
     assert (sending.sent, sending.failed) == ({"slack": 1}, {"slack": 1})
     assert await stage.left() == 0
 
 
-async def test_one_that_fails_holds_up_nobody(stage, receiver: Receiver, mail):
+async def test_at_the_first_failure_the_rest_for_this_recipient_waits(stage, receiver: Receiver):
+    receiver.answers["/hook"] = [Answer(200), Answer(500)]
+    await stage.notify(webhook=receiver.url("/hook"))
+    for _ in range(9):
+        await stage.write("webhook")
+    await sent(stage.notifications())
+    assert len(receiver.requests) == 2
+    assert await stage.left() == 8
+
+
+async def test_who_hangs_holds_up_nobody(stage, receiver: Receiver):
+    hold = asyncio.Event()
+    receiver.answers["/hangs"] = [Answer(hold=hold)]
+    await stage.notify("hangs", slack=receiver.url("/hangs"))
+    await stage.notify("acme", slack=receiver.url("/chat"))
+    await stage.write("slack", account="hangs")
+    await stage.write("slack")
+    sending = stage.notifications()
+    await sending.send_posts()
+    await receiver.wait_for(lambda: receiver.bodies("/chat"))
+    await stage.write("slack")
+    await sending.send_posts()
+    await receiver.wait_for(lambda: len(receiver.bodies("/chat")) == 2)
+    assert sending.failed == {}
+    hold.set()
+    await sending.close()
+    assert await stage.left() == 0, "each was ended by itself"
+
+
+async def test_one_that_fails_spoils_itself_alone(stage, receiver: Receiver, mail):
     mail.answer = "451 try later"
-    await stage.write("email", "ops@acme.example")
-    await stage.write("slack", "http://127.0.0.1:1/refuses")
-    await stage.write("fax", "12345")
-    await stage.write("webhook", receiver.url("/unreadable"), detail="no json")
-    await stage.write("webhook", receiver.url("/no-alert"), detail="[]")
-    await stage.write("webhook", receiver.url("/deaths"), kind=DEAD, detail="{}")
-    await stage.write("webhook", receiver.url("/hook"))
+    await stage.notify("a", email="ops@acme.example")
+    await stage.notify("b", slack="http://127.0.0.1:1/refuses")
+    await stage.notify("c", slack="http://[bad/x")
+    await stage.notify("d", webhook=receiver.url("/d"))
+    await stage.notify("e", webhook=receiver.url("/e"))
+    await stage.write("email", account="a")
+    await stage.write("slack", account="b")
+    await stage.write("slack", account="c")
+    for detail in ("no json", "[]", {"type": FIRED, "data": {"kind": []}}):
+        await stage.write("webhook", account="d", detail=detail)
+    await stage.write("webhook", account="d", kind=DEAD, detail="{}")
+    await stage.write("webhook", account="d", kind=DEAD, detail=DEATHS)
+    await stage.write("webhook", account="e")
     sending = stage.notifications(mailer=a_mailer(mail, username=USER, password=PASSWORD))
-    await sending.send_due()
-    assert [request.path for request in receiver.requests] == ["/hook"]
+    await sent(sending)
+    assert sorted(request.path for request in receiver.requests) == ["/d", "/e"]
     assert sending.failed == {"email": 1, "slack": 1}
-    assert await stage.left() == 2, "what nobody can read is gone"
+    assert not await sent(sending), "what broke waits too"
+    assert await stage.left() == 3, "what nobody can read is gone"
+
+
+async def test_that_an_alert_fired_is_not_told_after_it_is_resolved(stage, receiver: Receiver):
+    alert = an_alert()
+    detail = {**ALERT, "data": {"kind": "dead_letters", "id": ids.show("alert", alert.id)}}
+    now = stage.world.clock.now()
+    await stage.store.write_alerts(AlertChanges(fire=(alert,)), now=now)
+    receiver.answers["/hook"] = [Answer(503), Answer(200)]
+    await stage.notify(webhook=receiver.url("/hook"))
+    await stage.write("webhook", detail=detail)
+    sending = stage.notifications()
+    await sent(sending)
+    await stage.store.write_alerts(AlertChanges(resolve=(alert.id,)), now=now + 1)
+    await stage.write(
+        "webhook", kind="alert.resolved", detail={**detail, "type": "alert.resolved"}, wait=40.0
+    )
+    stage.world.clock.advance(60.0)
+    await sent(sending)
+    told = [msgspec.json.decode(body)["type"] for body in receiver.bodies("/hook")]
+    assert told == [FIRED, "alert.resolved"]
+    assert await stage.left() == 0
 
 
 async def test_who_dies_while_sending_leaves_it_to_the_next(stage, receiver: Receiver):
-    await stage.write("slack", receiver.url("/chat"))
+    await stage.notify(slack=receiver.url("/chat"))
+    await stage.write("slack")
     now = stage.world.clock.now()
-    [_] = await stage.store.take_notifications(gather=DEAD, limit=1, now=now, until=now + HELD_S)
+    [_] = await stage.store.take_notifications(
+        channels=["slack"], gather=DEAD, limit=1, now=now, until=now + HELD_S
+    )
     sending = stage.notifications()
-    assert not await sending.send_due()
+    assert not await sent(sending)
     stage.world.clock.advance(HELD_S)
-    assert await sending.send_due()
+    assert await sent(sending)
     assert len(receiver.requests) == 1
 
 
@@ -213,13 +356,12 @@ async def test_who_dies_while_sending_leaves_it_to_the_next(stage, receiver: Rec
 
 async def test_every_channel_is_tried_and_shows_its_answer(stage, receiver: Receiver, mail):
     receiver.answers["/chat"] = [Answer(403, body=b"invalid_token")]
-    notify = Notify(email="ops@acme.example", slack=receiver.url("/chat"), webhook=receiver.url("/hook"))
-    await stage.store.put_account(Account(id="acme", notify=notify), now=stage.world.clock.now())
-    await stage.world.pass_until(stage.hooks._catalogue.catch_up())
+    slack = receiver.url("/chat")
+    await stage.notify(email="ops@acme.example", slack=slack, webhook=receiver.url("/hook"))
     sending = stage.notifications(mailer=a_mailer(mail, username=USER, password=PASSWORD))
-    email, slack, webhook = await sending.try_channels("acme")
-    assert (email.ok, email.detail, email.recipient) == (True, "kept", "ops@acme.example")
-    assert (slack.ok, slack.detail, slack.recipient) == (False, "403 invalid_token", masked(notify.slack))
+    email, chat, webhook = await sending.try_channels("acme")
+    assert (email.ok, email.detail, email.recipient) == (True, "250 kept", "ops@acme.example")
+    assert (chat.ok, chat.detail, chat.recipient) == (False, "403 invalid_token", masked(slack))
     assert (webhook.ok, webhook.detail) == (True, "200")
     assert msgspec.json.decode(receiver.bodies("/hook")[0])["type"] == "alert.test"
     assert await sending.try_channels("other") == []
@@ -244,9 +386,9 @@ async def test_own_events_are_tried_for_the_operators(stage, receiver: Receiver)
 @pytest.mark.parametrize(
     ("settings", "starttls", "said"),
     [
-        ({"username": USER, "password": "open sesame"}, True, "Authentication"),
-        ({"port": 1}, True, "127.0.0.1:1"),
-        ({"tls": "tls"}, True, ""),
+        ({"username": USER, "password": "open sesame"}, True, "535"),
+        ({"port": 1}, True, "refused"),
+        ({"tls": "tls"}, True, "SSL"),
         ({}, False, "STARTTLS"),  # never in clear text by accident
     ],
 )
@@ -255,35 +397,65 @@ async def test_a_mail_server_that_does_not_take_it_is_an_answer(
 ):
     with mail_server(tmp_path, starttls=starttls) as server:
         monkeypatch.setenv("SSL_CERT_FILE", str(server.authority))
-        await stage.write("email", "ops@acme.example")
+        for account in (OWN_ACCOUNT, "acme"):
+            await stage.notify(account, email="ops@acme.example")
+            await stage.write("email", account=account)
         sending = stage.notifications(mailer=a_mailer(server, **settings))
-        notify = Notify(email="ops@acme.example")
-        await stage.store.put_account(Account(id="acme", notify=notify), now=stage.world.clock.now())
-        await stage.world.pass_until(stage.hooks._catalogue.catch_up())
-        await sending.send_due()
-        assert sending.failed == {"email": 1}
+        await sent(sending)
+        assert sending.failed == {"email": 2}
+        [answer] = await sending.try_channels(OWN_ACCOUNT)
+        assert (answer.ok, said in answer.detail, "sesame" in answer.detail) == (False, True, False), answer
         [answer] = await sending.try_channels("acme")
-        assert not answer.ok
-        assert said in answer.detail
-        assert "sesame" not in answer.detail
+        assert answer.detail == "the mail server did not take the message; ask the operators of hookline"
         assert server.messages == []
+
+
+async def test_a_mail_server_that_hangs_keeps_nobody_waiting(stage, receiver: Receiver):
+    """Neither the loop nor the other channels."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        await stage.notify(email="ops@acme.example", slack=receiver.url("/chat"))
+        await stage.write("email")
+        await stage.write("slack")
+        mailer = Mailer(
+            MailSettings(
+                host="127.0.0.1",
+                port=mute.getsockname()[1],
+                tls="none",
+                username=None,
+                password=None,
+                sender="a@b.example",
+            ),
+            SystemClock(),
+        )
+        sending = stage.notifications(mailer=mailer)
+        await sending.send_mails()
+        await sending.send_posts()
+        await receiver.wait_for(lambda: receiver.bodies("/chat"))
+        [task] = sending._mails.tasks
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert sending.sent == {"slack": 1}
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_refused(stage, tmp_path):
     with mail_server(tmp_path) as server:
-        await stage.write("email", "ops@acme.example")
+        await stage.notify(email="ops@acme.example")
+        await stage.write("email")
         sending = stage.notifications(mailer=a_mailer(server))
-        await sending.send_due()
+        await sent(sending)
         assert (sending.failed, server.messages) == ({"email": 1}, [])
 
 
-async def test_without_a_mail_server_the_answer_names_the_setting(stage):
-    await stage.write("email", "ops@acme.example")
-    notify = Notify(email="ops@acme.example")
-    await stage.store.put_account(Account(id="acme", notify=notify), now=stage.world.clock.now())
-    await stage.world.pass_until(stage.hooks._catalogue.catch_up())
-    [answer] = await stage.notifications().try_channels("acme")
+async def test_without_a_mail_server_the_answer_names_the_setting_and_mail_is_left_to_others(stage):
+    await stage.notify(OWN_ACCOUNT, email="ops@acme.example")
+    await stage.write("email", account=OWN_ACCOUNT)
+    sending = stage.notifications()
+    [answer] = await sending.try_channels(OWN_ACCOUNT)
     assert (answer.ok, answer.detail) == (False, "no mail server is set: HOOKLINE_SMTP_HOST")
+    assert not await sending._drop_mails()
+    stage.world.clock.advance(3_600.0)
+    assert await sending._drop_mails(), "nobody else sent it within an hour"
+    assert await stage.left() == 0
 
 
 def test_the_mail_server_of_these_tests_wants_tls_and_a_login(mail):

@@ -99,7 +99,11 @@ class AccountCalls:
                 headers=((b"retry-after", b"%d" % math.ceil(wait)),),
             )
         self._tested[account] = now
-        report = await self._accounts.test(account)
-        if not report.results:
-            self._tested.pop(account, None)  # nothing was sent; and any name is an account
+        is_sent = False
+        try:
+            report = await self._accounts.test(account)
+            is_sent = bool(report.results)
+        finally:
+            if not is_sent:
+                self._tested.pop(account, None)  # and any name may be given
         return report

@@ -4,6 +4,7 @@ It is a copy as of a numbered change. An accept carries that number and writes n
 fan-out from memory is as exact as fan-out in the database.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -11,7 +12,7 @@ import structlog
 
 from hookline import ids
 from hookline.crypto.sealing import Sealer, Secrets
-from hookline.errors import Invalid, SealBroken, SealGarbled
+from hookline.errors import Invalid, SealBroken, SealGarbled, StoreUnavailable
 from hookline.model import OWN_ACCOUNT, Endpoint, EndpointId, Notify
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.catalogue.payload_rules import PayloadRules
@@ -26,6 +27,9 @@ log = structlog.get_logger()
 
 # Shown, but not used for sending: a fault in one of them does no harm.
 _FOR_PEOPLE = frozenset({"account", "description", "metadata", "disabled_reason", "created_at", "updated_at"})
+
+ACCOUNTS_AT_ONCE = 1_000
+READ_AGAIN_S = 1.0  # at least, between two times
 
 _OF_NO_ENDPOINT = ("event_type", "account")  # kinds of changes
 
@@ -55,6 +59,7 @@ class Catalogue:
         self._subscriptions: dict[str, Subscriptions] = {}
         self.n = 0  # the last change that this copy includes
         self.notified: Mapping[str, Notify] = {}  # where accounts are notified; the others are not
+        self._accounts_changed = asyncio.Event()
         self.announces = False  # whether own events are announced: somebody listens to them
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
         self.on_own_change: Callable[[], None] = lambda: None
@@ -72,7 +77,7 @@ class Catalogue:
             self._put(endpoint)
         # Read after the number, so that they include every change up to it; later changes are read again.
         self.content.describe(await self._store.event_types())
-        self.notified = await self._read_notified()
+        await self._read_notified()
         self.n = catalogue.n
         self._look_for_listeners()
 
@@ -96,8 +101,30 @@ class Catalogue:
         """How many endpoints an account has."""
         return len(self._members.get(account, ()))
 
-    async def _read_notified(self) -> dict[str, Notify]:
-        return {each.id: each.notify for each in await self._store.accounts() if each.notify != Notify()}
+    async def run(self) -> None:
+        """Read where accounts are notified when that changed, until cancelled.
+
+        Not with the other changes: there may be many accounts, and a pulse must not wait for them.
+        """
+        while True:
+            await self._accounts_changed.wait()
+            with contextlib.suppress(StoreUnavailable):  # tried again below
+                await self._read_notified()
+            await asyncio.sleep(READ_AGAIN_S)
+
+    async def _read_notified(self) -> None:
+        self._accounts_changed.clear()
+        found: dict[str, Notify] = {}
+        try:
+            last = ""
+            while part := await self._store.accounts(after=last, limit=ACCOUNTS_AT_ONCE):
+                found |= {each.id: each.notify for each in part if each.notify != Notify()}
+                last = part[-1].id
+        except BaseException:
+            self._accounts_changed.set()
+            raise
+        self.notified = found
+        self._look_for_listeners()
 
     def _look_for_listeners(self) -> None:
         own = self._members.get(OWN_ACCOUNT, ())
@@ -107,6 +134,8 @@ class Catalogue:
         """Read what was just changed here, and notify the other processes."""
         self.on_own_change()
         await self.catch_up()
+        if self._accounts_changed.is_set():
+            await self._read_notified()
 
     async def catch_up(self) -> None:
         """Read what changed since the last time."""
@@ -128,14 +157,12 @@ class Catalogue:
             found = {endpoint.id: endpoint for endpoint in await self._store.endpoints_by_id(touched)}
             is_described = any(change.kind == "event_type" for change in fresh)
             event_types = await self._store.event_types() if is_described else None
-            is_notified = any(change.kind == "account" for change in fresh)
-            notified = await self._read_notified() if is_notified else None
             if self.n == before:
                 break  # else another task applied changes meanwhile, and what was read here may be older
         if event_types is not None:
             self.content.describe(event_types)
-        if notified is not None:
-            self.notified = notified
+        if any(change.kind == "account" for change in fresh):
+            self._accounts_changed.set()
         for id in touched:
             known = self._outlets.pop(id, None)
             endpoint = found.get(id)

@@ -10,6 +10,7 @@ from hookline import ids
 from hookline.errors import HooklineError
 from hookline.model import EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.rules.alerts import shown_place
 from hookline.rules.people import (
     DEAD,
     NAMED_DELIVERIES,
@@ -63,7 +64,7 @@ class Telling:
             first_at=min(times),
             last_at=max(times),
             endpoints={
-                id: EndpointDeaths(url=self._url(id), count=count, answer=last[id])
+                id: EndpointDeaths(place=shown_place(self._url(id)), count=count, answer=last[id])
                 for id, count in counts.items()
             },
             deliveries=tuple(str(each.get("id")) for each in found[:NAMED_DELIVERIES]),

@@ -23,5 +23,5 @@ class InstallationStore(Protocol):
     async def account(self, id: str) -> Account | None:
         """The settings of an account; None: it has none."""
 
-    async def accounts(self) -> list[Account]:
-        """All accounts that have settings, by id."""
+    async def accounts(self, *, after: str = "", limit: int) -> list[Account]:
+        """Accounts that have settings, by id, from above `after`."""

@@ -24,7 +24,7 @@ ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.u
 """
 _ACCOUNTS = "SELECT id, notify, date_part('epoch', updated_at) AS updated_at FROM accounts"
 READ_ACCOUNT = f"{_ACCOUNTS} WHERE id = $1"
-READ_ACCOUNTS = f'{_ACCOUNTS} ORDER BY id COLLATE "C"'
+READ_ACCOUNTS = f'{_ACCOUNTS} WHERE id COLLATE "C" > $1 ORDER BY id COLLATE "C" LIMIT $2'
 
 
 class PostgresInstallation(PostgresSessions):
@@ -55,9 +55,9 @@ class PostgresInstallation(PostgresSessions):
         found = await self._general.fetch(READ_ACCOUNT, id)
         return _account(found[0]) if found else None
 
-    async def accounts(self) -> list[Account]:
+    async def accounts(self, *, after: str = "", limit: int) -> list[Account]:
         """See the contract."""
-        return [_account(row) for row in await self._general.fetch(READ_ACCOUNTS)]
+        return [_account(row) for row in await self._general.fetch(READ_ACCOUNTS, after, limit)]
 
 
 def _account(row: Any) -> Account:

@@ -22,7 +22,7 @@ INSERT INTO accounts (id, notify, updated_at) VALUES (:id, :notify, :updated_at)
 ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.updated_at
 """
 READ_ACCOUNT = "SELECT id, notify, updated_at FROM accounts WHERE id = :id"
-READ_ACCOUNTS = "SELECT id, notify, updated_at FROM accounts ORDER BY id"
+READ_ACCOUNTS = "SELECT id, notify, updated_at FROM accounts WHERE id > :after ORDER BY id LIMIT :limit"
 
 
 class SqliteInstallation(SqliteConnections):
@@ -55,9 +55,9 @@ class SqliteInstallation(SqliteConnections):
         return None if row is None else _account(row)
 
     @on_lister
-    def accounts(self, connection: sqlite3.Connection) -> list[Account]:
-        """All accounts that have settings, by id."""
-        return [_account(row) for row in connection.execute(READ_ACCOUNTS)]
+    def accounts(self, connection: sqlite3.Connection, *, after: str = "", limit: int) -> list[Account]:
+        """Accounts that have settings, by id, from above `after`."""
+        return [_account(row) for row in connection.execute(READ_ACCOUNTS, {"after": after, "limit": limit})]
 
 
 def _account(row: Row) -> Account:

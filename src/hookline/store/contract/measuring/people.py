@@ -1,7 +1,7 @@
 """Defines how a store keeps the messages to people that are still to be sent.
 
 A part of the contract: see `store.contract` for what holds for every verb. They are written with the own events that they
-tell of (`publish_announcements`). Whoever takes one has it for a while; if it is not ended by then, it is taken again.
+tell of (`publish_announcements`). Whoever takes some has them for a while; what is not ended by then is taken again.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-GATHER_MOST = 5_000  # messages that are gathered into one
+GATHER_MOST = 5_000  # messages that are taken at once
 
 
 class DueNotification(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +29,12 @@ class PeopleStore(Protocol):
     """The verbs about messages to people."""
 
     async def take_notifications(
-        self, *, gather: str, limit: int, now: float, until: float
+        self, *, channels: Sequence[str], gather: str, limit: int, now: float, until: float
     ) -> list[DueNotification]:
-        """Take messages that are due, until this time; nobody else has them meanwhile.
+        """Take what is due on these channels for so many accounts, until this time; nobody else has it meanwhile.
 
-        With each message of the kind `gather` come the others of this kind to the same recipient about the same
-        account that were never tried, due or not.
+        The accounts come first whose messages are due for longest; on two channels an account counts twice. If one of
+        the kind `gather` is due, all of this kind that were never tried come along.
         """
 
     async def end_notifications(self, done: Sequence[int], again: Sequence[tuple[int, float]]) -> None:

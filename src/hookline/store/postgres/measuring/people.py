@@ -9,16 +9,17 @@ from hookline.store.postgres.driver.sessions import PostgresSessions
 # A message that was tried is held by somebody, or waits for its own next try.
 TAKE_NOTIFICATIONS = """
 WITH due AS MATERIALIZED (
-  SELECT n, channel, recipient, kind, account FROM notifications
-  WHERE due_at <= to_timestamp($1) ORDER BY due_at, n LIMIT $2 FOR UPDATE SKIP LOCKED),
-gathered AS MATERIALIZED (
+  SELECT channel, account, bool_or(kind = $3) AS gathers FROM notifications
+  WHERE due_at <= to_timestamp($1) AND channel = ANY($2::text[])
+  GROUP BY channel, account ORDER BY min(due_at) LIMIT $4),
+chosen AS MATERIALIZED (
   SELECT o.n FROM notifications o
-  JOIN (SELECT DISTINCT channel, recipient, account FROM due WHERE kind = $3) g
-    ON o.channel = g.channel AND o.recipient = g.recipient AND o.account = g.account
-  WHERE o.kind = $3 AND o.tries = 0 ORDER BY o.n LIMIT $4 FOR UPDATE OF o SKIP LOCKED),
+  JOIN due d ON o.channel = d.channel AND o.account IS NOT DISTINCT FROM d.account
+  WHERE o.due_at <= to_timestamp($1) OR (d.gathers AND o.kind = $3 AND o.tries = 0)
+  ORDER BY o.n LIMIT $5 FOR UPDATE OF o SKIP LOCKED),
 taken AS (
-  UPDATE notifications t SET due_at = to_timestamp($5), tries = t.tries + 1
-  WHERE t.n IN (SELECT n FROM due UNION SELECT n FROM gathered)
+  UPDATE notifications t SET due_at = to_timestamp($6), tries = t.tries + 1
+  WHERE t.n IN (SELECT n FROM chosen)
   RETURNING t.n, t.channel, t.recipient, t.kind, t.account, t.detail, t.at, t.tries)
 SELECT n, channel, recipient, kind, account, detail, date_part('epoch', at) AS at, tries FROM taken ORDER BY n
 """
@@ -33,10 +34,11 @@ class PostgresPeople(PostgresSessions):
     """The contract's verbs about messages to people."""
 
     async def take_notifications(
-        self, *, gather: str, limit: int, now: float, until: float
+        self, *, channels: Sequence[str], gather: str, limit: int, now: float, until: float
     ) -> list[DueNotification]:
         """See the contract."""
-        taken = await self._tasks.fetch(TAKE_NOTIFICATIONS, now, limit, gather, GATHER_MOST, until)
+        values = now, list(channels), gather, limit, GATHER_MOST, until
+        taken = await self._tasks.fetch(TAKE_NOTIFICATIONS, *values)
         return [DueNotification(**row) for row in taken]
 
     async def end_notifications(self, done: Sequence[int], again: Sequence[tuple[int, float]]) -> None:

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 from hookline.store.contract.measuring.people import GATHER_MOST, DueNotification
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_writer
+from hookline.store.sqlite.driver.values import json_text
 
 # A message that was tried waits for its own next try.
 TAKE_NOTIFICATIONS = """
 WITH due AS MATERIALIZED (
-  SELECT n, channel, recipient, kind, account FROM notifications
-  WHERE due_at <= :now ORDER BY due_at, n LIMIT :limit),
-gathered AS MATERIALIZED (
-  SELECT o.n FROM notifications o
-  JOIN (SELECT DISTINCT channel, recipient, account FROM due WHERE kind = :gather) g
-    ON o.channel = g.channel AND o.recipient = g.recipient AND o.account = g.account
-  WHERE o.kind = :gather AND o.tries = 0 ORDER BY o.n LIMIT :most)
-UPDATE notifications SET due_at = :until, tries = tries + 1
-WHERE n IN (SELECT n FROM due UNION SELECT n FROM gathered)
+  SELECT channel, account, max(kind = :gather) AS gathers FROM notifications
+  WHERE due_at <= :now AND channel IN (SELECT value FROM json_each(:channels))
+  GROUP BY channel, account ORDER BY min(due_at) LIMIT :limit),
+chosen AS MATERIALIZED (
+  SELECT o.n FROM notifications o JOIN due d ON o.channel = d.channel AND o.account IS d.account
+  WHERE o.due_at <= :now OR (d.gathers AND o.kind = :gather AND o.tries = 0)
+  ORDER BY o.n LIMIT :most)
+UPDATE notifications SET due_at = :until, tries = tries + 1 WHERE n IN (SELECT n FROM chosen)
 RETURNING n, channel, recipient, kind, account, detail, at, tries
 """
 DELETE_NOTIFICATION = "DELETE FROM notifications WHERE n = :n"
@@ -29,10 +29,24 @@ class SqlitePeople(SqliteConnections):
 
     @on_writer
     def take_notifications(
-        self, connection: sqlite3.Connection, *, gather: str, limit: int, now: float, until: float
+        self,
+        connection: sqlite3.Connection,
+        *,
+        channels: Sequence[str],
+        gather: str,
+        limit: int,
+        now: float,
+        until: float,
     ) -> list[DueNotification]:
-        """Take messages that are due, until this time."""
-        values = {"now": now, "limit": limit, "gather": gather, "most": GATHER_MOST, "until": until}
+        """Take what is due on these channels for so many accounts, until this time."""
+        values: dict[str, object] = {
+            "now": now,
+            "limit": limit,
+            "gather": gather,
+            "most": GATHER_MOST,
+            "until": until,
+        }
+        values["channels"] = json_text(list(channels))
         names = DueNotification.__struct_fields__
         rows = sorted(connection.execute(TAKE_NOTIFICATIONS, values).fetchall())
         return [DueNotification(**dict(zip(names, row, strict=True))) for row in rows]
