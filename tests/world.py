@@ -17,6 +17,7 @@ REAL_SECONDS = 180.0  # after which a test gives up
 STEP = 0.05  # seconds of the test's time between two looks
 # Real seconds for which the test's time waits for a call of a store at most: one that waits for time has to get it.
 LONGEST_CALL = 1.0
+LONGEST_DIAL = 0.05  # likewise, in each tick, for connections that are being opened
 ENDLESS = {"listen"}  # calls that end with the store
 T = TypeVar("T")
 
@@ -87,6 +88,9 @@ class World:
         """A moment of the test's time, with a moment of real time for sockets and the database."""
         self.clock.advance(self.step if seconds is None else seconds)
         await asyncio.sleep(0.001)
+        # Connections are opened in real time too: many ticks of a busy machine would be a connect timeout.
+        if dialling := [task for hooks in self._running for task in hooks._sender._tasks]:
+            await asyncio.wait(dialling, timeout=LONGEST_DIAL)
         if self._calls:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_CALL):

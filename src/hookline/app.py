@@ -290,7 +290,7 @@ class Hookline:
                 self._tasks.run,
                 self.notifications.run_mails,
                 self.notifications.run_posts,
-                always=[self.key_cache.run, self._catalogue.run],
+                always=[self.key_cache.run, self.notifications.run_settings],
             )
         except BaseException:
             await self.store.close()

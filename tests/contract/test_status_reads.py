@@ -56,6 +56,27 @@ async def test_an_endpoint_fails_by_its_circuit_or_by_its_last_attempts(store):
     }
 
 
+async def test_an_endpoint_that_accepts_again_or_is_paused_does_not_fail(store):
+    worker = await a_worker_in(store)
+    back, still = await a_lane_in(store), await a_lane_in(store)
+    paused = await a_lane_in(store, paused=True)
+    shut = await opened(store, worker)
+    [before] = await store.endpoints_by_id([shut.endpoint_id])
+    after = msgspec.structs.replace(before, paused=True, updated_at=before.updated_at + 1)
+    await store.update_endpoint(after, was=before.updated_at, now=NOW)
+    write_minutes(
+        store,
+        [
+            *((each, NOW, 1.0, 50, 0) for each in (back, still, paused)),
+            (back, NOW + MINUTE, 1.0, 3, 3),
+            (still, NOW + MINUTE, 1.0, 3, 2),
+        ],
+    )
+    found = await failing(store)
+    assert [each.endpoint_id for each in found.endpoints] == [still]
+    assert (found.active, found.failing) == (2, 1)
+
+
 async def test_it_fails_since_the_first_attempt_not_accepted_after_the_last_one_that_was(store):
     stopped, never, mixed = [await a_lane_in(store) for _ in range(3)]
     write_minutes(

@@ -69,13 +69,29 @@ CASES = [
     ),
     (
         Severity.BAD,
-        "2 of 2 endpoints are failing since 16 Nov, 22:20. Look at your own network first.",
+        "2 of 2 endpoints are failing since 16 Nov, 22:20.",
         {"failing": failing(2, since=NOW - 25 * HOUR), "active": 2},
     ),
     (
         Severity.BAD,
         "2 of 9 endpoints are failing. Look at your own network first.",
-        {"failing": failing(2, since=None), "active": 9},
+        {"failing": failing(2, since=None, answer="connect_refused"), "active": 9},
+    ),
+    (
+        Severity.BAD,
+        "2 of 4 endpoints are failing, the first since 22:10.",
+        {
+            "failing": (
+                *failing(1, answer="401", since=NOW - 70 * MINUTE),
+                *failing(1, answer="connect_refused", since=NOW - 5 * MINUTE),
+            ),
+            "active": 4,
+        },
+    ),
+    (
+        Severity.BAD,
+        "5 of 9 endpoints are failing since 22:22. Look at your own network first.",
+        {"failing": failing(5), "active": 9},
     ),
     # some
     (Severity.BAD, "2 endpoints are failing. Everything else flows.", {"failing": failing(2), "active": 10}),

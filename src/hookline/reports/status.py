@@ -12,6 +12,7 @@ import msgspec
 from hookline import ids, rfc3339
 from hookline.clock import Clock
 from hookline.model import CLOSED, Circuit, CircuitState, Endpoint, EndpointId
+from hookline.reports.alerts import alert_report
 from hookline.reports.analysis import WorstEndpoints
 from hookline.reports.counts import Remembered
 from hookline.reports.health import HealthReports
@@ -42,8 +43,6 @@ MOST_WORKERS = 20
 MOST_REMEMBERED = 100  # accounts
 GOOD_FOR, GOOD_FOR_TIMES = 2.0, 20.0  # seconds, and times as long as it took
 _QUARTER, _RATES, _DAY, _MINUTE = 900.0, 300.0, 86_400.0, 60.0
-
-Alerts = Callable[[str | None], Awaitable[Sequence[AlertReport]]]
 
 
 class FailingReport(msgspec.Struct, kw_only=True):
@@ -147,8 +146,6 @@ class StatusReports:
         *,
         heartbeat: float,
         not_ready: Callable[[], Awaitable[str | None]],
-        alerts: Alerts
-        | None = None,  # the seam for the alerts that fire, of an account or of all; None: none fire
     ) -> None:
         self._store = store
         self._reports = reports
@@ -156,7 +153,6 @@ class StatusReports:
         self._clock = clock
         self._heartbeat = heartbeat
         self._not_ready = not_ready
-        self._alerts = alerts
         self._remembered: dict[str | None, Remembered[StatusFacts]] = {}
 
     async def report(self, account: str | None = None, *, is_tenant: bool = False) -> SituationReport:
@@ -208,7 +204,11 @@ class StatusReports:
             since=_minute(now - _QUARTER), fewest=FEWEST_ATTEMPTS, limit=MOST_FAILING, account=account
         )
         named, circuits = await self._named(failing.endpoints, now=now)
-        alerts = [] if self._alerts is None else list(await self._alerts(account))
+        alerts = [
+            alert_report(each, shown=self._clock.shown)
+            for each in await self._store.firing_alerts()
+            if account is None or each.account == account
+        ]
         workers, seen_at = await self._workers(now)
         small = await self._store.status_counts(slow_above=SLOW, slow_attempts=ENOUGH, account=account)
         due = health.oldest_due_age_s

@@ -14,6 +14,8 @@ import msgspec
 
 STALE = 30.0  # seconds; older figures are not trusted
 MANY = 0.2  # of the endpoints with traffic: then the cause is more likely here than there
+ENOUGH_TO_BLAME = 5  # endpoints that fail at once: our own network is to be looked at, whatever they answer
+TOGETHER_S = 300.0  # between the first and the last that began to fail
 ONE_HOST = 3  # endpoints of one host that are shown as one
 MOST_SHOWN = 5
 FEWEST_ATTEMPTS = 5  # in 15 minutes; with fewer nothing is said about an endpoint whose circuit is closed
@@ -157,7 +159,12 @@ def _many(now_is: Situation) -> str | None:
         return None
     known = [each.since for each in now_is.failing if each.since is not None]
     since = f" since {_clock_time(min(known), now=now_is.now)}" if known else ""
-    return f"{failing:,} of {now_is.active:,} endpoints are failing{since}. Look at your own network first."
+    if known and max(known) - min(known) > TOGETHER_S:
+        since = f", the first{since}"
+    # A few that answer, if only to refuse, say nothing against our own network.
+    is_ours = failing >= ENOUGH_TO_BLAME or not any(each.answer.isdigit() for each in now_is.failing)
+    hint = " Look at your own network first." if is_ours else ""
+    return f"{failing:,} of {now_is.active:,} endpoints are failing{since}.{hint}"
 
 
 def _some(now_is: Situation) -> str | None:

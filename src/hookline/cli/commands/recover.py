@@ -1,5 +1,6 @@
 """The command that brings an endpoint back: test it, close its circuit, replay what died meanwhile."""
 
+import contextlib
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,16 @@ def recover(endpoint_id: str, replay: bool | None, yes: bool, url: str | None, a
 def _tested(client: "Client", path: str, before: dict[str, Any]) -> dict[str, Any]:
     """The accepted attempt of a test event; raises if the endpoint does not accept it."""
     sent = client.post(f"{path}/test", {})["id"]
-    if before["circuit_state"]["state"] != "closed":
+    try:
+        return _accepted(client, path, before, sent)
+    except CommandError:
+        _taken_back(client, sent)
+        raise
+
+
+def _accepted(client: "Client", path: str, before: dict[str, Any], sent: str) -> dict[str, Any]:
+    is_open = before["circuit_state"]["state"] != "closed"
+    if is_open:
         client.post(f"{path}/circuit/reset")  # or the test event waits for the next probe
     for _ in range(_LOOKS):
         attempts = client.get(f"/v1/deliveries/{sent}/attempts")["data"]
@@ -75,10 +85,17 @@ def _tested(client: "Client", path: str, before: dict[str, Any]) -> dict[str, An
     first: dict[str, Any] = attempts[-1]
     if (error := first["error"]) is not None:
         answer = first["status"] or printable(f"{error['kind']} {error['detail'] or ''}".strip())
-        raise CommandError(
-            f"it does not accept yet: {answer}. Its circuit opens again by itself if more fails.", FAILED
-        )
+        more = " Its circuit opens again by itself if more fails." if is_open else ""
+        raise CommandError(f"it does not accept yet: {answer}.{more}", FAILED)
     return first
+
+
+def _taken_back(client: "Client", sent: str) -> None:
+    """Leave no test event behind that waits, or died: it would be counted, told of and replayed."""
+    for path in (f"/v1/deliveries/{sent}/cancel", f"/v1/dead-letters/{sent}/discard"):
+        with contextlib.suppress(CommandError):  # it is in another state
+            client.post(path)
+            return
 
 
 def _replayed(client: "Client", chosen: dict[str, Any], *, replay: bool | None) -> dict[str, Any]:

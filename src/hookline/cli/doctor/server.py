@@ -25,8 +25,11 @@ def check_server(settings: Settings, found: Examination | None, *, wall: float) 
         if error.status is None:
             yield warn("server", str(error), "start it with `hookline serve`, or correct HOOKLINE_URL")
         else:
-            yield bad("server", str(error), "read the server's log, or correct HOOKLINE_URL")
-        yield from check_port(settings.host, settings.port)
+            step = "mend what is named above, or read the server's log" if error.status == 503 else ""
+            yield bad("server", str(error), step or "read the server's log, or correct HOOKLINE_URL")
+        # What says that it is not ready is the server itself.
+        if error.status != 503 or not _is_here(settings):
+            yield from check_port(settings.host, settings.port)
         return
     yield ok("server", f"hookline answers at {settings.url}")
     yield from _check_key(client, settings)

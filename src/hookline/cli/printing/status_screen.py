@@ -31,10 +31,13 @@ def status_lines(status: Status, *, width: int, now: float) -> Iterator[str]:
     if status["more_troubles"]:
         yield ""
         yield f"and {status['more_troubles']:,} more: hookline endpoints list --circuit open"
-    if status["alerts"]:
+    if status.get("level") == "bad" and not status["troubles"]:
+        yield f"{_INDENT * 2}hookline doctor"
+    # What is named above has an alert as well.
+    if alerts := [each for each in status["alerts"] if each.get("endpoint_id") not in named]:
         yield ""
         yield "Alerts"
-        for alert in status["alerts"]:
+        for alert in alerts:
             since = relative(rfc3339.read(alert["since"]), now=now)
             yield from _wrapped(f"{alert['message']} ({alert['kind']}, since {since})", width)
     if status["worst"]:

@@ -12,7 +12,7 @@ import structlog
 
 from hookline import ids
 from hookline.crypto.sealing import Sealer, Secrets
-from hookline.errors import Invalid, SealBroken, SealGarbled, StoreUnavailable
+from hookline.errors import Invalid, SealBroken, SealGarbled
 from hookline.model import OWN_ACCOUNT, Endpoint, EndpointId, Notify
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.catalogue.payload_rules import PayloadRules
@@ -29,7 +29,6 @@ log = structlog.get_logger()
 _FOR_PEOPLE = frozenset({"account", "description", "metadata", "disabled_reason", "created_at", "updated_at"})
 
 ACCOUNTS_AT_ONCE = 1_000
-READ_AGAIN_S = 1.0  # at least, between two times
 
 _OF_NO_ENDPOINT = ("event_type", "account")  # kinds of changes
 
@@ -59,7 +58,7 @@ class Catalogue:
         self._subscriptions: dict[str, Subscriptions] = {}
         self.n = 0  # the last change that this copy includes
         self.notified: Mapping[str, Notify] = {}  # where accounts are notified; the others are not
-        self._accounts_changed = asyncio.Event()
+        self.accounts_changed = asyncio.Event()  # `notified` is to be read again
         self.announces = False  # whether own events are announced: somebody listens to them
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
         self.on_own_change: Callable[[], None] = lambda: None
@@ -77,7 +76,7 @@ class Catalogue:
             self._put(endpoint)
         # Read after the number, so that they include every change up to it; later changes are read again.
         self.content.describe(await self._store.event_types())
-        await self._read_notified()
+        await self.read_notified()
         self.n = catalogue.n
         self._look_for_listeners()
 
@@ -101,19 +100,12 @@ class Catalogue:
         """How many endpoints an account has."""
         return len(self._members.get(account, ()))
 
-    async def run(self) -> None:
-        """Read where accounts are notified when that changed, until cancelled.
+    async def read_notified(self) -> None:
+        """Read where accounts are notified.
 
         Not with the other changes: there may be many accounts, and a pulse must not wait for them.
         """
-        while True:
-            await self._accounts_changed.wait()
-            with contextlib.suppress(StoreUnavailable):  # tried again below
-                await self._read_notified()
-            await asyncio.sleep(READ_AGAIN_S)
-
-    async def _read_notified(self) -> None:
-        self._accounts_changed.clear()
+        self.accounts_changed.clear()
         found: dict[str, Notify] = {}
         try:
             last = ""
@@ -121,7 +113,7 @@ class Catalogue:
                 found |= {each.id: each.notify for each in part if each.notify != Notify()}
                 last = part[-1].id
         except BaseException:
-            self._accounts_changed.set()
+            self.accounts_changed.set()
             raise
         self.notified = found
         self._look_for_listeners()
@@ -134,8 +126,8 @@ class Catalogue:
         """Read what was just changed here, and notify the other processes."""
         self.on_own_change()
         await self.catch_up()
-        if self._accounts_changed.is_set():
-            await self._read_notified()
+        if self.accounts_changed.is_set():
+            await self.read_notified()
 
     async def catch_up(self) -> None:
         """Read what changed since the last time."""
@@ -162,7 +154,7 @@ class Catalogue:
         if event_types is not None:
             self.content.describe(event_types)
         if any(change.kind == "account" for change in fresh):
-            self._accounts_changed.set()
+            self.accounts_changed.set()
         for id in touched:
             known = self._outlets.pop(id, None)
             endpoint = found.get(id)

@@ -14,9 +14,10 @@ from hookline.clock import Clock
 from hookline.errors import StorageFull, StoreRefused, StoreUnavailable
 
 AFTER_A_FAILURE = 1.0  # least seconds before a failed task is tried again
-TIMES_AS_LONG = (
-    20.0  # likewise, times as long as it took to fail: a count that runs into its limit is no hurry
-)
+# A task that took long to fail rests for this many times as long: a count that always runs into its limit must not keep
+# the database busy. But a lock that is gone again must not leave us blind for minutes, so the first failures in a row
+# rest for AFTER_A_FAILURE, twice as long, and so on, at most.
+TIMES_AS_LONG = 20.0
 
 Work = Callable[[], Awaitable[float | None]]  # the seconds until it is wanted again; None: as usual
 
@@ -30,7 +31,7 @@ class _PeriodicTask(msgspec.Struct):
     every: float  # seconds
     work: Work
     wanted_at: float = float("-inf")  # on the monotonic clock
-    is_failing: bool = False
+    failures: int = 0  # in a row
 
 
 class PeriodicTasks:
@@ -58,10 +59,10 @@ class PeriodicTasks:
 
     async def _step(self, task: _PeriodicTask) -> None:
         began = self._clock.monotonic()
-        was_failing, task.is_failing = task.is_failing, True
+        task.failures += 1
         try:
             wanted = await task.work()
-            task.is_failing = False
+            task.failures = 0
             task.wanted_at = self._clock.monotonic() + (task.every if wanted is None else wanted)
             return
         except (StoreRefused, StorageFull) as error:
@@ -70,7 +71,8 @@ class PeriodicTasks:
             log.debug("task.interrupted", task=task.name, error=str(error))
         except Exception:
             # A bug in one task must not stop the others.
-            if not was_failing:
+            if task.failures == 1:
                 log.exception("task.failed", task=task.name)
         ended = self._clock.monotonic()
-        task.wanted_at = ended + max(AFTER_A_FAILURE, TIMES_AS_LONG * (ended - began))
+        rest = min(TIMES_AS_LONG * (ended - began), AFTER_A_FAILURE * 2.0 ** min(task.failures - 1, 30))
+        task.wanted_at = ended + max(AFTER_A_FAILURE, rest)

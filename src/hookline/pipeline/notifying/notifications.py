@@ -42,6 +42,7 @@ EVERY = 5.0  # seconds between two looks
 WHEN_NOBODY_IS_TOLD = 60.0  # likewise; some may be left from before
 MAILS_AT_ONCE, POSTS_AT_ONCE = 2, 8
 HELD_S = 300.0  # seconds for which messages are taken
+READ_AGAIN_S = 1.0  # between two times that the settings of accounts are read
 FAREWELL_S = 5.0  # for what is under way when the process leaves
 MOST_POSTS = 20  # to one webhook in a row: each may take 10 s
 
@@ -119,6 +120,16 @@ class Notifications:
     async def run_posts(self) -> None:
         """Send other messages that are due until cancelled."""
         await self._run(self._posts, self.send_posts)
+
+    async def run_settings(self) -> None:
+        """Read where accounts are notified whenever that changed, until cancelled."""
+        while True:
+            await self._catalogue.accounts_changed.wait()
+            try:
+                await self._catalogue.read_notified()
+            except StoreUnavailable as error:
+                log.debug("notifications.interrupted", error=str(error))
+            await self._clock.sleep(READ_AGAIN_S)
 
     async def close(self) -> None:
         """Take no more, and finish what is under way; what takes longer is sent again by another process."""

@@ -48,8 +48,9 @@ class StatusStore(Protocol):
     ) -> FailingSlice:
         """The endpoints whose circuit is not closed, or that accepted under half of at least `fewest` attempts.
 
-        The attempts are those of the minutes that began at `since` or later. Disabled endpoints are left out. Those
-        with the most waiting and dead deliveries come first.
+        The attempts are those of the minutes that began at `since` or later; an endpoint that accepted all of the
+        newest minute is back. Disabled and paused endpoints are left out. Those with the most waiting and dead
+        deliveries come first.
         """
 
     async def worst_endpoints(self, *, limit: int, account: str | None = None) -> list[EndpointCounts]:

@@ -12,19 +12,20 @@ WITH RECURSIVE ids AS (
   UNION ALL
   SELECT n.endpoint_id FROM ids CROSS JOIN LATERAL (
     SELECT t.endpoint_id FROM latency_minutes t WHERE t.endpoint_id > ids.endpoint_id ORDER BY t.endpoint_id LIMIT 1) n),
-known (id, attempts, accepted, is_open) AS (
-  SELECT ids.endpoint_id, m.attempts, m.accepted, false FROM ids CROSS JOIN LATERAL (
-    SELECT sum(m.attempts) AS attempts, sum(m.accepted) AS accepted FROM latency_minutes m
-    WHERE m.endpoint_id = ids.endpoint_id AND m.at >= to_timestamp($1)) m
+known (id, attempts, accepted, fails_now, is_open) AS (
+  SELECT ids.endpoint_id, m.attempts, m.accepted, m.fails_now, false FROM ids CROSS JOIN LATERAL (
+    SELECT sum(m.attempts) AS attempts, sum(m.accepted) AS accepted,
+      (array_agg(m.accepted < m.attempts ORDER BY m.at DESC))[1] AS fails_now
+    FROM latency_minutes m WHERE m.endpoint_id = ids.endpoint_id AND m.at >= to_timestamp($1)) m
   WHERE m.attempts IS NOT NULL
   UNION ALL
-  SELECT l.endpoint_id, 0, 0, true FROM lanes l JOIN endpoints e ON e.id = l.endpoint_id
+  SELECT l.endpoint_id, 0, 0, false, true FROM lanes l JOIN endpoints e ON e.id = l.endpoint_id
   WHERE l.circuit <> 'closed' AND e.circuit IS NOT NULL),
 active (id, attempts, accepted, is_failing) AS MATERIALIZED (
   SELECT k.id, sum(k.attempts), sum(k.accepted),
-    bool_or(k.is_open) OR sum(k.attempts) >= $2 AND 2 * sum(k.accepted) < sum(k.attempts)
+    bool_or(k.is_open) OR bool_or(k.fails_now) AND sum(k.attempts) >= $2 AND 2 * sum(k.accepted) < sum(k.attempts)
   FROM known k JOIN endpoints e ON e.id = k.id
-  WHERE e.enabled AND ($4::text IS NULL OR e.account = $4) GROUP BY k.id),
+  WHERE e.enabled AND NOT e.paused AND ($4::text IS NULL OR e.account = $4) GROUP BY k.id),
 worst AS (
   SELECT a.id, a.attempts, a.accepted, coalesce(c.pending + c.awaiting_retry, 0) AS waiting, coalesce(c.dead, 0) AS dead
   FROM active a LEFT JOIN endpoint_counts c ON c.endpoint_id = a.id WHERE a.is_failing

@@ -8,22 +8,23 @@ from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister
 
 # From one endpoint with minutes to the next, along the primary key: their other minutes are not read.
+# With max(), the bare columns are those of the newest minute.
 FAILING = """
 WITH RECURSIVE ids (id) AS (
   SELECT min(endpoint_id) FROM latency_minutes WHERE endpoint_id > :nil
   UNION ALL
   SELECT (SELECT min(n.endpoint_id) FROM latency_minutes n WHERE n.endpoint_id > ids.id) FROM ids WHERE ids.id IS NOT NULL),
-known (id, attempts, accepted, is_open) AS (
-  SELECT ids.id, sum(m.attempts), sum(m.accepted), 0
+known (id, attempts, accepted, fails_now, is_open, newest) AS (
+  SELECT ids.id, sum(m.attempts), sum(m.accepted), m.accepted < m.attempts, 0, max(m.at)
   FROM ids CROSS JOIN latency_minutes m ON m.endpoint_id = ids.id AND m.at >= :since GROUP BY ids.id
   UNION ALL
-  SELECT l.endpoint_id, 0, 0, 1 FROM lanes l CROSS JOIN endpoints e ON e.id = l.endpoint_id
+  SELECT l.endpoint_id, 0, 0, 0, 1, NULL FROM lanes l CROSS JOIN endpoints e ON e.id = l.endpoint_id
   WHERE l.circuit <> 'closed' AND e.circuit IS NOT NULL),
 active (id, attempts, accepted, is_failing) AS MATERIALIZED (
   SELECT k.id, sum(k.attempts), sum(k.accepted),
-    max(k.is_open) OR sum(k.attempts) >= :fewest AND 2 * sum(k.accepted) < sum(k.attempts)
+    max(k.is_open) OR max(k.fails_now) AND sum(k.attempts) >= :fewest AND 2 * sum(k.accepted) < sum(k.attempts)
   FROM known k CROSS JOIN endpoints e ON e.id = k.id
-  WHERE e.enabled = 1 AND (:account IS NULL OR e.account = :account) GROUP BY k.id),
+  WHERE e.enabled = 1 AND e.paused = 0 AND (:account IS NULL OR e.account = :account) GROUP BY k.id),
 worst (id, attempts, accepted, waiting, dead) AS (
   SELECT a.id, a.attempts, a.accepted, coalesce(c.pending + c.awaiting_retry, 0) AS waiting, coalesce(c.dead, 0) AS dead
   FROM active a LEFT JOIN endpoint_counts c ON c.endpoint_id = a.id WHERE a.is_failing
