@@ -6,6 +6,7 @@ import anyio
 import httpx
 import pytest
 
+from answering import eventually
 from factories import NOW, an_alert
 from hookline.ids import show
 from hookline.model import AlertKind, EndpointId
@@ -118,3 +119,22 @@ def test_the_command_prints_what_fires_in_80_columns(server, stored, tmp_path):
     assert "dead_letters" in hookline("--all")
     found = json.loads(hookline("--all", "--kind", "dead_letters", "--json"))
     assert [each["id"] for each in found] == [stored[0]]
+
+
+def test_the_status_shows_what_fires_for_all_or_for_one_account(server, stored):
+    def status(query=""):
+        answer = httpx.get(f"{server.url}/v1/status{query}", timeout=60).json()
+        return None if answer["health"] is None else answer
+
+    found = eventually(status)
+    assert [each["id"] for each in found["alerts"]] == stored[1:]
+    assert not found["healthy"]
+    assert [each["id"] for each in eventually(lambda: status("?account=acme"))["alerts"]] == [stored[1]]
+    shown = eventually(
+        lambda: (
+            (text := run("status", cwd=server._cwd, env={"HOOKLINE_URL": server.url}).stdout)
+            and ("Alerts" in text or None)
+            and text
+        )
+    )
+    assert "(circuit_open, since" in " ".join(shown.split())

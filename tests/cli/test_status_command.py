@@ -89,6 +89,8 @@ def test_an_endpoint_that_fails_is_named_and_brought_back(world):
     refused = world.run("endpoints", "recover", id, "--yes")
     assert refused.returncode == 1
     assert "it does not accept yet" in refused.stderr
+    tests = json.loads(world.ok("deliveries", "list", "--type", "hookline.test", "--json"))
+    assert {each["state"] for each in tests} == {"cancelled"}, "nothing of the test is left to send"
 
     world.ok("endpoints", "update", id, "--to", f"{world.url}/200")
     found = json.loads(world.ok("endpoints", "recover", id, "--yes", "--json"))
