@@ -41,6 +41,7 @@ class Faults:
         self.on_lame: Callable[[Process], None] = lambda _: None
         self.deadly: frozenset[tuple[Process, str]] = frozenset()  # which process dies at which call
         self.silent: set[str] = set()  # verbs whose next answer is lost
+        self.deaf: set[tuple[Process, str]] = set()  # which process gets no answer to which call
         self.short = 0.0  # the part of new connections for which there is no descriptor
         self._names_fail: dict[str, float] = {}
         self.is_over = False
@@ -79,6 +80,8 @@ class Faults:
         """The fate of a call, and its travel times there and back."""
         rng = self._rng
         there, back = rng.uniform(0.0005, 0.004), rng.uniform(0.0005, 0.004)
+        if (call.process, call.name) in self.deaf:
+            return "lost_answer", there, back
         if call.name in self.silent:
             self.silent.remove(call.name)
             return "lost_answer", there, back

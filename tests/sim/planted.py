@@ -615,6 +615,7 @@ SCENE_OF: dict[str, str] = {
     "M33 an operator who closes a circuit ends the rest that the receiver asked for": "believed to be back",
     "M30 a lane that is kept is offered by nobody": "shared out",
     "M34 a replay whose answer is lost wakes nobody": "replayed in doubt",
+    "M41 a replay whose change cannot be read wakes nobody": "replayed and not read back",
     "M36 our own shortage of descriptors is charged to the endpoint": "short of files",
     "M37 large payloads of all classes share one budget": "large payloads",
     "M38 a lane may hold all bytes of its class": "large payloads",
@@ -646,7 +647,6 @@ SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
     "M35 deadlines are looked at once a second": 2,
     "M39 notes of a lane are written at the same time": 3,
     "M40 a lock that was taken again is not followed by a beat": 282,
-    "M41 a replay whose change cannot be read wakes nobody": 776677994,
     "M42 a lane that a reconcile found counts as just taken": 6,
     "M43 a copy is handed over to a lane that another had meanwhile": 10,
 }

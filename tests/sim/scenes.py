@@ -251,6 +251,27 @@ def _replayed_in_doubt(world: "World") -> None:
 
 
 async def _replay_again(world: "World") -> None:
+    """The answer to the replay is lost."""
+    api, events = await _with_free_lanes(world)
+    for id in events:
+        world.faults.silent.add("redrive_event")
+        for _ in range(world.rng.choice((1, 2))):
+            with suppress(HooklineError, Died):
+                await api.ask(_replaying(EventId(id)))
+
+
+async def _replay_unread(world: "World") -> None:
+    """The replay is answered, but what it changed cannot be read back."""
+    api, events = await _with_free_lanes(world)
+    world.faults.deaf.add((api, "pulse"))
+    for id in events:
+        with suppress(HooklineError, Died):
+            await api.ask(_replaying(EventId(id)))
+    world.faults.deaf.clear()
+
+
+async def _with_free_lanes(world: "World") -> tuple["Process", list[bytes]]:
+    """A process that only publishes, and events that were delivered by a worker that has left."""
     api: Process = next(process for process in world.processes if not process.delivers)
     first: Process = next(process for process in world.processes if process.delivers)
     await world.until(lambda: api.is_up and first.is_up, within=30.0)
@@ -263,11 +284,7 @@ async def _replay_again(world: "World") -> None:
     world.drain(first)
     second = world.launch(delivers=True)
     await world.until(lambda: second.is_up and first not in world.processes, within=10.0)
-    for id in list(rows["events"]):
-        world.faults.silent.add("redrive_event")
-        for _ in range(world.rng.choice((1, 2))):
-            with suppress(HooklineError, Died):
-                await api.ask(_replaying(EventId(id)))
+    return api, list(rows["events"])
 
 
 def _replaying(id: EventId) -> Callable[[Hookline], Coroutine[Any, Any, Any]]:
@@ -374,6 +391,7 @@ SCENES = {
     "shared out": Scene(_shared_out, _come_later),
     "shed": Scene(_shed, _come_later),
     "replayed in doubt": Scene(_replayed_in_doubt, _replay_again),
+    "replayed and not read back": Scene(_replayed_in_doubt, _replay_unread),
     "short of files": Scene(_short_of_files),
     "large payloads": Scene(_large_payloads, _publish_large),
     "slow notes": Scene(_slow_notes),
