@@ -360,13 +360,13 @@ def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
         make_due_earlier(database, tmp_path)
         code, found = examined(tmp_path, *on)
         level, detail, step = found["deliveries"]
-        assert (code, level) == (0, "warn")
+        assert (code, level) == (1, "bad")
         assert detail.startswith("2 deliveries are due, the first since 20")
         assert detail.endswith("and no running process delivers")
         worker = "`hookline worker`" if database.startswith("postgresql") else "without --no-worker"
         assert worker in (step or "")
         assert server.stop() == 0
-    assert examined(tmp_path, *on)[1]["deliveries"][0] == "warn"  # with nobody there at all
+    assert examined(tmp_path, *on)[1]["deliveries"][0] == "bad"  # with nobody there at all
 
 
 @pytest.mark.parametrize(
@@ -374,9 +374,9 @@ def test_deliveries_that_nobody_takes_are_named(tmp_path, database):
     [
         ("worker", 1, 3_600, "ok"),
         ("serve", 1, 3_600, "ok"),
-        ("api", 1, 3_600, "warn"),
+        ("api", 1, 3_600, "bad"),
         ("api", 1, 30, "ok"),
-        ("worker", 60, 3_600, "warn"),
+        ("worker", 60, 3_600, "bad"),
     ],
 )
 def test_who_lives_and_delivers_is_told_by_kind_and_heartbeat(kind, silent, since, level):

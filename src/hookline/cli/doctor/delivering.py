@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hookline import rfc3339
-from hookline.cli.doctor.findings import Finding, ok, warn
+from hookline.cli.doctor.findings import Finding, bad, ok
 from hookline.cli.doctor.trouble import is_stale, store_time
 from hookline.cli.output import counted
 from hookline.store.contract.doctor import MOST_COUNTED, Examination
@@ -29,7 +29,7 @@ def check_delivering(found: Examination, *, wall: float, heartbeat: float) -> It
     step = "start `hookline worker`"
     if is_file:  # one process serves it
         step = "restart the server without --no-worker" if alive else "start `hookline serve`"
-    yield warn(
+    yield bad(
         "deliveries",
         f"{many} {'is' if number == 1 else 'are'} due, the first since {rfc3339.show(found.waiting.since)}, and no running process delivers",
         step,

@@ -84,5 +84,7 @@ def _workers(found: Examination, *, now: float, heartbeat: float) -> Finding:
     return warn(
         "workers",
         f"silent: {shown}{more}",
-        "if it should run, look at its log; its endpoints are taken over by the others",
+        "if it should run, look at its log, and start it again"
+        if found.server.startswith("SQLite")
+        else "if it should run, look at its log; its endpoints are taken over by the others",
     )
