@@ -88,6 +88,7 @@ class Accounts:
         now = self._clock.now()
         await self._store.put_account(Account(id=id, notify=notify, updated_at=now), now=now)
         await self._catalogue.include_own()
+        await self._catalogue.read_notified()
         return self._shown(await self._stored(id))
 
     async def test(self, id: str) -> AlertTestReport:

@@ -59,6 +59,7 @@ async def notify(hooks, account, **channels):
     """Say where an account is notified."""
     await hooks.store.put_account(Account(id=account, notify=Notify(**channels)), now=hooks.clock.now())
     await hooks._catalogue.include_own()
+    await hooks._catalogue.read_notified()
 
 
 async def until_all_is_told(world, hooks):

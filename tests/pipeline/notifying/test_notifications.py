@@ -71,7 +71,7 @@ class Stage:
         """Say where an account is told of trouble."""
         now = self.world.clock.now()
         await self.store.put_account(Account(id=account, notify=Notify(**channels)), now=now)
-        await self.world.pass_until(self.hooks._catalogue.include_own())
+        await self.world.pass_until(self.hooks._catalogue.read_notified())
 
     async def write(self, channel: str, *, kind=FIRED, account="acme", detail=None, wait=0.0) -> None:
         """A message that is due, or will be."""
@@ -227,7 +227,7 @@ async def test_what_is_refused_is_tried_again_and_given_up_in_the_end(stage, rec
     while await sent(sending):
         rounds += 1
         assert not await sent(sending), "it waits"
-        stage.world.clock.advance(LONGEST_WAIT_S)
+        stage.world.clock.advance(LONGEST_WAIT_S + 1)
     assert rounds == 1 + GIVE_UP_S / LONGEST_WAIT_S
     assert sending.failed == {"slack": rounds}
     assert await stage.left() == 0
@@ -239,10 +239,10 @@ async def test_a_fresh_message_is_not_given_up_with_an_old_one(stage, receiver: 
     await stage.write("webhook", kind=DEAD, detail=DEATHS)
     sending = stage.notifications()
     await sent(sending)
-    stage.world.clock.advance(GIVE_UP_S)
+    stage.world.clock.advance(GIVE_UP_S + 1)
     await stage.write("webhook", kind=DEAD, detail=DEATHS)
     await sent(sending)
-    stage.world.clock.advance(LONGEST_WAIT_S)
+    stage.world.clock.advance(LONGEST_WAIT_S + 1)
     await sent(sending)
     [*_, last] = receiver.bodies("/hook")
     assert msgspec.json.decode(last)["data"]["count"] == DEATHS["count"]
@@ -256,9 +256,9 @@ async def test_it_arrives_when_the_receiver_is_back_after_the_wait_it_asked_for(
     await stage.write("slack")
     sending = stage.notifications()
     await sent(sending)
-    stage.world.clock.advance(599.0)
+    stage.world.clock.advance(598.0)
     assert not await sent(sending)
-    stage.world.clock.advance(1.0)
+    stage.world.clock.advance(3.0)
     await sent(sending)
     assert (sending.sent, sending.failed) == ({"slack": 1}, {"slack": 1})
     assert await stage.left() == 0
@@ -346,7 +346,7 @@ async def test_who_dies_while_sending_leaves_it_to_the_next(stage, receiver: Rec
     )
     sending = stage.notifications()
     assert not await sent(sending)
-    stage.world.clock.advance(HELD_S)
+    stage.world.clock.advance(HELD_S + 1)
     assert await sent(sending)
     assert len(receiver.requests) == 1
 
@@ -453,7 +453,7 @@ async def test_without_a_mail_server_the_answer_names_the_setting_and_mail_is_le
     [answer] = await sending.try_channels(OWN_ACCOUNT)
     assert (answer.ok, answer.detail) == (False, "no mail server is set: HOOKLINE_SMTP_HOST")
     assert not await sending._drop_mails()
-    stage.world.clock.advance(3_600.0)
+    stage.world.clock.advance(3_601.0)
     assert await sending._drop_mails(), "nobody else sent it within an hour"
     assert await stage.left() == 0
 

@@ -59,6 +59,7 @@ class Catalogue:
         self.n = 0  # the last change that this copy includes
         self.notified: Mapping[str, Notify] = {}  # where accounts are notified; the others are not
         self.accounts_changed = asyncio.Event()  # `notified` is to be read again
+        self._reads = self._newest_read = 0
         self.announces = False  # whether own events are announced: somebody listens to them
         self.on_change: Callable[[EndpointId, Sequence[Change]], None] = lambda _, __: None
         self.on_own_change: Callable[[], None] = lambda: None
@@ -106,6 +107,8 @@ class Catalogue:
         Not with the other changes: there may be many accounts, and a pulse must not wait for them.
         """
         self.accounts_changed.clear()
+        self._reads += 1
+        read = self._reads
         found: dict[str, Notify] = {}
         try:
             last = ""
@@ -115,8 +118,10 @@ class Catalogue:
         except BaseException:
             self.accounts_changed.set()
             raise
-        self.notified = found
-        self._look_for_listeners()
+        if read > self._newest_read:  # else one that began later was faster
+            self._newest_read = read
+            self.notified = found
+            self._look_for_listeners()
 
     def _look_for_listeners(self) -> None:
         own = self._members.get(OWN_ACCOUNT, ())
@@ -126,8 +131,6 @@ class Catalogue:
         """Read what was just changed here, and notify the other processes."""
         self.on_own_change()
         await self.catch_up()
-        if self.accounts_changed.is_set():
-            await self.read_notified()
 
     async def catch_up(self) -> None:
         """Read what changed since the last time."""
