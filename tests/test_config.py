@@ -67,6 +67,12 @@ def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_our
     ("variable", "value", "allowed"),
     [
         ("PORT", "eighty", "a whole number from 0 to 65,535"),
+        ("SMTP_PORT", "0", "a whole number from 1 to 65,535"),
+        ("SMTP_TLS", "maybe", "starttls, tls, none"),
+        ("SMTP_HOST", "smtp example", "an address or a host name"),
+        ("MAIL_FROM", "nobody", "an address such as hookline@example.com"),
+        ("ALERT_EVERY_S", "0", "seconds from 0.1 to 3,600"),
+        ("NOTIFY_DEATHS_S", "-1", "seconds from 0 to 86,400"),
         ("PORT", "65536", "a whole number from 0 to 65,535"),
         ("PORT", "-1", "a whole number"),
         ("PORT", "８０", "a whole number"),
@@ -130,6 +136,26 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(tmp_path):
     file.write_text("prot = 80\n")
     with pytest.raises(ConfigError, match=r"prot: unknown setting\. Did you mean port\?"):
         load(file=file)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"SMTP_USERNAME": "u"}, "HOOKLINE_SMTP_USERNAME: smtp_username and smtp_password belong together"),
+        ({"SMTP_PASSWORD": "sesame"}, "HOOKLINE_SMTP_PASSWORD: smtp_username and smtp_password belong"),
+        (
+            {"SMTP_USERNAME": "u", "SMTP_PASSWORD": "sesame", "SMTP_TLS": "none"},
+            "HOOKLINE_SMTP_TLS: smtp_tls=none would send",
+        ),
+        ({"SMTP_HOST": "::1"}, "HOOKLINE_SMTP_HOST: set mail_from too"),
+        ({"SMTP_PASSWORD": "ses\name"}, "HOOKLINE_SMTP_PASSWORD: *** is not valid"),
+    ],
+)
+def test_settings_for_mail_that_would_not_work_are_refused_and_show_no_password(given, said):
+    with pytest.raises(ConfigError) as refused:
+        load(environ={f"HOOKLINE_{name}": value for name, value in given.items()})
+    assert str(refused.value).startswith(said)
+    assert "ses" not in str(refused.value)
 
 
 def test_settings_that_do_not_fit_together_are_refused():

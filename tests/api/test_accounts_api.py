@@ -2,6 +2,8 @@
 
 import pytest
 
+from answering import receiving
+
 NOTHING = {"email": None, "webhook": None, "slack": None}
 
 
@@ -129,3 +131,20 @@ def test_a_key_of_an_account_reads_sets_and_tests_its_own_alone(service):
             assert (refused.status_code, refused.json()["code"]) == (422, "account_mismatch")
             assert "b@b.example" not in refused.text
     assert service.call("GET", "/v1/accounts/b").json() == before
+
+
+def test_channels_are_not_tested_again_at_once(service):
+    """A test writes to whomever the key names."""
+    with receiving() as receiver:
+        put(service, "tested", webhook=f"{receiver.url}/200/alerts")
+        path = "/v1/accounts/tested/test-alert"
+        first = service.call("POST", path)
+        assert first.status_code == 200, first.text
+        assert [each["channel"] for each in first.json()["results"]] == ["webhook"]
+    # On a machine that is slow enough the time is over before the next call, but not each time.
+    answers = (service.call("POST", path) for _ in range(20))
+    again = next(each for each in answers if each.status_code != 200)
+    assert (again.status_code, again.json()["code"]) == (429, "rate_limited")
+    assert 1 <= int(again.headers["retry-after"]) <= 5
+    put(service, "untested", webhook=f"{receiver.url}/200/alerts")
+    assert service.call("POST", "/v1/accounts/untested/test-alert").status_code == 200

@@ -49,9 +49,12 @@ def an_announcer(hooks, *, catalogue=None, **fields):
         catalogue or hooks._catalogue,
         hooks.clock,
         hooks.ids,
-        show=OwnEvents(hooks.store, hooks.reports, hooks.clock).payloads,
         people=Telling(catalogue or hooks._catalogue, gather_s=900.0),
-        **{"wake": hooks.worker.handover.announce} | fields,
+        **{
+            "show": OwnEvents(hooks.store, hooks.reports, hooks.clock).payloads,
+            "wake": hooks.worker.handover.announce,
+        }
+        | fields,
     )
 
 
@@ -324,3 +327,29 @@ async def test_the_lanes_of_what_was_published_are_woken(world: World, receiver:
     await world.pass_until(hooks.update_endpoint(endpoint.id, enabled=False))
     await world.pass_until(announcer.work())
     assert woken == [EndpointId(read("endpoint", listener.id))]
+
+
+async def test_an_endpoint_that_appears_while_announcements_are_read_gets_all_of_them(
+    world: World, receiver: Receiver
+):
+    """Nobody wanted the death of `other` when its turn began."""
+    hooks = await world.start()
+    show = OwnEvents(hooks.store, hooks.reports, hooks.clock).payloads
+    listeners = []
+
+    async def show_and_listen(announcements):
+        if not listeners:
+            listeners.append(await listen(hooks, receiver))
+        return await show(announcements)
+
+    announcer = an_announcer(hooks, show=show_and_listen)
+    await world.pass_until(notify(hooks, "acme", email="ops@acme.example"))
+    receiver.answers["/"] = [Answer(500)]
+    for account in ("acme", "other"):
+        await hooks.create_endpoint(url=receiver.url(), events=["*"], account=account, retry=ONCE)
+        event = await hooks.publish("order.paid", {}, account=account)
+        await world.until_state(hooks, event.id, State.DEAD)
+    assert await world.pass_until(announcer.work()) == 0.0, "it is stale"
+    await world.pass_until(announcer.work())
+    await world.until(lambda: len(heard(receiver)) == 2)
+    assert sorted(each["account"] for each in heard(receiver)) == ["acme", "other"]

@@ -25,9 +25,9 @@ def check_server(settings: Settings, found: Examination | None, *, wall: float) 
         if error.status is None:
             yield warn("server", str(error), "start it with `hookline serve`, or correct HOOKLINE_URL")
         else:
-            step = "mend what is named above, or read the server's log" if error.status == 503 else ""
-            yield bad("server", str(error), step or "read the server's log, or correct HOOKLINE_URL")
-        # What says that it is not ready is the server itself.
+            is_ours = error.status == 503  # what says that it is not ready is the server itself
+            first = "mend what is named above" if is_ours else "correct HOOKLINE_URL"
+            yield bad("server", str(error), f"{first}, or read the server's log")
         if error.status != 503 or not _is_here(settings):
             yield from check_port(settings.host, settings.port)
         return

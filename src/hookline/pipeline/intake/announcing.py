@@ -73,12 +73,12 @@ class Announcer:
         found = await self._store.announcements(limit=most)
         if not found:
             return None if self._catalogue.announces else LEFT_OVER_EVERY
+        # Read before anything is decided by it: if endpoints change meanwhile, the store says that it is stale.
+        n = self._catalogue.n
         wanted = [each for each in found if self._is_wanted(each)]
         payloads = await self._show(wanted) if wanted else []
         now = self._clock.now()
         messages = self._people.rows(wanted, payloads, now=now)
-        # Read before the fan-out: if endpoints change meanwhile, the store says that it is stale.
-        n = self._catalogue.n
         fanned = [
             await self._fan_out(each, payload, now=now)
             for each, payload in zip(wanted, payloads, strict=True)

@@ -58,18 +58,18 @@ class _Readable(msgspec.Struct, frozen=True):
     content: Any  # Deaths, or the own event of an alert
 
 
-class _Counter:
-    """So many places at a time, for messages of some channels."""
+class _Places:
+    """How many recipients are written to at once, on some channels."""
 
-    def __init__(self, channels: tuple[str, ...], places: int) -> None:
+    def __init__(self, channels: tuple[str, ...], number: int) -> None:
         self.channels = channels
-        self.places = places
+        self._number = number
         self.tasks: set[asyncio.Task[None]] = set()
         self.wanted = asyncio.Event()
 
     @property
     def free(self) -> int:
-        return self.places - len(self.tasks)
+        return self._number - len(self.tasks)
 
     def begin(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -100,8 +100,8 @@ class Notifications:
         self._clock = clock
         self._rng = rng
         self._try_own_event = try_own_event  # publishes one for a test; how many endpoints get it
-        self._mails = _Counter((Channel.EMAIL.value,), MAILS_AT_ONCE)
-        self._posts = _Counter((Channel.SLACK.value, Channel.WEBHOOK.value), POSTS_AT_ONCE)
+        self._mails = _Places((Channel.EMAIL.value,), MAILS_AT_ONCE)
+        self._posts = _Places((Channel.SLACK.value, Channel.WEBHOOK.value), POSTS_AT_ONCE)
         self._is_closing = False
         self.sent: Counter[str] = Counter()  # by channel, since the start
         self.failed: Counter[str] = Counter()
@@ -138,22 +138,22 @@ class Notifications:
         if tasks:
             await asyncio.wait(tasks, timeout=FAREWELL_S)
 
-    async def _run(self, counter: _Counter, work: Callable[[], Awaitable[bool]]) -> None:
+    async def _run(self, places: _Places, work: Callable[[], Awaitable[bool]]) -> None:
         try:
             while True:
-                counter.wanted.clear()
+                places.wanted.clear()
                 is_more = False
                 try:
-                    is_more = counter.free > 0 and not self._is_closing and await work()
+                    is_more = places.free > 0 and not self._is_closing and await work()
                 except StoreUnavailable as error:
                     log.debug("notifications.interrupted", error=str(error))
                 if not is_more:
                     every = EVERY if self._catalogue.notified else WHEN_NOBODY_IS_TOLD
-                    await self._clock.wait(counter.wanted, every)
+                    await self._clock.wait(places.wanted, every)
         finally:
-            for task in counter.tasks:
+            for task in places.tasks:
                 task.cancel()
-            await asyncio.gather(*counter.tasks, return_exceptions=True)
+            await asyncio.gather(*places.tasks, return_exceptions=True)
 
     # --- sending ---
 
@@ -165,16 +165,16 @@ class Notifications:
         """Likewise for the other channels."""
         return await self._begin(self._posts)
 
-    async def _begin(self, counter: _Counter) -> bool:
+    async def _begin(self, places: _Places) -> bool:
         now = self._clock.now()
         taken = await self._store.take_notifications(
-            channels=counter.channels, gather=DEAD, limit=counter.free, now=now, until=now + HELD_S
+            channels=places.channels, gather=DEAD, limit=places.free, now=now, until=now + HELD_S
         )
         groups: dict[tuple[str, str | None], list[DueNotification]] = {}
         for each in taken:
             groups.setdefault((each.channel, each.account), []).append(each)
         for group in groups.values():
-            counter.begin(self._send(group))
+            places.begin(self._send(group))
         return bool(taken)
 
     async def _drop_mails(self) -> bool:
@@ -196,13 +196,14 @@ class Notifications:
         left = list(group)
         try:
             to = self._recipient(group[0])
-            readable = await self._worth_telling(group) if to is not None else []
+            readable = [] if to is None else await self._worth_telling(group)
             kept = {each.row.n for each in readable}
             if useless := [row.n for row in group if row.n not in kept]:
                 await self._store.end_notifications(useless, [])
-            left = [row for row in left if row.n in kept]
-            for rows, message in _messages(readable) if to is not None else ():
-                assert to is not None  # noqa: S101 - for the type checker
+            left = [row for row in group if row.n in kept]
+            if to is None:
+                return
+            for rows, message in _messages(readable):
                 if self._is_closing:
                     break
                 first = rows[0]
