@@ -131,8 +131,15 @@ class Settler:
         await self._is_measured.wait()
 
     async def _flush_measured(self) -> None:
-        await self.meter.flush()
-        if self._is_last and not self._waiting:
+        """Write what was measured. A drain does not end with a flush that began before it: that one may have failed."""
+        is_last = self._is_last
+        is_written = await self.meter.flush()
+        for wait in _BACKOFF if is_last else ():
+            if is_written:
+                break
+            await self._clock.sleep(wait)
+            is_written = await self.meter.flush()
+        if is_last and not self._waiting:
             self._is_last = False
             self._some.clear()
             self._is_measured.set()

@@ -162,15 +162,15 @@ class LatencyMeter:
         every = FLUSH_MANY_EVERY if len(self._life) > MANY_CELLS else FLUSH_EVERY
         return max(0.0, self._flushed_at + every - self._clock.monotonic())
 
-    async def flush(self) -> None:
-        """Write what was counted since the last flush; if that fails, the next one writes it."""
+    async def flush(self) -> bool:
+        """Write what was counted since the last flush; whether nothing is left. If it fails, the next one writes it."""
         life = self._life
         self._flushed_at = self._clock.monotonic()
         if life.worker is None or life.is_flushed:
-            return
+            return True
         if life.worker != self._worker():
             self._begin_life(None)
-            return
+            return True
         minute, cells = self._this_minute(), life.dirty()
         try:
             if life.source is None:
@@ -187,12 +187,13 @@ class LatencyMeter:
             if not self._is_failing:
                 self._is_failing = True
                 log.warning("latency.unflushed", cells=len(cells), error=str(error))
-            return
+            return False
         self._is_failing = False
         if is_alive:
             self._forgotten.update(life.wrote(minute=minute))
         else:
             self._begin_life(None)
+        return True
 
     def since_start(self) -> Counter[int]:
         """What this process counted since it started, of all endpoints together."""
