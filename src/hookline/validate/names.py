@@ -6,6 +6,7 @@ same by accident. A refusal suggests what was probably meant.
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 from hookline.errors import Invalid
 from hookline.validate.suggest import nearest
@@ -25,9 +26,14 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _EMAIL = re.compile(rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 
 
+@lru_cache(maxsize=1_024)  # asked for every event, of which most have one of a few types
+def _is_type(text: str) -> bool:
+    return _TYPE.fullmatch(text) is not None
+
+
 def check_type(text: object, *, pointer: str = "/type") -> str:
     """An event type such as `order.paid`."""
-    if not isinstance(text, str) or len(text) > TYPE_LIMIT or not _TYPE.fullmatch(text):
+    if not isinstance(text, str) or len(text) > TYPE_LIMIT or not _is_type(text):
         raise Invalid(
             "An event type is 1 to 128 characters: parts of letters, digits and _, separated by single dots.",
             pointer=pointer,

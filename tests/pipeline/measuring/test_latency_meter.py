@@ -10,7 +10,7 @@ from hookline.ids import delivery_of
 from hookline.model import NO_TIMINGS, EventId, Outcome, State, Timings
 from hookline.pipeline.intake.drafts import Draft
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS
-from hookline.pipeline.measuring.latency_meter import FLUSH_EVERY, LatencyMeter, measure
+from hookline.pipeline.measuring.latency_meter import ADDED_UP_AT, FLUSH_EVERY, LatencyMeter, measure
 from hookline.rules.latency_buckets import (
     NOTHING,
     LatencyKind,
@@ -323,6 +323,25 @@ async def test_cells_are_written_whole_until_their_minute_is_over():
     settle(meter, 1)
     await meter.flush()
     assert store.flushed[-1][1] == {(ENDPOINT, minute + 60): 1, (EVERY_ENDPOINT, minute + 60): 1}
+
+
+async def test_a_busy_minute_is_added_up_without_loss_whenever_it_is_asked_for():
+    clock = ManualClock()
+    meter, store = a_meter(clock)
+    minute = clock.now() // 60 * 60
+    number = (
+        ADDED_UP_AT // 10
+    )  # of attempts with up to five keys each: several times more than is kept uncounted
+    for n in range(1, 31):
+        settle(meter, number)
+        if n % 7 == 0:
+            answers = by_answer(meter.since_start())
+            assert answers == {"200": n * number}
+    await meter.flush()
+    assert store.flushed[-1][1] == {
+        (ENDPOINT, minute): 30 * number,
+        (EVERY_ENDPOINT, minute): 30 * number,
+    }
 
 
 async def test_a_worker_with_a_new_id_begins_anew():

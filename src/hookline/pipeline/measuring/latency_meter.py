@@ -36,6 +36,8 @@ FLUSH_EVERY = 10.0  # seconds
 FLUSH_MANY_EVERY = 30.0  # a worker of many endpoints writes as many rows each time
 MANY_CELLS = 500
 
+ADDED_UP_AT = 2_000  # keys of a cell: counting many at once costs a third of counting them batch by batch
+
 _MINUTE = 60.0
 _Place = tuple[EndpointId, float]  # an endpoint and the beginning of a minute
 _LAST = bucket_of(LONGEST)
@@ -72,6 +74,7 @@ class _Life:
         self.source: int | None = None
         self.n = self.flushed = 0  # the last batch that was counted, and the last one of the last flush
         self._cells: dict[_Place, Counter[int]] = {}
+        self._new: dict[_Place, list[int]] = {}  # keys that are in no cell yet
         self._dirty: set[_Place] = set()
 
     @property
@@ -79,15 +82,19 @@ class _Life:
         return self.n == self.flushed
 
     def count(self, place: _Place, keys: list[int]) -> None:
-        cell = self._cells.get(place)
-        if cell is None:
-            cell = self._cells[place] = Counter()
-        cell.update(keys)
-        del cell[NOTHING]
-        self._dirty.add(place)
+        """Count these, for the endpoint and for all together; the list is kept."""
+        new = self._new.get(place)
+        if new is None:
+            self._new[place] = keys
+            self._dirty |= {place, (EVERY_ENDPOINT, place[1])}
+            return
+        new += keys
+        if len(new) >= ADDED_UP_AT:
+            self._add_up(place)
 
     def dirty(self) -> list[LatencyCell]:
         """The cells that changed since the last flush."""
+        self._add_up_all()
         return [cell_of(endpoint, at, self._cells[endpoint, at]) for endpoint, at in sorted(self._dirty)]
 
     def wrote(self, *, minute: float) -> Counter[int]:
@@ -103,10 +110,21 @@ class _Life:
 
     def sums(self) -> Iterator[Counter[int]]:
         """What is in memory of all endpoints together."""
+        self._add_up_all()
         return (cell for (endpoint, _), cell in self._cells.items() if endpoint == EVERY_ENDPOINT)
 
     def __len__(self) -> int:
         return len(self._dirty)
+
+    def _add_up_all(self) -> None:
+        for place in list(self._new):
+            self._add_up(place)
+
+    def _add_up(self, place: _Place) -> None:
+        new = Counter(self._new.pop(place))
+        new.pop(NOTHING, None)
+        for each in (place, (EVERY_ENDPOINT, place[1])):
+            self._cells.setdefault(each, Counter()).update(new)
 
 
 class LatencyMeter:
@@ -147,13 +165,9 @@ class LatencyMeter:
         if verdicts.count(Verdict.APPLIED) != len(verdicts):
             counts = {Verdict.APPLIED, Verdict.REPEATED} if self._since == worker else {Verdict.APPLIED}
             skipped = frozenset(n for n, verdict in enumerate(verdicts) if verdict not in counts)
-        every: list[int] = []
         for endpoint, keys in batch.keys(skipped=skipped).items():
             if keys:
                 life.count((endpoint, batch.log.minute), keys)
-                every += keys
-        if every:
-            life.count((EVERY_ENDPOINT, batch.log.minute), every)
 
     def flush_in(self) -> float:
         """Seconds until the next flush; infinite if there is nothing to write."""

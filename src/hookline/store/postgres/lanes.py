@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from struct import pack
 from typing import Any
 
 from hookline.model import (
@@ -183,8 +184,13 @@ async def _settle_and_disable(
 
 
 def _log_values(log: LatencyLog | None, order: Sequence[int]) -> tuple[Any, ...]:
-    """What SETTLE logs; it names late attempts by their positions in the batch, which it gets in another order."""
-    return (None, 0.0, b"", None) if log is None else (log.n, log.minute, log.samples, order)
+    """What SETTLE logs; it names late attempts by their positions in the batch, which it gets in another order.
+
+    The positions are bound as 16-bit words: as a list they cost ten times as much, and nearly no batch needs them.
+    """
+    if log is None:
+        return None, 0.0, b"", b""
+    return log.n, log.minute, log.samples, pack(f"<{len(order)}H", *order)
 
 
 def settlement_columns(batch: Sequence[Settlement]) -> Columns:

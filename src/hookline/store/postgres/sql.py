@@ -252,7 +252,8 @@ tried AS (
 logged AS (
   INSERT INTO latency_log (worker, n, minute, late, samples)
   SELECT me.id, $43::bigint, to_timestamp($44),
-    (SELECT array_agg(($46::number_list::float8[])[s.n]::int) FROM s WHERE s.id NOT IN (SELECT id FROM done)), $45::bytea
+    (SELECT array_agg(get_byte($46::bytea, 2 * s.n::int - 2) + 256 * get_byte($46::bytea, 2 * s.n::int - 1))
+     FROM s WHERE s.id NOT IN (SELECT id FROM done)), $45::bytea
   FROM me WHERE $43::bigint IS NOT NULL ON CONFLICT (worker, n) DO NOTHING),
 {_write_notes(first=28)}"""
 _NOT_APPLIED = """
