@@ -10,7 +10,13 @@ from hookline.ids import delivery_of
 from hookline.model import NO_TIMINGS, EventId, Outcome, State, Timings
 from hookline.pipeline.intake.drafts import Draft
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS
-from hookline.pipeline.measuring.latency_meter import ADDED_UP_AT, FLUSH_EVERY, LatencyMeter, measure
+from hookline.pipeline.measuring.latency_meter import (
+    ADDED_UP_AT,
+    FLUSH_EVERY,
+    MOST_NEW,
+    LatencyMeter,
+    measure,
+)
 from hookline.rules.latency_buckets import (
     NOTHING,
     LatencyKind,
@@ -342,6 +348,22 @@ async def test_a_busy_minute_is_added_up_without_loss_whenever_it_is_asked_for()
         (ENDPOINT, minute): 30 * number,
         (EVERY_ENDPOINT, minute): 30 * number,
     }
+
+
+async def test_what_waits_to_be_counted_is_bounded_over_all_endpoints():
+    clock = ManualClock()
+    meter, store = a_meter(clock)
+    endpoints = MOST_NEW // 20
+    for n in range(endpoints):  # five keys an attempt: five times as many as may wait
+        meter.begin()
+        batch = meter.measure([a_settlement(b"%016d" % m, b"%016d" % n) for m in range(20)])
+        meter.settled(batch, [Verdict.APPLIED] * 20, worker=b"w" * 16)
+        assert meter._life._number_new == sum(map(len, meter._life._new.values())) <= MOST_NEW
+    assert by_answer(meter.since_start()) == {"200": 20 * endpoints}
+    await meter.flush()
+    counted = store.flushed[-1][1]
+    assert sum(counted.values()) == 2 * 20 * endpoints
+    assert meter._life._number_new == 0
 
 
 async def test_a_worker_with_a_new_id_begins_anew():

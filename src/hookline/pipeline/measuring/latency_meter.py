@@ -37,6 +37,7 @@ FLUSH_MANY_EVERY = 30.0  # a worker of many endpoints writes as many rows each t
 MANY_CELLS = 500
 
 ADDED_UP_AT = 2_000  # keys of a cell: counting many at once costs a third of counting them batch by batch
+MOST_NEW = 50_000  # keys of all cells that are not counted yet: 2 MB
 
 _MINUTE = 60.0
 _Place = tuple[EndpointId, float]  # an endpoint and the beginning of a minute
@@ -75,6 +76,7 @@ class _Life:
         self.n = self.flushed = 0  # the last batch that was counted, and the last one of the last flush
         self._cells: dict[_Place, Counter[int]] = {}
         self._new: dict[_Place, list[int]] = {}  # keys that are in no cell yet
+        self._number_new = 0  # of them
         self._dirty: set[_Place] = set()
 
     @property
@@ -83,14 +85,17 @@ class _Life:
 
     def count(self, place: _Place, keys: list[int]) -> None:
         """Count these, for the endpoint and for all together; the list is kept."""
+        self._number_new += len(keys)
         new = self._new.get(place)
         if new is None:
             self._new[place] = keys
             self._dirty |= {place, (EVERY_ENDPOINT, place[1])}
-            return
-        new += keys
-        if len(new) >= ADDED_UP_AT:
-            self._add_up(place)
+        else:
+            new += keys
+            if len(new) >= ADDED_UP_AT:
+                self._add_up(place)
+        while self._number_new > MOST_NEW:
+            self._add_up(next(iter(self._new)))
 
     def dirty(self) -> list[LatencyCell]:
         """The cells that changed since the last flush."""
@@ -121,7 +126,9 @@ class _Life:
             self._add_up(place)
 
     def _add_up(self, place: _Place) -> None:
-        new = Counter(self._new.pop(place))
+        keys = self._new.pop(place)
+        self._number_new -= len(keys)
+        new = Counter(keys)
         new.pop(NOTHING, None)
         for each in (place, (EVERY_ENDPOINT, place[1])):
             self._cells.setdefault(each, Counter()).update(new)
