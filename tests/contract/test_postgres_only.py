@@ -219,7 +219,9 @@ async def test_a_reader_who_finds_all_sessions_taken_is_turned_away_before_the_f
 async def test_an_api_call_that_had_a_session_and_hookline_itself_wait_for_as_long_as_it_takes(
     postgres_url: str, outsider: Any
 ) -> None:
-    async with opened(postgres_url, patience=0.0) as store:  # the next one admitted finds a free session
+    async with opened(
+        postgres_url, patience=0.0, patience_in_all=CEILING
+    ) as store:  # the next one admitted finds a free session
 
         async def two_reads() -> list[Any]:
             with api_call():
@@ -265,6 +267,34 @@ async def test_a_session_that_takes_longer_to_make_than_anybody_waits_is_there_f
     await until(served)
     assert made == 1
     await pool.close()
+
+
+async def test_a_call_that_was_served_does_not_wait_for_its_next_session_as_long_as_it_takes(
+    postgres_url: str,
+) -> None:
+    async def connect() -> Any:
+        return await session.connect(postgres_url, role="general", settings={}, unsafe=False)
+
+    first = SessionPool(connect, call_timeout=CEILING, patience=SOON)
+    then = SessionPool(connect, call_timeout=CEILING, patience=SOON, patience_in_all=0.05)
+    hold, is_held = asyncio.Event(), asyncio.Event()
+
+    async def holding(connection: Any) -> None:
+        is_held.set()
+        await hold.wait()
+
+    held = asyncio.create_task(then.run(holding))
+    await is_held.wait()
+    with api_call():
+        assert len(await first.fetch("SELECT 1")) == 1
+        with pytest.raises(StoreUnavailable, match="no session"):
+            await then.fetch("SELECT 1")
+    hold.set()
+    await held
+    with api_call():
+        assert len(await first.fetch("SELECT 1")) == len(await then.fetch("SELECT 1")) == 1
+    await first.close()
+    await then.close()
 
 
 async def test_a_session_that_could_not_be_made_leaves_its_place_to_the_next(postgres_url: str) -> None:

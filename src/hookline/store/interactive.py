@@ -1,7 +1,8 @@
 """Tells whether an API call asks the store, or hookline itself.
 
 A caller should learn soon that the database is slow, and not only after all earlier callers. So an API call waits only
-a moment for its first session. Once it has one, it is served to the end. hookline's own work, which nobody can repeat
+a moment for its first session, and not much longer for all that it needs after that: a call that reads a little from
+each of several sessions would otherwise wait in one line after the other. hookline's own work, which nobody can repeat
 later, waits for as long as a call may take.
 """
 
@@ -13,11 +14,12 @@ from contextvars import ContextVar
 class ApiCall:
     """One call of the API."""
 
-    __slots__ = ("is_served", "request_id")
+    __slots__ = ("is_served", "request_id", "waited")
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id  # for the log
         self.is_served = False
+        self.waited = 0.0  # seconds, for all of its sessions
 
 
 _CALL: ContextVar[ApiCall | None] = ContextVar("api_call", default=None)

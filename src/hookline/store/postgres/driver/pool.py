@@ -6,6 +6,7 @@ the session is dropped, and the next call opens a new one.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ import asyncpg
 
 from hookline.errors import HooklineError, StoreUnavailable
 from hookline.store.contract.figures import SessionUse
-from hookline.store.interactive import current_call
+from hookline.store.interactive import ApiCall, current_call
 from hookline.store.postgres.driver.faults import REPEATABLE, keeps_session, translated
 
 T = TypeVar("T")
@@ -35,14 +36,16 @@ class SessionPool:
         size: int = 1,
         call_timeout: float,
         patience: float | None = None,
+        patience_in_all: float = math.inf,
     ) -> None:
         self._connect = connect
         self._role = role
         self._size = size
         self._call_timeout = call_timeout
-        self._patience = (
-            patience  # seconds that an API call waits for a session; None: as long as a call may take
-        )
+        # Seconds that an API call waits for its first session, and for all of its sessions together; None: as long as a
+        # call may take.
+        self._patience = patience
+        self._patience_in_all = patience_in_all
         self._room = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
         self._making: set[asyncio.Task[Connection]] = set()  # being opened, with nobody waiting any more
@@ -129,7 +132,9 @@ class SessionPool:
     async def _session(self) -> Connection:
         """A session with its permit, which the caller gives back."""
         call = current_call()
-        patience = self._patience if call is not None and not call.is_served else None
+        patience = None if call is None else self._left_to(call)
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
             async with asyncio.timeout(patience) as limit:
                 await self._room.acquire()
@@ -138,9 +143,19 @@ class SessionPool:
             if not limit.expired():
                 raise
             raise StoreUnavailable("PostgreSQL is slow: no session was free in time.") from None
+        finally:
+            if call is not None:
+                call.waited += clock() - began
         if call is not None:
             call.is_served = True
         return connection
+
+    def _left_to(self, call: ApiCall) -> float | None:
+        """How long the call still waits. Once it had a session it may have changed something, so it waits longer."""
+        if not call.is_served or self._patience is None:
+            return self._patience
+        left = self._patience_in_all - call.waited
+        return None if left == math.inf else max(0.0, left)
 
     async def _enter(self, patience: float | None) -> Connection:
         making: asyncio.Task[Connection] | None = None

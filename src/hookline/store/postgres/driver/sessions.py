@@ -20,6 +20,7 @@ S = TypeVar("S", bound="PostgresSessions")
 
 CALL_TIMEOUT = 8.0  # above the server's own limits, below the 10 s after which nothing may hang
 PATIENCE = 1.5  # seconds that an API call waits for a session; 2 s with the time to refuse it
+PATIENCE_IN_ALL = 2.5  # for all of its sessions together: it reads from several, one after the other
 LOAD_SESSIONS = 2  # large payloads are read beside the loader
 GENERAL_SESSIONS = 3  # for the API's reads and operators' writes
 LIST_SESSIONS = 2
@@ -38,6 +39,7 @@ class PostgresSessions:
         *,
         call_timeout: float = CALL_TIMEOUT,
         patience: float = PATIENCE,
+        patience_in_all: float = PATIENCE_IN_ALL,
         unsafe: bool = False,
     ) -> None:
         self._url = url
@@ -54,7 +56,14 @@ class PostgresSessions:
             lists: bool = False,
         ) -> SessionPool:
             connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe, lists=lists)
-            return SessionPool(connect, role=role, size=size, call_timeout=timeout, patience=patience)
+            return SessionPool(
+                connect,
+                role=role,
+                size=size,
+                call_timeout=timeout,
+                patience=patience,
+                patience_in_all=patience_in_all,
+            )
 
         self._listener = partial(session.connect, url, role="listen", settings=session.GENERAL, unsafe=unsafe)
         self._accept = pool("accept", session.HOT, lists=True)
