@@ -18,7 +18,7 @@ from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.model import Key, KeyId, Scope
 from hookline.rules.scopes import allows
-from hookline.store.contract.keys import KeyStore
+from hookline.store.contract.access.keys import KeyStore
 
 LOOK_EVERY_S = 1.0
 LOOK_WITHIN_S = 2.0
