@@ -72,6 +72,7 @@ CALLS = {
     "GET /v1/accounts/{account}": ("read", NAMED),
     "PUT /v1/accounts/{account}": ("admin", NAMED),
     "POST /v1/accounts/{account}/test-alert": ("admin", NAMED),
+    "POST /v1/accounts/{account}/portal-link": ("admin", NAMED),
     "GET /openapi.json": ("read", ALIKE),
     "GET /docs": ("read", ALIKE),
     f"GET /docs/{VIEWER}": ("read", ALIKE),
