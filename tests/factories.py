@@ -20,6 +20,8 @@ from hookline.model import (
     Key,
     Outcome,
     Scope,
+    Session,
+    SessionKind,
     State,
 )
 from hookline.store.contract import (
@@ -148,6 +150,18 @@ def a_key(**fields: Any) -> Key:
         "created_at": NOW,
     }
     return Key(**(defaults | fields))
+
+
+def a_session(**fields: Any) -> Session:
+    defaults = {
+        "digest": sha256(ids.key()).digest(),
+        "kind": SessionKind.LOGIN,
+        "key_digest": sha256(b"a key").digest(),
+        "created_at": NOW,
+        "seen_at": NOW,
+        "expires_at": NOW + 3_600,
+    }
+    return Session(**(defaults | fields))
 
 
 def an_alert(**fields: Any) -> Alert:

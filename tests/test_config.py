@@ -99,6 +99,32 @@ def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_our
         ("URL", "http://me:pw@a.example", "http://host:port or https://host"),
         ("URL", "http://a.example:99999", "http://host:port or https://host"),
         ("URL", "http://a.example/?x=1", "http://host:port or https://host"),
+        ("PUBLIC_URL", "hooks.example", "http://host:port or https://host"),
+        ("PUBLIC_URL", "https://hooks.example/#portal", "http://host:port or https://host"),
+        ("PORTAL_FRAME_ANCESTORS", "app.example.com", "origins such as https://app.example.com"),
+        ("PORTAL_FRAME_ANCESTORS", "https://app.example.com/", "nothing after it"),
+        ("PORTAL_FRAME_ANCESTORS", "https://a.example,https://b.example", "separated by spaces"),
+        ("PORTAL_FRAME_ANCESTORS", "https://a.example; script-src *", "separated by spaces"),
+        ("PORTAL_FRAME_ANCESTORS", "https://*.example.com", "origins such as"),
+        ("PORTAL_FRAME_ANCESTORS", "'self'", "origins such as"),
+        ("PORTAL_FRAME_ANCESTORS", "https://me:pw@a.example", "origins such as"),
+        ("PORTAL_FRAME_ANCESTORS", "ftp://a.example", "http or https"),
+        ("PORTAL_FRAME_ANCESTORS", "https://a.example:0", "perhaps a port"),
+        ("PORTAL_FRAME_ANCESTORS", "https://a.example:65536", "perhaps a port"),
+        ("PORTAL_FRAME_ANCESTORS", "https://a..example", "origins such as"),
+        ("PORTAL_FRAME_ANCESTORS", "https://-a.example", "origins such as"),
+        ("PORTAL_FRAME_ANCESTORS", f"https://{'a.' * 126}example", "origins such as"),
+        ("PORTAL_FRAME_ANCESTORS", " ".join(f"https://a{n}.example" for n in range(21)), "up to 20 origins"),
+        ("PORTAL_NAME", " acme", "1 to 60 printable characters"),
+        ("PORTAL_NAME", "a" * 61, "1 to 60 printable characters"),
+        ("PORTAL_NAME", "ac\u202eme", "1 to 60 printable characters"),
+        ("PORTAL_LOGO", "logo.gif", "an .svg or .png file"),
+        ("PORTAL_LOGO", "lo\x1bgo.png", "an .svg or .png file"),
+        ("PORTAL_LOGO", "logo.png\n", "an .svg or .png file"),
+        ("PORTAL_ACCENT", "1f5fbf", "a colour such as #1f5fbf"),
+        ("PORTAL_ACCENT", "#1f5", "a colour such as #1f5fbf"),
+        ("PORTAL_ACCENT", "red", "a colour such as #1f5fbf"),
+        ("PORTAL_ACCENT", "#ffcc00", "at least 4.5:1 on #fbfbf9; this one has 1.45:1"),
     ],
 )
 def test_a_bad_value_names_the_variable_the_setting_and_what_is_allowed(variable, value, allowed):
@@ -111,7 +137,8 @@ def test_a_bad_value_names_the_variable_the_setting_and_what_is_allowed(variable
 
 
 def test_a_variable_that_nobody_filled_in_is_not_set():
-    names = ("API_KEY", "SECRET_KEY", "ALLOW_NETWORKS", "CONTACT")
+    names = ("API_KEY", "SECRET_KEY", "ALLOW_NETWORKS", "CONTACT", "PUBLIC_URL")
+    names += ("PORTAL_FRAME_ANCESTORS", "PORTAL_NAME", "PORTAL_LOGO", "PORTAL_ACCENT")
     assert load(environ={f"HOOKLINE_{name}": "" for name in names}) == Settings()
 
 
@@ -186,6 +213,40 @@ def test_every_preset_can_be_the_default():
 
 def test_the_server_s_url_may_have_a_path():
     assert load(environ={"HOOKLINE_URL": "https://hooks.example/base/"}).url == "https://hooks.example/base"
+
+
+def test_how_the_portal_looks_and_who_may_frame_it_is_read_strictly(tmp_path):
+    settings = load(
+        environ={
+            "HOOKLINE_PUBLIC_URL": "https://hooks.example/base/",
+            "HOOKLINE_PORTAL_FRAME_ANCESTORS": "https://App.example.com  http://127.0.0.1:3000 https://app.example.com",
+            "HOOKLINE_PORTAL_NAME": "A & B \N{SNOWMAN}",
+            "HOOKLINE_PORTAL_LOGO": "/etc/hookline/logo.SVG",
+            "HOOKLINE_PORTAL_ACCENT": "#1F5FBF",
+        }
+    )
+    assert settings == Settings(
+        public_url="https://hooks.example/base",
+        portal_frame_ancestors=("https://app.example.com", "http://127.0.0.1:3000"),
+        portal_name="A & B \N{SNOWMAN}",
+        portal_logo="/etc/hookline/logo.SVG",
+        portal_accent="#1f5fbf",
+    )
+    file = tmp_path / "hookline.toml"
+    file.write_text('portal_frame_ancestors = ["https://a.example", "http://localhost"]\n')
+    assert load(file=file).portal_frame_ancestors == ("https://a.example", "http://localhost")
+    file.write_text('portal_frame_ancestors = ["https://a.example https://b.example"]\n')
+    with pytest.raises(ConfigError, match="separated by spaces"):
+        load(file=file)
+
+
+@pytest.mark.parametrize(("accent", "is_allowed"), [("#747474", True), ("#757575", False)])
+def test_an_accent_is_refused_just_below_the_contrast_that_reading_needs(accent, is_allowed):
+    if is_allowed:
+        assert load({"portal_accent": accent}).portal_accent == accent
+    else:
+        with pytest.raises(ConfigError, match=r"this one has 4\.4[0-9]:1"):
+            load({"portal_accent": accent})
 
 
 def test_how_long_things_are_kept_is_in_days_and_never_is_none():

@@ -25,6 +25,7 @@ from hookline.admin.endpoints import EndpointAdmin
 from hookline.admin.event_types import EventTypes
 from hookline.admin.key_cache import KeyCache
 from hookline.admin.keys import KeyAdmin
+from hookline.admin.portal import PortalLinks
 from hookline.admin.secrets import Rotation
 from hookline.admin.test_event import EndpointTest
 from hookline.clock import Clock, SystemClock
@@ -234,6 +235,7 @@ class Hookline:
         self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
+        self.portal = PortalLinks(self.store, self.clock, settings)
         self.figures = Figures(self.store, self.clock)
         self.publish_refused: Counter[str] = Counter()  # by code, as the API answered them
         self.loop_lag = Histogram(SECONDS)  # how late the loop wakes a sleeper, sampled by the API's server

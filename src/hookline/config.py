@@ -5,6 +5,7 @@ value is refused with the name of the setting, the place it came from and what i
 """
 
 import ipaddress
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hookline.errors import ConfigError
+from hookline.rules.accent import LEAST_CONTRAST, LIGHT_PAPER, contrast
 from hookline.store import database_url
 from hookline.store.database_url import MASK
 from hookline.validate.names import did_you_mean, is_email
@@ -41,8 +43,16 @@ _MAY_BE_EMPTY = frozenset(
         "smtp_username",
         "smtp_password",
         "mail_from",
+        "public_url",
+        "portal_frame_ancestors",
+        "portal_name",
+        "portal_logo",
+        "portal_accent",
     }
 )  # the ones that may be left out
+_MOST_ORIGINS = 20  # in one header of every page
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_ORIGIN = re.compile(rf"https?://(?=[^:]{{1,253}}(:|\Z)){_LABEL}(\.{_LABEL})*(:(?P<port>[1-9][0-9]{{0,4}}))?")
 _SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://")
 
 
@@ -93,6 +103,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     open_metrics: bool = False  # /metrics likewise
     contact: str | None = None  # sent to receivers in the User-Agent: whom to ask about these requests
     url: str = "http://127.0.0.1:8080"  # of the server that client commands talk to
+    public_url: str | None = None  # of this server as people reach it; None: as the request reached it
+    portal_frame_ancestors: tuple[str, ...] = ()  # origins of the pages that may show the portal in a frame
+    portal_name: str | None = None  # whose portal it is
+    portal_logo: str | None = None  # the path of an SVG or PNG file
+    portal_accent: str | None = None  # a colour, #rrggbb, that can be read on light paper
 
     def __repr__(self) -> str:
         shown = {name: presentable(name, getattr(self, name)) for name in self.__struct_fields__}
@@ -262,6 +277,46 @@ def _url(value: Any) -> str:
     return url.rstrip("/")
 
 
+def _origins(value: Any) -> tuple[str, ...]:
+    allowed = f"up to {_MOST_ORIGINS} origins such as https://app.example.com, separated by spaces"
+    parts = value.split() if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or len(parts) > _MOST_ORIGINS:
+        raise _Unfit(allowed)
+    origins = []
+    for part in parts:
+        origin = _ORIGIN.fullmatch(part.lower()) if isinstance(part, str) and part.isascii() else None
+        if origin is None or int(origin["port"] or 0) > 65_535:
+            raise _Unfit(f"{allowed}; each is http or https, a host and perhaps a port, and nothing after it")
+        origins.append(origin[0])
+    return tuple(dict.fromkeys(origins))
+
+
+def _portal_name(value: Any) -> str:
+    name = _text(value)
+    if not 1 <= len(name) <= 60 or not name.isprintable() or name != name.strip():
+        raise _Unfit("1 to 60 printable characters, without blanks around them")
+    return name
+
+
+def _portal_logo(value: Any) -> str:
+    path = _text(value)
+    if not re.fullmatch(r".{1,1000}\.(svg|png)", path, re.IGNORECASE) or not path.isprintable():
+        raise _Unfit("the path of an .svg or .png file")
+    return path
+
+
+def _accent(value: Any) -> str:
+    colour = _text(value).lower()
+    if not re.fullmatch(r"#[0-9a-f]{6}", colour):
+        raise _Unfit("a colour such as #1f5fbf")
+    if (ratio := contrast(colour, LIGHT_PAPER)) < LEAST_CONTRAST:
+        raise _Unfit(
+            f"a colour with a contrast of at least {LEAST_CONTRAST}:1 on {LIGHT_PAPER}; "
+            f"this one has {math.floor(ratio * 100) / 100:.2f}:1"
+        )
+    return colour
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "database": _database,
     "api_key": _api_key,
@@ -303,6 +358,11 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "open_metrics": _flag,
     "contact": _contact,
     "url": _url,
+    "public_url": _url,
+    "portal_frame_ancestors": _origins,
+    "portal_name": _portal_name,
+    "portal_logo": _portal_logo,
+    "portal_accent": _accent,
 }
 
 

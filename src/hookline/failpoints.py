@@ -15,6 +15,7 @@ VERBS = frozenset(
     | {"create_endpoint", "update_endpoint", "delete_endpoint", "cancel_deleted", "reset_circuit"}
     | {"retry", "cancel", "redrive", "redrive_event", "discard", "create_job", "advance_job", "fail_job"}
     | {"create_key", "create_first_key", "revoke_key", "put_event_type", "delete_event_type", "put_account"}
+    | {"create_session", "see_session", "open_link", "end_session", "end_sessions_of"}
     | {"flush_latencies", "fold_latencies", "roll_latencies", "claim_latency_days", "write_latency_days"}
     | {"take_alert_turn", "write_alerts", "prune_alerts"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}

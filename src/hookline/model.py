@@ -323,6 +323,28 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: float | None = None
 
 
+class SessionKind(StrEnum):
+    """What a browser's token is good for; the value is what the database stores."""
+
+    LOGIN = "login"  # the dashboard, with the rights of the key
+    LINK = "link"  # opening one portal visit, once
+    PORTAL = "portal"  # a visit to one account's portal
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """What a browser may do for a while: without its token, which only the browser has."""
+
+    digest: bytes  # SHA-256 of the token: identifies the session
+    kind: SessionKind
+    key_digest: bytes  # of the API key it came from: a revoked key ends it; empty: it needs no key
+    account: str | None = None  # None: the key's own limits hold
+    scopes: tuple[Scope, ...] = ()  # of a login empty: the key's own hold
+    created_at: float
+    seen_at: float
+    expires_at: float  # whatever happens meanwhile
+    visit_s: float = 0.0  # of a link: how long the visit may last that it opens
+
+
 class AlertKind(StrEnum):
     """A condition that somebody should know of; the value is what the database stores."""
 

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,10 +101,50 @@ def test_what_is_invalid_is_refused_and_changes_nothing(shell):
         ("accounts", "show", "to/ld"),
         ("accounts", "set", "to/ld", "--email", "a@b.example"),
         ("alerts", "test", "to/ld"),
+        ("accounts", "portal-link", "to/ld"),
     ],
 )
 def test_what_is_no_account_s_name_is_a_usage_error_before_anything_is_asked(tmp_path, arguments):
     assert_ends(Shell(NOBODY, tmp_path)(*arguments), 2, "An account is 1 to 64")
+
+
+def test_a_portal_link_is_printed_alone_for_people_and_whole_for_programs(shell):
+    printed = shell("accounts", "portal-link", "acme")
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert re.fullmatch(re.escape(shell.url) + r"/portal/enter\?token=[\w-]{43}\n", printed.stdout)
+    whole = shell.json(
+        "accounts", "portal-link", "acme", "--expires-in", "1m", "--visit", "8h", "--read-only"
+    )
+    assert whole == {
+        "url": shell.url + whole["path"],
+        "path": whole["path"],
+        "account": "acme",
+        "expires_at": whole["expires_at"],
+        "visit_s": 28_800,
+    }
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "words"),
+    [
+        (("--expires-in", "2h"), 5, "expires_in_s is a whole number from 10 to 3,600"),
+        (("--visit", "2d"), 5, "visit_s is a whole number from 60 to 86,400"),
+        (("--visit", "long"), 2, "'long' is not a duration"),
+    ],
+)
+def test_a_portal_link_that_lasts_too_long_is_refused(shell, option, code, words):
+    assert_ends(shell("accounts", "portal-link", "acme", *option), code, words)
+
+
+def test_options_of_a_portal_link_are_asked_for_and_nothing_else(tmp_path):
+    link = {"url": "https://h.example/p", "path": "/p", "account": "a", "expires_at": "", "visit_s": 60}
+    bodies: list[Any] = []
+    with answering(answer=link, bodies=bodies) as (url, asked):
+        shell = Shell(url, tmp_path)
+        shell("accounts", "portal-link", "acme")
+        shell("accounts", "portal-link", "acme", "--expires-in", "90s", "--visit", "1h", "--read-only")
+    assert asked == ["POST /v1/accounts/acme/portal-link HTTP/1.1"] * 2
+    assert bodies == [{}, {"expires_in_s": 90, "visit_s": 3_600, "may_act": False}]
 
 
 def test_a_test_without_a_channel_fails_and_says_how_to_set_one(shell):
@@ -117,15 +158,19 @@ def test_a_test_without_a_channel_fails_and_says_how_to_set_one(shell):
 
 
 @contextmanager
-def answering(*results: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def answering(
+    *results: dict[str, Any], answer: Any = None, bodies: list[Any] | None = None
+) -> Iterator[tuple[str, list[str]]]:
     """A server whose channels answer like this; with the requests that it got."""
-    body = json.dumps({"account": "acme", "results": results}).encode()
+    body = json.dumps(answer or {"account": "acme", "results": results}).encode()
     asked: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append(self.requestline)
-            self.rfile.read(int(self.headers.get("content-length", "0")))
+            given = self.rfile.read(int(self.headers.get("content-length", "0")))
+            if bodies is not None:
+                bodies.append(json.loads(given))
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("request-id", "req_1")  # hookline's answers have one

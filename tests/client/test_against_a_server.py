@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from answering import eventually, receiving
-from hookline.client import AlertTest, ApiError, ClientError, NewEvent, NotFound, Notify, Published
+from hookline.client import (
+    AlertTest,
+    ApiError,
+    ClientError,
+    NewEvent,
+    NotFound,
+    Notify,
+    PortalLink,
+    Published,
+)
 from server_process import ServerProcess
 
 ODD_BYTES = '{ "b" : 1.50e+00, "a":"\\u00e9é",  "big": 123456789012345678901234567890 }'.encode()
@@ -223,6 +232,19 @@ def test_an_account_is_told_of_trouble_where_it_says(client, account):
     assert kept.notify == Notify(slack="https://chat.example.com/***")
     assert client.put_account(account).notify == Notify()
     assert client.test_alert(account) == AlertTest(account=account, results=[])
+
+
+def test_a_portal_link_is_created_and_its_token_is_not_shown_by_chance(server, client, account):
+    link = client.portal_link(account, expires_in_s=60, visit_s=120, may_act=False)
+    assert link == PortalLink(
+        url=server.url + link.path, path=link.path, account=account, expires_at=link.expires_at, visit_s=120
+    )
+    assert isinstance(link.expires_at, datetime)
+    assert link.path.startswith("/portal/enter?token=")
+    assert link.path.rpartition("=")[2] not in repr(link)
+    with pytest.raises(ApiError) as raised:
+        client.portal_link(account, visit_s=1)
+    assert (raised.value.status, raised.value.code) == (422, "invalid_field")
 
 
 def test_a_key_of_its_own_publishes_for_one_account_until_it_is_revoked(connect, server, client, account):

@@ -116,6 +116,7 @@ CALLS = [
     (lambda c: c.account("acme"), "GET /v1/accounts/acme", SAFE),
     (lambda c: c.put_account("acme", notify={"email": None}), "PUT /v1/accounts/acme", SAFE),
     (lambda c: c.test_alert("acme"), "POST /v1/accounts/acme/test-alert", NOT_SAFE),
+    (lambda c: c.portal_link("acme"), "POST /v1/accounts/acme/portal-link", NOT_SAFE),
     (lambda c: c.keys(), "GET /v1/keys", SAFE),
     (lambda c: c.key("key_1"), "GET /v1/keys/key_1", SAFE),
     (lambda c: c.create_key(["read"]), "POST /v1/keys", NOT_SAFE),

@@ -16,6 +16,7 @@ from factories import (
     a_key,
     a_note,
     a_publication,
+    a_session,
     a_settlement,
     a_worker,
     an_alert,
@@ -25,7 +26,7 @@ from factories import (
 )
 from hookline import failpoints
 from hookline.failpoints import Planted
-from hookline.model import OWN_ACCOUNT, Account, EndpointId, State
+from hookline.model import OWN_ACCOUNT, Account, EndpointId, SessionKind, State
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS, cell_of
 from hookline.pipeline.measuring.latency_meter import MeasuredBatch
 from hookline.store.contract import LatencyDay, Load, NotificationRow, Release, Store, Suspect
@@ -229,6 +230,27 @@ async def a_revoked_key(store):
     return lambda: store.revoke_key(key.id, now=NOW)
 
 
+def with_a_session(verb, *arguments, **named):
+    """What is done with this session, which is there."""
+
+    async def scene(store):
+        session = a_session(kind=SessionKind.LINK, visit_s=60.0)
+        await store.create_session(session, now=NOW)
+        return lambda: getattr(store, verb)(session.digest, *arguments, **named)
+
+    return scene
+
+
+async def a_new_session(store):
+    return lambda: store.create_session(a_session(), now=NOW)
+
+
+async def sessions_to_end(store):
+    session = a_session(key_digest=b"a key that is revoked")
+    await store.create_session(session, now=NOW)
+    return lambda: store.end_sessions_of(session.key_digest)
+
+
 async def a_type(store):
     return lambda: store.put_event_type(an_event_type(), now=NOW)
 
@@ -374,6 +396,11 @@ SCENES = {
     "create_first_key": with_a_key("create_first_key"),
     "create_key": with_a_key("create_key"),
     "revoke_key": a_revoked_key,
+    "create_session": a_new_session,
+    "see_session": with_a_session("see_session", now=NOW + 1),
+    "open_link": with_a_session("open_link", a_session(), now=NOW),
+    "end_session": with_a_session("end_session"),
+    "end_sessions_of": sessions_to_end,
     "put_event_type": a_type,
     "delete_event_type": a_forgotten_type,
     "put_account": an_account,

@@ -7,7 +7,7 @@ import pytest
 
 from factories import NOW, a_key, ids
 from hookline.model import Scope
-from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
+from hookline.store.contract.access.keys import CHANGED_KEYS, ChangedKey
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ def files(folder: str) -> set[str]:
     return {path.name for path in (STORES / folder).glob("*.py")}
 
 
-@pytest.mark.parametrize("part", ["", "/lists", "/measuring", "/migrations"])
+@pytest.mark.parametrize("part", ["", "/access", "/lists", "/measuring", "/migrations"])
 def test_both_stores_have_the_same_files(part):
     assert files(f"sqlite{part}") == files(f"postgres{part}")
 

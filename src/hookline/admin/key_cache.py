@@ -18,7 +18,7 @@ from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
 from hookline.model import Key, KeyId, Scope
 from hookline.rules.scopes import allows
-from hookline.store.contract.keys import KeyStore
+from hookline.store.contract.access.keys import KeyStore
 
 LOOK_EVERY_S = 1.0
 LOOK_WITHIN_S = 2.0
@@ -36,19 +36,28 @@ class Caller(msgspec.Struct, frozen=True):
     account: str | None  # None: all of them
     key_id: KeyId | None  # None: not a stored key
     may_publish: bool  # stored, because it is read for every event
+    digest: bytes  # of the key; empty: in development mode it needs none
 
     def may(self, scope: Scope) -> bool:
         """Whether this caller may do what needs this scope."""
         return allows(self.scopes, scope)
 
 
-def caller(scopes: frozenset[Scope], *, account: str | None = None, key_id: KeyId | None = None) -> Caller:
+def caller(
+    scopes: frozenset[Scope], *, account: str | None = None, key_id: KeyId | None = None, digest: bytes = b""
+) -> Caller:
     """A caller with these scopes."""
-    return Caller(scopes, account, key_id, allows(scopes, Scope.PUBLISH))
+    return Caller(scopes, account, key_id, allows(scopes, Scope.PUBLISH), digest)
 
 
-# Without a stored key: the holder of the one in the settings and, in development, everybody on this machine.
-OPERATOR = caller(frozenset({Scope.ADMIN}))
+def operator(digest: bytes) -> Caller:
+    """The holder of the key in the settings, which is not stored."""
+    return caller(_EVERYTHING, digest=digest)
+
+
+_EVERYTHING = frozenset({Scope.ADMIN})
+# Without a key: in development, everybody on this machine.
+OPERATOR = caller(_EVERYTHING)
 NOBODY = caller(frozenset())
 
 
@@ -95,7 +104,9 @@ class KeyCache:
             self._revoked.add(key.digest)
             self._callers.pop(key.digest, None)
         elif key.digest not in self._revoked:
-            self._callers[key.digest] = caller(frozenset(key.scopes), account=key.account, key_id=key.id)
+            self._callers[key.digest] = caller(
+                frozenset(key.scopes), account=key.account, key_id=key.id, digest=key.digest
+            )
         self.on_change()
 
     async def refresh(self) -> None:

@@ -17,7 +17,7 @@ from hookline.clock import Clock
 from hookline.errors import Invalid, NotFound
 from hookline.ids import Ids, show
 from hookline.model import Key, KeyId, Scope
-from hookline.store.contract.keys import KeyStore
+from hookline.store.contract.access.keys import KeyStore
 from hookline.validate.names import check_account, check_known, did_you_mean, is_text
 
 PREFIX = "hlk_"

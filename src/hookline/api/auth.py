@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-from hookline.admin.key_cache import OPERATOR, Caller, KeyCache
+from hookline.admin.key_cache import OPERATOR, Caller, KeyCache, operator
 from hookline.admin.keys import digest_of
 from hookline.api.auth_throttle import Guesses
 from hookline.api.problem import Refused
@@ -29,7 +29,7 @@ class Authenticator:
 
     def __init__(self, settings: Settings, key_cache: KeyCache, *, now: Callable[[], float]) -> None:
         self._dev = settings.dev
-        self._own = None if settings.api_key is None else digest_of(settings.api_key.encode())
+        self._own = None if settings.api_key is None else operator(digest_of(settings.api_key.encode()))
         self._key_cache = key_cache
         self._guesses = Guesses(now)
         # Keyed by the header's bytes, so that a key is hashed once and not with every request. A lookup compares bytes
@@ -83,7 +83,7 @@ class Authenticator:
             found = self._key_cache.find(digest)
             if found is not None:
                 return found
-        return OPERATOR if digest == self._own else None
+        return self._own if self._own is not None and digest == self._own.digest else None
 
     def _forget(self) -> None:
         self._recent.clear()

@@ -97,6 +97,12 @@ class CallRequest(msgspec.Struct, Generic[Query, Body], frozen=True):
         caller: Caller = self.request.scope[CALLER]
         return caller.account
 
+    @property
+    def key_digest(self) -> bytes:
+        """The digest of the caller's key; empty: it needs none."""
+        caller: Caller = self.request.scope[CALLER]
+        return caller.digest
+
     def id(self, noun: str) -> bytes:
         """The id that the path has as `{noun_id}`; raises NotFound when it cannot be one."""
         return ids.read(noun, self.part(f"{noun}_id"))

@@ -35,6 +35,7 @@ _NAMES = {
     ("POST", "/v1/events"): "publish_event",
     ("POST", "/v1/events/batch"): "publish_batch",
     ("POST", "/v1/accounts/{account}/test-alert"): "test_alert",
+    ("POST", "/v1/accounts/{account}/portal-link"): "create_portal_link",
 }
 _PARTS = {
     "name": parameters.TYPE_SCHEMA,

@@ -17,6 +17,7 @@ from hookline.api.calls.measuring.health import HealthCalls
 from hookline.api.calls.measuring.metrics import MetricCalls
 from hookline.api.calls.measuring.stats import StatsCalls
 from hookline.api.calls.measuring.status import StatusCalls
+from hookline.api.calls.portal_links import PortalLinkCalls
 from hookline.api.calls.probes import ProbeCalls
 from hookline.api.calls.secrets import SecretCalls
 from hookline.api.calls.test_event import TrialCalls
@@ -47,6 +48,7 @@ def table(hookline: Hookline) -> list[Call]:
         TrialCalls(hookline),
         EventTypeCalls(hookline, pages),
         AccountCalls(hookline),
+        PortalLinkCalls(hookline),
         deliveries,
         DeadLetterCalls(hookline, deliveries),
         JobCalls(hookline, pages, kind=JobKind.REPLAY),

@@ -100,6 +100,10 @@ EXAMPLES = {
         "hookline accounts set acme --email ops@acme.example",
         "hookline accounts set hookline --slack https://chat.example.com/hooks/4f9a --email ''",
     ),
+    "accounts portal-link": (
+        "hookline accounts portal-link acme",
+        "hookline accounts portal-link acme --expires-in 60s --visit 8h --read-only",
+    ),
     "keys create": ("hookline keys create 'the shop' --scope publish --account acme",),
     "keys list": ("hookline keys list",),
     "keys show": ("hookline keys show key_06f3b1q2a7",),

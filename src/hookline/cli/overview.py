@@ -36,7 +36,7 @@ SECTIONS = {
         ("endpoints", "endpoints", "Manage endpoints: the URLs that receive events."),
         ("workers", "workers", "List the processes that publish and deliver."),
         ("event-types", "event_types", "Describe event types and set their JSON Schemas."),
-        ("accounts", "accounts", "Set where an account is told of trouble."),
+        ("accounts", "accounts", "Manage accounts: where each is told of trouble, and links to its portal."),
         ("keys", "keys", "Manage API keys."),
     ),
     "Receive": (

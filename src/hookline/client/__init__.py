@@ -28,6 +28,7 @@ from hookline.client.overview import (
     FoundIds,
     Key,
     Notify,
+    PortalLink,
     Worker,
 )
 from hookline.client.publishing import NewEvent
@@ -57,6 +58,7 @@ __all__ = [
     "NotFound",
     "Notify",
     "Page",
+    "PortalLink",
     "Published",
     "Replayed",
     "Secret",

@@ -143,6 +143,19 @@ class AlertTest(ApiObject, frozen=True, kw_only=True):
     results: list[ChannelResult]
 
 
+class PortalLink(ApiObject, frozen=True, kw_only=True):
+    """A link that opens one visit to an account's portal. Whoever has it may use it."""
+
+    url: str
+    path: str  # the part of the URL below where people reach the server
+    account: str
+    expires_at: datetime
+    visit_s: int
+
+    def __repr__(self) -> str:
+        return without_secrets(self, "url", "path")
+
+
 class Key(ApiObject, frozen=True, kw_only=True):
     """An API key; `key` itself is only in the answer to its creation."""
 

@@ -53,6 +53,7 @@ READS = frozenset(
     | {"list_deliveries", "list_endpoints", "list_events", "list_jobs", "list_keys", "list_workers", "load"}
     | {"latency_days", "latency_window", "slowest"}
     | {"new_latency_source"}  # a number that gets lost is not missed
+    | {"session"}
     | {"oldest_due", "oldest_pending", "outstanding", "owned", "payload", "pulse", "running_jobs"}
     | {"try_accept"}
 )

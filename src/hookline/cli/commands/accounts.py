@@ -1,17 +1,17 @@
-"""Commands that show and change the settings of an account."""
+"""Commands about an account: its settings and its portal links."""
 
 from typing import Any
 
 import click
 
 from hookline.cli.exits import USAGE, CommandError, Errors
-from hookline.cli.options import checked, connect, json_option, url_option
-from hookline.cli.output import print_fields
+from hookline.cli.options import checked, connect, json_option, read_span, url_option
+from hookline.cli.output import although, print_fields, say
 
 
 @click.group()
 def accounts() -> None:
-    """Set where an account is told of trouble."""
+    """Manage accounts: where each is told of trouble, and links to its portal."""
 
 
 @accounts.command()
@@ -41,6 +41,44 @@ def set_account(account: str, url: str | None, as_json: bool, **channels: str | 
         notify = {**client.get(path)["notify"], **given}  # a masked URL keeps the stored one
         kept = {name: value for name, value in notify.items() if value}
         _print(client.put(path, {"notify": kept}), as_json=as_json)
+
+
+@accounts.command("portal-link")
+@click.argument("account")
+@click.option(
+    "--expires-in",
+    callback=read_span,
+    metavar="DURATION",
+    help="How long the link can be opened, such as 60s.  [default: 5m]",
+)
+@click.option(
+    "--visit",
+    callback=read_span,
+    metavar="DURATION",
+    help="How long the visit may last that it opens, such as 8h.  [default: 1h]",
+)
+@click.option("--read-only", is_flag=True, help="Let the visitor look, and change nothing.")
+@url_option
+@json_option
+def portal_link(
+    account: str,
+    expires_in: float | None,
+    visit: float | None,
+    read_only: bool,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Print a link that opens one visit to an account's portal. Whoever has it may use it, once."""
+    with Errors():
+        said = {
+            "expires_in_s": None if expires_in is None else round(expires_in),
+            "visit_s": None if visit is None else round(visit),
+            "may_act": False if read_only else None,
+        }
+        body = {name: value for name, value in said.items() if value is not None}
+        found = connect(url).post(f"{account_path(account)}/portal-link", body)
+        with although("the link is created", step="create another one"):
+            say(found["url"], found, as_json=as_json)
 
 
 def account_path(account: str) -> str:

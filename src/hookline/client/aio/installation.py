@@ -15,6 +15,7 @@ from hookline.client.overview import (
     FoundIds,
     Health,
     Key,
+    PortalLink,
     Worker,
 )
 from hookline.client.status import Status
@@ -93,6 +94,18 @@ class AsyncInstallationMethods(AsyncSends):
     async def test_alert(self, account: str) -> AlertTest:
         """Send a test alert on every channel of an account, and wait for the answers."""
         return await self.send(calls.post(f"/v1/accounts/{step(account)}/test-alert", AlertTest))
+
+    async def portal_link(
+        self,
+        account: str,
+        *,
+        expires_in_s: int | None = None,
+        visit_s: int | None = None,
+        may_act: bool | None = None,
+    ) -> PortalLink:
+        """Create a link that opens one visit to an account's portal. Only the answer to this call holds it."""
+        fields = calls.said(expires_in_s=expires_in_s, visit_s=visit_s, may_act=may_act)
+        return await self.send(calls.post(f"/v1/accounts/{step(account)}/portal-link", PortalLink, fields))
 
     # --- keys ---
 

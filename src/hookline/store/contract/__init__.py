@@ -13,6 +13,8 @@ interleavings behind each rule.
 from typing import Protocol
 
 from hookline.store.contract.accept import Acceptance, AcceptStore, EventFanout, Prior
+from hookline.store.contract.access.keys import KeyStore
+from hookline.store.contract.access.sessions import SessionStore
 from hookline.store.contract.deliveries import DeliveryFilter, DeliveryStore
 from hookline.store.contract.endpoints import EndpointSnapshot, EndpointStore
 from hookline.store.contract.event_types import EventTypeStore
@@ -21,7 +23,6 @@ from hookline.store.contract.figures import Bloat, Conservation, FiguresStore, S
 from hookline.store.contract.id_ranges import IdRangeStore
 from hookline.store.contract.installation import InstallationStore
 from hookline.store.contract.jobs import UNREADABLE_JOB, Job, JobKind, JobState, JobStep, JobStore
-from hookline.store.contract.keys import KeyStore
 from hookline.store.contract.lanes import (
     GONE,
     INLINE_PAYLOAD_BYTES,
@@ -133,6 +134,7 @@ class Store(
     EventStore,
     EventTypeStore,
     KeyStore,
+    SessionStore,
     IdRangeStore,
     InstallationStore,
     FiguresStore,

@@ -5,6 +5,8 @@ The verbs are in the modules that are named after their nouns; this one opens an
 
 from hookline.store.failpoints import failing
 from hookline.store.postgres.accept import PostgresAccept
+from hookline.store.postgres.access.keys import PostgresKeys
+from hookline.store.postgres.access.sessions import PostgresBrowserSessions
 from hookline.store.postgres.deliveries import PostgresDeliveries
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.faults import translated
@@ -17,7 +19,6 @@ from hookline.store.postgres.events import PostgresEvents
 from hookline.store.postgres.figures import PostgresFigures
 from hookline.store.postgres.installation import PostgresInstallation
 from hookline.store.postgres.jobs import PostgresJobs
-from hookline.store.postgres.keys import PostgresKeys
 from hookline.store.postgres.lanes import PostgresLanes
 from hookline.store.postgres.lists.id_ranges import PostgresIdRanges
 from hookline.store.postgres.measuring.alerts import PostgresAlerts
@@ -45,6 +46,7 @@ class PostgresStore(
     PostgresEvents,
     PostgresEventTypes,
     PostgresKeys,
+    PostgresBrowserSessions,
     PostgresIdRanges,
     PostgresInstallation,
     PostgresFigures,

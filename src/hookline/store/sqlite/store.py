@@ -8,6 +8,8 @@ import sqlite3
 from hookline.store.failpoints import failing
 from hookline.store.slow_verbs import noting_slow_verbs
 from hookline.store.sqlite.accept import SqliteAccept
+from hookline.store.sqlite.access.keys import SqliteKeys
+from hookline.store.sqlite.access.sessions import SqliteBrowserSessions
 from hookline.store.sqlite.deliveries import SqliteDeliveries
 from hookline.store.sqlite.driver.connection import connect, refuse_unwritable
 from hookline.store.sqlite.driver.faults import translated
@@ -21,7 +23,6 @@ from hookline.store.sqlite.events import SqliteEvents
 from hookline.store.sqlite.figures import SqliteFigures
 from hookline.store.sqlite.installation import SqliteInstallation
 from hookline.store.sqlite.jobs import SqliteJobs
-from hookline.store.sqlite.keys import SqliteKeys
 from hookline.store.sqlite.lanes import SqliteLanes
 from hookline.store.sqlite.lists.id_ranges import SqliteIdRanges
 from hookline.store.sqlite.measuring.alerts import SqliteAlerts
@@ -48,6 +49,7 @@ class SqliteStore(
     SqliteEvents,
     SqliteEventTypes,
     SqliteKeys,
+    SqliteBrowserSessions,
     SqliteIdRanges,
     SqliteInstallation,
     SqliteFigures,

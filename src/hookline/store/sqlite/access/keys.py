@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from hookline.model import Key, KeyId, Scope
-from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
+from hookline.store.contract.access.keys import CHANGED_KEYS, ChangedKey
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_loader, on_writer
 from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS
 

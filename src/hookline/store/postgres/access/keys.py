@@ -3,7 +3,7 @@
 from typing import Any
 
 from hookline.model import Key, KeyId, Scope
-from hookline.store.contract.keys import CHANGED_KEYS, ChangedKey
+from hookline.store.contract.access.keys import CHANGED_KEYS, ChangedKey
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 

@@ -1,0 +1,1 @@
+"""Defines how a store keeps who may call."""

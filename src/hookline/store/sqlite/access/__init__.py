@@ -1,0 +1,1 @@
+"""Keeps who may call in SQLite."""
