@@ -90,7 +90,7 @@ postgres15:
 	  if [ -e $(CLUSTERS).before ]; then mv $(CLUSTERS).before $(CLUSTERS); fi; \
 	else echo "postgresql-15 is not installed (that takes root and apt-get); the contract runs without it" >&2; fi
 
-# The dashboard is tested in it; likewise. It brings no font.
+# The dashboard is tested in it; likewise. The font is named so that its pictures look the same everywhere.
 browser:
 	@if command -v chromium >/dev/null 2>&1; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
