@@ -8,7 +8,7 @@ READY = $(VENV)/.ready
 PORT = 8080
 SEEDS = 1000
 
-.PHONY: help setup run test check bench sim chaos clean nginx prometheus postgres15 languages nftables faketime
+.PHONY: help setup run test check bench sim chaos clean nginx prometheus postgres15 browser languages nftables faketime
 .DEFAULT_GOAL = help
 
 help:
@@ -90,6 +90,16 @@ postgres15:
 	  if [ -e $(CLUSTERS).before ]; then mv $(CLUSTERS).before $(CLUSTERS); fi; \
 	else echo "postgresql-15 is not installed (that takes root and apt-get); the contract runs without it" >&2; fi
 
+# The dashboard is tested in it; likewise. The font is named so that its pictures look the same everywhere.
+browser:
+	@if command -v chromium >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  echo "installing chromium"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+	    chromium fonts-dejavu-core; } \
+	    >/dev/null || echo "chromium could not be installed; what needs it is skipped" >&2; \
+	else echo "chromium is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
+
 # Packets are lost in one row of the chaos set; likewise.
 nftables:
 	@if command -v nft >/dev/null 2>&1 || [ -x /usr/sbin/nft ]; then :; \
@@ -120,7 +130,7 @@ faketime:
 	    >/dev/null || echo "libfaketime could not be installed; what needs it is skipped" >&2; \
 	else echo "libfaketime is not installed (that takes root and apt-get); what needs it is skipped" >&2; fi
 
-test: setup nginx prometheus postgres15 languages faketime
+test: setup nginx prometheus postgres15 browser languages faketime
 	@$(PYTHON) tests/run_parts.py
 
 check: setup
