@@ -219,8 +219,8 @@ async def test_an_endpoint_with_an_invalid_field_is_marked(store, board):
     assert row.has_problems
 
 
-async def test_a_thousand_endpoints_are_read_in_slices(store, board):
-    for _ in range(1_001):
-        await an_endpoint_in(store)
-    page = await board.page(sort="url", offset=998)
-    assert (page.total, len(page.rows)) == (1_001, 3)
+async def test_a_thousand_endpoints_are_read_and_sorted_in_slices(store, board):
+    for n in range(1_001):
+        await an_endpoint_in(store, url=f"https://{9_999 - n}.example")
+    page = await board.page(sort="url", offset=498)
+    assert (page.total, names(page)) == (1_001, [str(8_999 + 498 + n) for n in range(25)])
