@@ -19,8 +19,8 @@ from hookline.store.sqlite.measuring import board as sqlite_board
 from hookline.store.sqlite.measuring import flow as sqlite_flow
 from postgres_server import PostgresServers, installations
 from tests.contract.test_event_list_plans import EVENTS as ALL_EVENTS
-from tests.contract.test_event_list_plans import FILL, SECONDS
-from tests.contract.test_list_plans_postgres import FORGET, connected, walk
+from tests.contract.test_event_list_plans import FILL, SECONDS, rows_read
+from tests.contract.test_list_plans_postgres import FORGET, connected
 from tests.contract.test_plans import plan
 
 EVENTS, ENDPOINTS, MINUTES = 20_000, 500, 60
@@ -92,31 +92,6 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
             for name, (statement, values, _) in ASKED.items():
                 found[taken, name] = rows_read(connection, statement, values)
     return found
-
-
-def rows_read(connection: Any, statement: str, values: list[Any]) -> int:
-    """How many rows of stored tables were read, those that a filter dropped too."""
-    for n, value in reversed(list(enumerate(values, start=1))):
-        statement = statement.replace(f"${n}", literal(value))
-    [[found]] = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}").fetchall()
-    return round(sum(_rows(node) for node in walk(found[0]["Plan"])))
-
-
-def literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, list):
-        return f"'{{{','.join(each.hex() for each in value)}}}'"
-    if isinstance(value, bytes):
-        return f"'{value.hex()}'"
-    return f"'{value}'" if isinstance(value, str) else str(value)
-
-
-def _rows(node: dict[str, Any]) -> float:
-    if "Relation Name" not in node:
-        return 0.0
-    dropped = sum(value for name, value in node.items() if name.startswith("Rows Removed by"))
-    return float((node["Actual Rows"] + dropped) * node["Actual Loops"])
 
 
 @pytest.mark.parametrize("taken", STATISTICS)

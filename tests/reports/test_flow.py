@@ -23,7 +23,7 @@ from scenes import a_lane_in, a_worker_in, accepted
 pytestmark = pytest.mark.anyio
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
-START = 1_800_000_000.0 + 45.0  # within a minute
+START = 1_800_000_000.0 + 1_245.0  # within a minute and an hour
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_end_to_end_percentiles_are_those_of_the_deliveries(store, flow, c
     batches = {
         (id, age): [rng.lognormvariate(0, 1.5) for _ in range(20)]
         for id in (mine, also_mine, other)
-        for age in (120.0, 4_000.0, 8_000.0, 30 * HOUR, 5 * DAY)
+        for age in (120.0, 4_000.0, 8_000.0, DAY - 300.0, 30 * HOUR, 5 * DAY)
     }
     await counted(store, clock, batches)
     await store.roll_latencies(after=None, math=LATENCY_COUNTS, now=clock.now(), next_at=clock.now())
