@@ -5,7 +5,9 @@ so a page costs about the same for ten thousand endpoints as for ten. What is li
 every page: the hours of a day, the requests under way and what is wrong with their fields.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
+from heapq import merge
 
 import msgspec
 
@@ -248,32 +250,38 @@ class Board:
     def __init__(self, entries: Sequence[BoardEntry]) -> None:
         self._entries = entries
         self._ordered: dict[BoardSort, list[BoardEntry]] = {}
-        states = [each.state for each in entries]
+        states = Counter(each.state for each in entries)
         self.counts = BoardCounts(
             all=len(entries),
-            failing=states.count(EndpointState.FAILING),
-            slow=states.count(EndpointState.SLOW),
-            paused=states.count(EndpointState.PAUSED),
-            disabled=states.count(EndpointState.DISABLED),
-            idle=states.count(EndpointState.IDLE),
-            healthy=states.count(EndpointState.HEALTHY),
+            failing=states[EndpointState.FAILING],
+            slow=states[EndpointState.SLOW],
+            paused=states[EndpointState.PAUSED],
+            disabled=states[EndpointState.DISABLED],
+            idle=states[EndpointState.IDLE],
+            healthy=states[EndpointState.HEALTHY],
             dead=sum(each.facts.dead > 0 for each in entries),
         )
 
     async def ordered(self, sort: BoardSort, clock: Clock) -> list[BoardEntry]:
-        """The endpoints in this order, sorted once."""
+        """The endpoints in this order, sorted once: in slices, which are then merged."""
         if (known := self._ordered.get(sort)) is not None:
             return known
-        keyed = []
+        runs = []
         for start in range(0, len(self._entries), SLICE):
             if start:
                 await clock.sleep(0.0)
-            keyed += sorted(
-                (sort_key(each.facts, each.state, sort), start + n)
-                for n, each in enumerate(self._entries[start : start + SLICE])
+            runs.append(
+                sorted(
+                    (sort_key(each.facts, each.state, sort), start + n)
+                    for n, each in enumerate(self._entries[start : start + SLICE])
+                )
             )
-        keyed.sort()  # sorted runs, which it only merges: 4 ms for 10,000
-        found = self._ordered[sort] = [self._entries[n] for _, n in keyed]
+        found = []
+        for n, (_, place) in enumerate(merge(*runs), start=1):
+            found.append(self._entries[place])
+            if n % SLICE == 0:
+                await clock.sleep(0.0)
+        self._ordered[sort] = found
         return found
 
 

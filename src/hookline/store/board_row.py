@@ -3,31 +3,24 @@
 The stand-ins for what cannot be read are those of `store.endpoint_row`.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from hookline.model import CircuitState
 from hookline.store.contract.measuring.board import BoardFigures
 
 
-def read(values: Mapping[str, Any], *, events: object) -> BoardFigures:
+def read(values: dict[str, Any], *, events: object) -> BoardFigures:
     """The figures in these columns, whose `events` were decoded."""
-    return BoardFigures(
-        **{
-            **values,
-            "account": _text(values["account"]),
-            "url": _text(values["url"]),
-            "description": _text(values["description"]),
-            "events": _texts(events),
-            "enabled": values["enabled"] not in (False, 0),
-            "paused": values["paused"] in (True, 1),
-            "disabled_reason": None
-            if values["disabled_reason"] is None
-            else _text(values["disabled_reason"]),
-            "circuit": CircuitState(values["circuit"]),
-            "is_back": bool(values["is_back"]),
-        }
-    )
+    for name in ("account", "url", "description"):
+        values[name] = _text(values[name])
+    values["events"] = _texts(events)
+    values["enabled"] = values["enabled"] not in (False, 0)
+    values["paused"] = values["paused"] in (True, 1)
+    if values["disabled_reason"] is not None:
+        values["disabled_reason"] = _text(values["disabled_reason"])
+    values["circuit"] = CircuitState(values["circuit"])
+    values["is_back"] = bool(values["is_back"])
+    return BoardFigures(**values)
 
 
 def _text(value: object) -> str:
