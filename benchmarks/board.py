@@ -85,15 +85,15 @@ async def measure(url: str, *, endpoints: int) -> list[str]:
 
 
 async def kept(ask: Callable[[], Awaitable[object]]) -> float:
-    """For how long others had no turn at most while it was answered, in milliseconds."""
+    """The longest time of the loop's thread on a processor without a turn for others, in milliseconds."""
     longest, is_asked = 0.0, True
 
     async def watch() -> None:
         nonlocal longest
-        before = time.perf_counter()
+        before = time.thread_time()
         while is_asked:
             await asyncio.sleep(0)
-            now = time.perf_counter()
+            now = time.thread_time()
             longest, before = max(longest, now - before), now
 
     watching = asyncio.create_task(watch())
