@@ -44,15 +44,25 @@ MOST_MS = {"one endpoint": 50.0, "page of 50 endpoints": 200.0, "health": 50.0}
 COLUMNS = ("endpoint_id", "at", "seconds", "attempts", "accepted", "response", "rest")
 
 
+Measure = Callable[
+    ..., Awaitable[list[str]]
+]  # of a database's URL and a number of endpoints: what was missed
+
+
 def main() -> int:
-    asked = arguments()
+    return run(measure, description=__doc__ or "")
+
+
+def run(measure: Measure, *, description: str) -> int:
+    """Measure what was asked for on the command line; the exit status."""
+    asked = arguments(description)
     with tempfile.TemporaryDirectory(prefix="hookline-stats-", dir=asked.directory) as name:
         directory = Path(name)
         directory.chmod(0o755)  # PostgreSQL may have to run as another user than we
-        return asyncio.run(measure_all(asked, directory))
+        return asyncio.run(measure_all(measure, asked, directory))
 
 
-async def measure_all(asked: argparse.Namespace, directory: Path) -> int:
+async def measure_all(measure: Measure, asked: argparse.Namespace, directory: Path) -> int:
     """Measure each store; the exit status."""
     if is_in_memory(directory):
         print(f"{directory} is in memory: its times would say nothing", file=sys.stderr)
@@ -227,9 +237,9 @@ def of(cell: LatencyCell) -> tuple[float, int, int, bytes, bytes]:
     return cell.seconds, cell.attempts, cell.accepted, cell.response, cell.rest
 
 
-def arguments() -> argparse.Namespace:
+def arguments(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--scale", type=float, default=1.0, help="of 1,000 endpoints")
     parser.add_argument("--stores", default="sqlite,postgres")

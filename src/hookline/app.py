@@ -59,6 +59,8 @@ from hookline.pipeline.sending.net import Net, SystemNet, is_here
 from hookline.pipeline.worker import Worker
 from hookline.reports.analysis import DeathAnalysis
 from hookline.reports.counts import Figures
+from hookline.reports.endpoint_board import EndpointBoard
+from hookline.reports.flow import FlowReports
 from hookline.reports.health import HealthReports
 from hookline.reports.own_events import OwnEvents
 from hookline.reports.owners import LaneOwners
@@ -248,6 +250,8 @@ class Hookline:
             default_retry=settings.retry,
             judge=judge,
         )
+        self.board = EndpointBoard(self.store, self.owners, judge, self.clock)
+        self.flow = FlowReports(self.store, self.health, self.clock)
         self.analysis = DeathAnalysis(self.store, self.reports, self.clock)
         self._announcer = Announcer(
             self.store,
@@ -311,6 +315,8 @@ class Hookline:
         finally:
             await self.figures.close()
             await self.status.close()
+            await self.board.close()
+            await self.flow.close()
             await self._sender.close()
             await self._readiness.close()
             await self.store.close()

@@ -17,6 +17,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
             ["--scale", "0.05"],
             ["one endpoint", "page of 50 endpoints", "percentiles of 50", "health"],
         ),
+        ("board", ["--scale", "0.05"], ["board", "board, remembered", "flow", "end to end, a day"]),
         ("health", ["--rows", "2000", "--waiting", "500"], ["look", "health", "page of 50 endpoints"]),
     ],
 )

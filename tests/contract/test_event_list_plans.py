@@ -96,13 +96,25 @@ def costs(request: pytest.FixtureRequest, postgres_servers: PostgresServers) -> 
 
 def rows_read(connection: Any, statement: str, values: list[Any]) -> int:
     """How many rows of stored tables were read, including those that a filter dropped."""
-    literals = [f"'{value.hex()}'" if isinstance(value, bytes) else f"'{value}'" for value in values]
+    literals = map(literal, values)
     connection.execute(f"PREPARE planned AS {statement}")
     arguments = f"({', '.join(literals)})" if values else ""
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE planned{arguments}"
     [[found]] = connection.execute(explain).fetchall()
     connection.execute("DEALLOCATE planned")
     return round(sum(_rows(node) for node in walk(found[0]["Plan"])))
+
+
+def literal(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bytes():
+            return f"'{value.hex()}'"
+        case list():
+            return f"'{{{','.join(each.hex() for each in value)}}}'"
+        case _:
+            return f"'{value}'"
 
 
 def _rows(node: dict[str, Any]) -> float:

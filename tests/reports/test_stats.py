@@ -11,7 +11,8 @@ from hookline import rfc3339
 from hookline.model import EndpointId, ErrorKind, Outcome, State, Timings
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS, cell_of
 from hookline.pipeline.measuring.latency_meter import measure
-from hookline.reports.stats import LatencyFigures, endpoint_stats
+from hookline.reports.latency_sums import LatencyFigures
+from hookline.reports.stats import endpoint_stats
 from hookline.rules.latency_buckets import NOTHING
 from hookline.rules.latency_samples import keys_by_endpoint
 from hookline.store.contract import LatencyDay

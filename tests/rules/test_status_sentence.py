@@ -233,6 +233,11 @@ def test_an_endpoint_fails_by_its_circuit_or_its_last_quarter_of_an_hour(
     assert is_failing(is_circuit_closed=closed, attempts=attempts, accepted=accepted) is expected
 
 
+def test_an_endpoint_that_accepted_its_newest_minute_fails_only_by_its_circuit():
+    assert not is_failing(is_circuit_closed=True, attempts=9, accepted=1, is_back=True)
+    assert is_failing(is_circuit_closed=False, attempts=9, accepted=1, is_back=True)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(-3, "0 s"), (59.9, "59 s"), (60, "1 min"), (7_199, "119 min"), (7_200, "2 h"), (3 * DAY, "3 days")],

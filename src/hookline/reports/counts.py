@@ -8,7 +8,7 @@ monitoring from what the process knows.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -21,6 +21,7 @@ GOOD_FOR = 5.0  # seconds
 GOOD_FOR_TIMES = 50.0  # as long as it took
 MOST_ACCOUNTS = 1_000  # whose figures are remembered
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
@@ -176,3 +177,44 @@ class Remembered(Generic[T]):
         finally:
             self._counting = None
             self._ended.set()
+
+
+class RememberedByKey(Generic[K, T]):
+    """Many figures of one kind, such as one for each account; those that nobody asks for are forgotten."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        count: Callable[[K], Awaitable[T]],
+        *,
+        most: int,
+        good_for: float = GOOD_FOR,
+        good_for_times: float = GOOD_FOR_TIMES,
+    ) -> None:
+        self._clock = clock
+        self._count = count
+        self._most = most
+        self._good_for = good_for
+        self._good_for_times = good_for_times
+        self._figures: dict[K, Remembered[T]] = {}
+
+    def of(self, key: K) -> Remembered[T]:
+        """The figure of this key."""
+        found = self._figures.pop(key, None)
+        if found is None:
+            found = Remembered(
+                self._clock,
+                lambda: self._count(key),
+                good_for=self._good_for,
+                good_for_times=self._good_for_times,
+            )
+        self._figures[key] = found
+        for oldest in list(self._figures)[: -self._most]:
+            if not self._figures[oldest].is_counting():
+                del self._figures[oldest]
+        return found
+
+    async def close(self) -> None:
+        """End the counts that nobody waits for any more."""
+        for each in self._figures.values():
+            await each.close()

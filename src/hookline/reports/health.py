@@ -38,7 +38,7 @@ class HealthReports:
         counts: HealthSample | EndpointCounts | None = newest
         if account is not None:
             counts = await self._store.account_counts(account)
-        workers = [each async for each in self._workers(now)]
+        workers = [each async for each in self.living_workers(now)]
         response, end_to_end = await self._last_hour(account, now=now)
         return HealthReport(
             pending=0 if counts is None else counts.pending,
@@ -79,7 +79,7 @@ class HealthReports:
         p50, p95, p99 = (_ms(percentile(found, percent)) for percent in (50, 95, 99))
         return totals, PercentilesReport(p50=p50, p95=p95, p99=p99)
 
-    async def _workers(self, now: float) -> AsyncIterator[WorkerRow]:
+    async def living_workers(self, now: float) -> AsyncIterator[WorkerRow]:
         """The processes that were heard recently."""
         after = None
         while True:

@@ -14,7 +14,7 @@ from hookline.clock import Clock
 from hookline.model import CLOSED, Circuit, CircuitState, Endpoint, EndpointId
 from hookline.reports.alerts import alert_report
 from hookline.reports.analysis import WorstEndpoints
-from hookline.reports.counts import Remembered
+from hookline.reports.counts import RememberedByKey
 from hookline.reports.health import HealthReports
 from hookline.reports.queries import Reports, worker_report
 from hookline.reports.views import (
@@ -153,11 +153,17 @@ class StatusReports:
         self._clock = clock
         self._heartbeat = heartbeat
         self._not_ready = not_ready
-        self._remembered: dict[str | None, Remembered[StatusFacts]] = {}
+        self._remembered = RememberedByKey(
+            clock,
+            self._gathered,
+            most=MOST_REMEMBERED,
+            good_for=GOOD_FOR,
+            good_for_times=GOOD_FOR_TIMES,
+        )
 
     async def report(self, account: str | None = None, *, is_tenant: bool = False) -> SituationReport:
         """How it is, for one account or for all; a tenant sees nothing of the server. Takes at most four seconds."""
-        remembered = self._of(account)
+        remembered = self._remembered.of(account)
         known = await remembered.known(PATIENCE)
         facts = known.value if known is not None and remembered.is_good() else None
         not_ready = await self._not_ready()
@@ -176,23 +182,7 @@ class StatusReports:
 
     async def close(self) -> None:
         """End the questions that nobody waits for any more."""
-        for each in self._remembered.values():
-            await each.close()
-
-    def _of(self, account: str | None) -> Remembered[StatusFacts]:
-        found = self._remembered.pop(account, None)
-        if found is None:
-            found = Remembered(
-                self._clock,
-                lambda: self._gathered(account),
-                good_for=GOOD_FOR,
-                good_for_times=GOOD_FOR_TIMES,
-            )
-        self._remembered[account] = found
-        for oldest in list(self._remembered)[:-MOST_REMEMBERED]:
-            if not self._remembered[oldest].is_counting():
-                del self._remembered[oldest]
-        return found
+        await self._remembered.close()
 
     async def _gathered(self, account: str | None) -> StatusFacts:
         began = self._clock.monotonic()

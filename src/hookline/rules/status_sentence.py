@@ -102,12 +102,13 @@ def judge(situation: Situation) -> StatusSentence:
     )
 
 
-def is_failing(*, is_circuit_closed: bool, attempts: int, accepted: int) -> bool:
+def is_failing(*, is_circuit_closed: bool, attempts: int, accepted: int, is_back: bool = False) -> bool:
     """Whether an endpoint fails, by its circuit and its attempts of the last 15 minutes.
 
-    Never by a day's rate: behind an open circuit few attempts are made, and the rate stays high.
+    Never by a day's rate: behind an open circuit few attempts are made, and the rate stays high. One that accepted
+    everything in its newest minute is back.
     """
-    return not is_circuit_closed or (attempts >= FEWEST_ATTEMPTS and 2 * accepted < attempts)
+    return not is_circuit_closed or (not is_back and attempts >= FEWEST_ATTEMPTS and 2 * accepted < attempts)
 
 
 def age(seconds: float) -> str:

@@ -49,6 +49,7 @@ READS = frozenset(
     | {"account_counts", "all_counts", "endpoint_counts", "health_samples", "worker_status"}
     | {"attempt_totals", "open_circuits"}
     | {"failing_endpoints", "status_counts", "worst_endpoints"}
+    | {"board_figures", "hourly_attempts", "busiest_endpoints", "count_events", "minute_attempts"}
     | {"alert_facts", "firing_alerts", "list_alerts", "stuck_since"}
     | {"list_deliveries", "list_endpoints", "list_events", "list_jobs", "list_keys", "list_workers", "load"}
     | {"latency_days", "latency_window", "slowest"}

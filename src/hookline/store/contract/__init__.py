@@ -40,7 +40,9 @@ from hookline.store.contract.lanes import (
 )
 from hookline.store.contract.measuring.alerts import AlertFilter, AlertStore
 from hookline.store.contract.measuring.announcements import Announcement, AnnouncementStore, NotificationRow
+from hookline.store.contract.measuring.board import BoardStore
 from hookline.store.contract.measuring.deaths import DeathStore
+from hookline.store.contract.measuring.flow import FlowStore
 from hookline.store.contract.measuring.health import EndpointCounts, HealthSample, HealthStore
 from hookline.store.contract.measuring.latency import (
     EVERY_ENDPOINT,
@@ -142,6 +144,8 @@ class Store(
     AlertStore,
     HealthStore,
     StatusStore,
+    BoardStore,
+    FlowStore,
     RetentionStore,
     NotificationStore,
     LatencyStore,

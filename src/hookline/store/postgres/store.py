@@ -23,7 +23,9 @@ from hookline.store.postgres.lanes import PostgresLanes
 from hookline.store.postgres.lists.id_ranges import PostgresIdRanges
 from hookline.store.postgres.measuring.alerts import PostgresAlerts
 from hookline.store.postgres.measuring.announcements import PostgresAnnouncements
+from hookline.store.postgres.measuring.board import PostgresBoard
 from hookline.store.postgres.measuring.deaths import PostgresDeaths
+from hookline.store.postgres.measuring.flow import PostgresFlow
 from hookline.store.postgres.measuring.health import PostgresHealth
 from hookline.store.postgres.measuring.latency import PostgresLatency
 from hookline.store.postgres.measuring.people import PostgresPeople
@@ -54,6 +56,8 @@ class PostgresStore(
     PostgresAlerts,
     PostgresHealth,
     PostgresStatus,
+    PostgresBoard,
+    PostgresFlow,
     PostgresRetention,
     PostgresLatency,
     PostgresAnnouncements,

@@ -27,7 +27,9 @@ from hookline.store.sqlite.lanes import SqliteLanes
 from hookline.store.sqlite.lists.id_ranges import SqliteIdRanges
 from hookline.store.sqlite.measuring.alerts import SqliteAlerts
 from hookline.store.sqlite.measuring.announcements import SqliteAnnouncements
+from hookline.store.sqlite.measuring.board import SqliteBoard
 from hookline.store.sqlite.measuring.deaths import SqliteDeaths
+from hookline.store.sqlite.measuring.flow import SqliteFlow
 from hookline.store.sqlite.measuring.health import SqliteHealth
 from hookline.store.sqlite.measuring.latency import SqliteLatency
 from hookline.store.sqlite.measuring.people import SqlitePeople
@@ -57,6 +59,8 @@ class SqliteStore(
     SqliteAlerts,
     SqliteHealth,
     SqliteStatus,
+    SqliteBoard,
+    SqliteFlow,
     SqliteRetention,
     SqliteLatency,
     SqliteAnnouncements,

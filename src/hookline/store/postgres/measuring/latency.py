@@ -98,15 +98,15 @@ ORDER BY endpoint_id LIMIT $2
 """
 
 # When the hours of each endpoint were last added up, as the end of the last one.
-_ROLLED = """
+ROLLED_OF_EACH = """
 LEFT JOIN LATERAL (SELECT h.at + interval '1 hour' AS until FROM latency_hours h
   WHERE h.endpoint_id = e.endpoint_id ORDER BY h.at DESC LIMIT 1) rolled ON true"""
 ROLLED = f"""
-SELECT e.endpoint_id, date_part('epoch', rolled.until) AS until FROM unnest($1::uuid[]) AS e (endpoint_id) {_ROLLED}
+SELECT e.endpoint_id, date_part('epoch', rolled.until) AS until FROM unnest($1::uuid[]) AS e (endpoint_id) {ROLLED_OF_EACH}
 WHERE rolled.until IS NOT NULL
 """
 UNROLLED = f"""
-SELECT {_READ.format(t="m")} FROM unnest($1::uuid[]) AS e (endpoint_id) {_ROLLED}
+SELECT {_READ.format(t="m")} FROM unnest($1::uuid[]) AS e (endpoint_id) {ROLLED_OF_EACH}
 JOIN latency_minutes m ON m.endpoint_id = e.endpoint_id AND m.at >= coalesce(rolled.until, '-infinity')
   AND m.at < to_timestamp($2)
 ORDER BY m.endpoint_id, m.at
@@ -180,7 +180,7 @@ def _window(*, is_response_only: bool) -> str:
             hour.replace("h.rest", "''::bytea AS rest"),
             minute.replace("m.rest", "''::bytea AS rest"),
         )
-    return WINDOW.format(rolled=_ROLLED, hour=hour, minute=minute)
+    return WINDOW.format(rolled=ROLLED_OF_EACH, hour=hour, minute=minute)
 
 
 WINDOW_OF_ALL = _window(is_response_only=False)
