@@ -56,6 +56,21 @@ async def test_an_endpoint_fails_by_its_circuit_or_by_its_last_attempts(store):
     }
 
 
+async def test_who_accepted_and_failed_nothing_for_a_minute_is_back_even_if_both_share_a_minute(store):
+    worker = await a_worker_in(store)
+    lanes = [await owned_by(store, worker, await a_lane_in(store)) for _ in range(3)]
+    since = NOW  # a quarter of an hour ago
+    a_minute_ago = since + 840
+    for lane, failed_at in zip(lanes, (a_minute_ago - 1, a_minute_ago + 1, a_minute_ago - 1), strict=True):
+        await store.note(worker, [a_note(lane, circuit=Circuit(last_failure_at=failed_at))], now=NOW)
+    back, fails, accepts_nothing = (lane.endpoint_id for lane in lanes)
+    write_minutes(store, [(back, NOW, 1.0, 9, 3), (fails, NOW, 1.0, 9, 3), (accepts_nothing, NOW, 1.0, 9, 0)])
+    found = await failing(store)
+    assert {each.endpoint_id for each in found.endpoints} == {fails, accepts_nothing}
+    figures = await store.board_figures(after=None, limit=10, hour=NOW, quarter=since)
+    assert {each.endpoint_id for each in figures if each.is_back} == {back}
+
+
 async def test_an_endpoint_that_accepts_again_or_is_paused_does_not_fail(store):
     worker = await a_worker_in(store)
     back, still = await a_lane_in(store), await a_lane_in(store)

@@ -31,6 +31,19 @@ def failing(number: int = 1, *, host: str | None = None, **facts) -> tuple[Faili
 
 
 CASES = [
+    # told to a customer
+    (
+        Severity.BAD,
+        "2 of your 3 endpoints are failing since 22:22.",
+        {"failing": failing(2, answer="dns"), "active": 3, "is_theirs": True},
+    ),
+    (
+        Severity.BAD,
+        "1 of your endpoints is failing. Everything else flows.",
+        {"failing": failing(1), "active": 30, "is_theirs": True},
+    ),
+    (Severity.WARNING, "All flows. 2 of your endpoints are slow.", {"slow": 2, "is_theirs": True}),
+    (Severity.NEW, "Nothing was sent to you yet.", {"has_events": False, "is_theirs": True}),
     # itself
     (
         Severity.BAD,
@@ -195,6 +208,19 @@ def test_three_endpoints_of_one_host_are_one_trouble():
     ]
     assert said.troubles[0].sentence.startswith(
         "3 endpoints of this host fail. Answers 503 since 22:22, 58 min."
+    )
+
+
+def test_endpoints_of_one_host_that_answer_differently_have_no_cause_in_common():
+    common = {"host": "one.example", "cause": "Looks like an outage.", "next_probe_at": NOW + 60}
+    endpoints = (
+        *failing(2, **common),
+        *failing(1, answer="401", **common),
+        *failing(1, answer="422", **common),
+    )
+    [trouble] = judge(situation(failing=endpoints)).troubles
+    assert trouble.sentence == (
+        "4 endpoints of this host fail since 22:22, 58 min: 503 at 2, 401 at 1, 422 at 1."
     )
 
 

@@ -172,7 +172,7 @@ class StatusReports:
         else:
             situation = msgspec.structs.replace(facts.situation, is_ready=not_ready is None)
             if is_tenant:
-                situation = msgspec.structs.replace(situation, workers=1)
+                situation = msgspec.structs.replace(situation, workers=1, is_theirs=True)
         database = DatabaseReport(
             latency_ms=None if facts is None else round(facts.latency * 1_000, 3), not_ready=not_ready
         )

@@ -4,7 +4,7 @@
 that fail are listed below it, the worst first.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -69,6 +69,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     disabled: int = 0  # likewise
     has_events: bool = True
     alerts: int = 0  # that fire
+    is_theirs: bool = (
+        False  # one account's, told to that account: its endpoints are "yours", our network is not
+    )
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +134,10 @@ def _headline(now_is: Situation) -> tuple[Severity, str]:
     if found is not None:
         return Severity.WARNING, found
     if not now_is.has_events:
-        return Severity.NEW, "Nothing was published yet."
+        return (
+            Severity.NEW,
+            "Nothing was sent to you yet." if now_is.is_theirs else "Nothing was published yet.",
+        )
     return Severity.GOOD, "All is well."
 
 
@@ -164,6 +170,8 @@ def _many(now_is: Situation) -> str | None:
         since = f", the first{since}"
     # A few that answer, if only to refuse, say nothing against our own network.
     is_ours = failing >= ENOUGH_TO_BLAME or not any(each.answer.isdigit() for each in now_is.failing)
+    if now_is.is_theirs:
+        return f"{failing:,} of your {now_is.active:,} endpoints are failing{since}."
     hint = " Look at your own network first." if is_ours else ""
     return f"{failing:,} of {now_is.active:,} endpoints are failing{since}.{hint}"
 
@@ -172,7 +180,7 @@ def _some(now_is: Situation) -> str | None:
     if not now_is.failing:
         return None
     failing = len(now_is.failing) + now_is.more_failing
-    return f"{_are(failing, 'endpoint')} failing. Everything else flows."
+    return f"{_are(failing, _endpoints(now_is))} failing. Everything else flows."
 
 
 def _late(now_is: Situation) -> str | None:
@@ -193,15 +201,21 @@ def _left_over(now_is: Situation) -> str | None:
 
 def _small(now_is: Situation) -> str | None:
     said = [
-        f"{_are(number, 'endpoint')} {word}"
+        f"{_are(number, _endpoints(now_is))} {word}"
         for number, word in ((now_is.slow, "slow"), (now_is.disabled, "disabled"))
         if number
     ]
     return f"All flows. {' and '.join(said)}." if said else None
 
 
-def _are(number: int, noun: str) -> str:
-    return f"{number:,} {noun} is" if number == 1 else f"{number:,} {noun}s are"
+def _endpoints(now_is: Situation) -> tuple[str, str]:
+    """One of them, and several."""
+    return ("of your endpoints", "of your endpoints") if now_is.is_theirs else ("endpoint", "endpoints")
+
+
+def _are(number: int, nouns: tuple[str, str]) -> str:
+    one, many = nouns
+    return f"{number:,} {one} is" if number == 1 else f"{number:,} {many} are"
 
 
 def _troubles(failing: Sequence[FailingEndpoint], *, now: float) -> list[Trouble]:
@@ -230,6 +244,11 @@ def _sentence(endpoints: Sequence[FailingEndpoint], *, now: float) -> str:
     worst = endpoints[0]
     known = [each.since for each in endpoints if each.since is not None]
     since = f" since {_clock_time(min(known), now=now)}, {age(now - min(known))}" if known else ""
+    answers = Counter(each.answer for each in endpoints).most_common()
+    if len(answers) > 1:
+        # They have no cause in common, and each has its own next try.
+        told = ", ".join(f"{answer} at {number:,}" for answer, number in answers)
+        return f"{len(endpoints):,} endpoints of this host fail{since}: {told}."
     verb = "Answers" if worst.answer.isdigit() else "Ends in"
     said = f"{verb} {worst.answer}{since}."
     if len(endpoints) > 1:

@@ -34,7 +34,9 @@ class BoardFigures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     accepted_1h: int
     attempts_15m: int
     accepted_15m: int
-    is_back: bool  # it accepted everything in the newest minute of the 15
+    is_back: (
+        bool  # in the newest minute of the 15 it accepted everything, or something and has not failed since
+    )
 
 
 class HourAttempts(msgspec.Struct, frozen=True):

@@ -31,7 +31,8 @@ FROM p LEFT JOIN lanes l ON l.endpoint_id = p.id LEFT JOIN endpoint_counts c ON 
       sum(m.accepted) FILTER (WHERE m.at >= to_timestamp($4)) AS accepted_15m
     FROM latency_minutes m WHERE m.endpoint_id = p.id AND m.at >= to_timestamp($3)) t ON true
   LEFT JOIN LATERAL (
-    SELECT m.accepted >= m.attempts AS is_back FROM latency_minutes m
+    SELECT m.accepted >= m.attempts
+      OR (m.accepted > 0 AND coalesce(l.last_failure_at < to_timestamp($4 + 840), false)) AS is_back FROM latency_minutes m
     WHERE m.endpoint_id = p.id AND m.at >= to_timestamp($4) ORDER BY m.at DESC LIMIT 1) n ON true
 ORDER BY p.id
 """

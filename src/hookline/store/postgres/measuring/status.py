@@ -5,7 +5,8 @@ from hookline.store.contract.measuring.status import FailingCounts, FailingSlice
 from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.postgres.driver.sessions import PostgresSessions
 
-# From one endpoint with minutes to the next, along the primary key: their other minutes are not read.
+# From one endpoint with minutes to the next, along the primary key: their other minutes are not read. Who accepted
+# something in its newest minute and failed nothing for the last one is back, although both may be the same minute.
 FAILING = """
 WITH RECURSIVE ids AS (
   (SELECT endpoint_id FROM latency_minutes WHERE endpoint_id > $5 ORDER BY endpoint_id LIMIT 1)
@@ -13,9 +14,12 @@ WITH RECURSIVE ids AS (
   SELECT n.endpoint_id FROM ids CROSS JOIN LATERAL (
     SELECT t.endpoint_id FROM latency_minutes t WHERE t.endpoint_id > ids.endpoint_id ORDER BY t.endpoint_id LIMIT 1) n),
 known (id, attempts, accepted, fails_now, is_open) AS (
-  SELECT ids.endpoint_id, m.attempts, m.accepted, m.fails_now, false FROM ids CROSS JOIN LATERAL (
+  SELECT ids.endpoint_id, m.attempts, m.accepted, m.fails_now, false
+  FROM ids LEFT JOIN lanes l ON l.endpoint_id = ids.endpoint_id CROSS JOIN LATERAL (
     SELECT sum(m.attempts) AS attempts, sum(m.accepted) AS accepted,
-      (array_agg(m.accepted < m.attempts ORDER BY m.at DESC))[1] AS fails_now
+      (array_agg(m.accepted < m.attempts
+        AND NOT (m.accepted > 0 AND coalesce(l.last_failure_at < to_timestamp($1 + 840), false)) ORDER BY m.at DESC))[1]
+      AS fails_now
     FROM latency_minutes m WHERE m.endpoint_id = ids.endpoint_id AND m.at >= to_timestamp($1)) m
   WHERE m.attempts IS NOT NULL
   UNION ALL

@@ -19,9 +19,9 @@ BOARD = """
 WITH p AS MATERIALIZED (
   SELECT id, account, url, description, events, enabled, paused, disabled_reason, circuit
   FROM endpoints WHERE {mine} id > :after ORDER BY id LIMIT :limit),
-t (id, attempts_1h, accepted_1h, attempts_15m, accepted_15m, is_back, newest) AS MATERIALIZED (
+t (id, attempts_1h, accepted_1h, attempts_15m, accepted_15m, is_back, accepts, newest) AS MATERIALIZED (
   SELECT p.id, sum(m.attempts), sum(m.accepted), sum(iif(m.at >= :quarter, m.attempts, 0)),
-    sum(iif(m.at >= :quarter, m.accepted, 0)), m.accepted >= m.attempts, max(m.at)
+    sum(iif(m.at >= :quarter, m.accepted, 0)), m.accepted >= m.attempts, m.accepted > 0, max(m.at)
   FROM p CROSS JOIN latency_minutes m ON m.endpoint_id = p.id AND m.at >= :hour GROUP BY p.id)
 SELECT p.id AS endpoint_id, p.account, p.url, p.description, p.events, p.enabled, p.paused, p.disabled_reason,
   iif(p.circuit IS NULL, 'closed', coalesce(l.circuit, 'closed')) AS circuit,
@@ -30,7 +30,8 @@ SELECT p.id AS endpoint_id, p.account, p.url, p.description, p.events, p.enabled
   coalesce(d.attempts, 0) AS attempts_24h, d.p95 AS p95_24h,
   coalesce(t.attempts_1h, 0) AS attempts_1h, coalesce(t.accepted_1h, 0) AS accepted_1h,
   coalesce(t.attempts_15m, 0) AS attempts_15m, coalesce(t.accepted_15m, 0) AS accepted_15m,
-  coalesce(t.is_back AND t.newest >= :quarter, 0) AS is_back
+  coalesce((t.is_back OR t.accepts AND coalesce(l.last_failure_at < :quarter + 840, 0)) AND t.newest >= :quarter, 0)
+    AS is_back
 FROM p LEFT JOIN lanes l ON l.endpoint_id = p.id LEFT JOIN endpoint_counts c ON c.endpoint_id = p.id
   LEFT JOIN latency_days d ON d.endpoint_id = p.id LEFT JOIN t ON t.id = p.id
 ORDER BY p.id

@@ -8,15 +8,18 @@ from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister
 
 # From one endpoint with minutes to the next, along the primary key: their other minutes are not read.
-# With max(), the bare columns are those of the newest minute.
+# With max(), the bare columns are those of the newest minute. Who accepted something in it and failed nothing for the last
+# one is back, although both may be the same minute.
 FAILING = """
 WITH RECURSIVE ids (id) AS (
   SELECT min(endpoint_id) FROM latency_minutes WHERE endpoint_id > :nil
   UNION ALL
   SELECT (SELECT min(n.endpoint_id) FROM latency_minutes n WHERE n.endpoint_id > ids.id) FROM ids WHERE ids.id IS NOT NULL),
 known (id, attempts, accepted, fails_now, is_open, newest) AS (
-  SELECT ids.id, sum(m.attempts), sum(m.accepted), m.accepted < m.attempts, 0, max(m.at)
-  FROM ids CROSS JOIN latency_minutes m ON m.endpoint_id = ids.id AND m.at >= :since GROUP BY ids.id
+  SELECT ids.id, sum(m.attempts), sum(m.accepted),
+    m.accepted < m.attempts AND NOT (m.accepted > 0 AND coalesce(l.last_failure_at < :since + 840, 0)), 0, max(m.at)
+  FROM ids CROSS JOIN latency_minutes m ON m.endpoint_id = ids.id AND m.at >= :since
+    LEFT JOIN lanes l ON l.endpoint_id = ids.id GROUP BY ids.id
   UNION ALL
   SELECT l.endpoint_id, 0, 0, 0, 1, NULL FROM lanes l CROSS JOIN endpoints e ON e.id = l.endpoint_id
   WHERE l.circuit <> 'closed' AND e.circuit IS NOT NULL),
