@@ -66,8 +66,9 @@ def hookline(
     directory: Path,
     max_in_flight: int,
     processes: int = 1,
+    pages: int = 0,
 ) -> Iterator[System]:
-    """hookline with default settings and the benchmark's endpoints."""
+    """hookline with default settings and the benchmark's endpoints, and so many open pages of its dashboard."""
     port = free_port()
     serve = [*command, "serve", "--dev", "--host", "127.0.0.1", "--port", str(port), "--database", database]
     serve += ["--processes", str(processes)] if processes > 1 else []
@@ -84,7 +85,18 @@ def hookline(
             _create_endpoint(connection, endpoint)
         connection.close()
         publisher = (sys.executable, str(HERE / "loadgen.py"), "--port", str(port))
-        yield System(pids=(server.pid,), publisher=publisher)
+        with ExitStack() as stack:
+            if pages:
+                watching = [
+                    sys.executable,
+                    str(HERE / "watching.py"),
+                    "--port",
+                    str(port),
+                    "--pages",
+                    str(pages),
+                ]
+                stack.enter_context(Child("watching", watching, directory=directory))
+            yield System(pids=(server.pid,), publisher=publisher)
         _must_run(server)
 
 

@@ -81,6 +81,7 @@ class Bench:
                 directory=directory,
                 max_in_flight=self._options.max_in_flight,
                 processes=self._options.processes if store == "postgres" else 1,
+                pages=self._options.pages,
             )
             return self._measure("hookline", store, load, start, directory)
 
@@ -206,6 +207,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--connections", type=int, default=128, help="single, closed loop (%(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="of hookline, on PostgreSQL (%(default)s)")
     parser.add_argument("--max-in-flight", type=int, default=50, help="of each endpoint (%(default)s)")
+    parser.add_argument(
+        "--pages", type=int, default=0, help="of the dashboard that are open meanwhile (%(default)s)"
+    )
     parser.add_argument(
         "--baseline", action=argparse.BooleanOptionalAction, default=True, help="the textbook worker"
     )

@@ -20,7 +20,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"pipeline", "client"}),
     frozenset({"admin", "reports"}),
     frozenset({"app", "hookline"}),  # "hookline": the package's own __init__
-    frozenset({"api", "dashboard"}),
+    frozenset({"api"}),
+    frozenset({"dashboard"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),
 )

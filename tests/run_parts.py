@@ -69,6 +69,7 @@ PARTS = (
     Part("api", ("api",), 4),
     Part("pipeline", ("pipeline",), 4, is_fast=True),
     Part("contract", ("contract",), 4, is_fast=True),
+    Part("browser", ("browser",), 2),
     Part("model", ("model",)),
     Part("clients, testing kit", ("client", "testing")),
     Part("receivers", ("receiver_kit",)),

@@ -57,6 +57,7 @@ from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
 from hookline.pipeline.worker import Worker
+from hookline.reports.account_list import AccountList
 from hookline.reports.analysis import DeathAnalysis
 from hookline.reports.counts import Figures
 from hookline.reports.endpoint_board import EndpointBoard
@@ -234,6 +235,7 @@ class Hookline:
             canonical=self.destinations.canonical,
             try_channels=self.notifications.try_channels,
         )
+        self.account_list = AccountList(self._catalogue)
         self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
         self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)

@@ -18,7 +18,7 @@ from server_process import ServerProcess
 from tests.browser.guard import Guard
 from tests.browser.switched_receiver import SwitchedReceiver
 
-CEILING_MS = 180_000  # the machine may be busy
+CEILING_MS = int(os.environ.get("HOOKLINE_BROWSER_CEILING_MS", "120000"))  # the machine may be busy
 # Chromium asks nobody anything: no name but our own resolves, whatever it wants to know at its start.
 ALONE = (
     "--disable-background-networking",
@@ -30,6 +30,7 @@ ALONE = (
     "--no-first-run",
     "--no-proxy-server",
 )
+KEY = "hlk_the_key_of_the_browsers_tests"
 SHOTS = pytest.StashKey[Path]()
 Scheme = Literal["light", "dark"]
 
@@ -93,6 +94,7 @@ def new_page(browser: Browser, guard: Guard) -> Iterator[NewPage]:
             viewport={"width": width, "height": height},
             color_scheme=scheme,
             java_script_enabled=javascript,
+            reduced_motion="reduce",  # colours change at once: none is judged on its way
             locale="en-GB",
             timezone_id="UTC",
         )
@@ -135,16 +137,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @contextlib.contextmanager
-def serving(database: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[ServerProcess]:
-    """`hookline serve --dev` on a fresh database of this kind; it makes its schema itself."""
+def serving(
+    database: str, request: pytest.FixtureRequest, folder: Path, *, key: str | None = None
+) -> Iterator[ServerProcess]:
+    """`hookline serve` on a fresh database of this kind, which makes its schema itself; without a key `--dev`."""
+    mode = [] if key else ["--dev"]
+    env = {"HOOKLINE_API_KEY": key, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8"} if key else {}
     if database == "sqlite":
-        with ServerProcess("--dev", "--database", "sqlite:///hookline.db", cwd=folder) as server:
+        with ServerProcess(*mode, "--database", "sqlite:///hookline.db", cwd=folder, env=env) as server:
             yield server
         return
     postgres = request.getfixturevalue("postgres_server")
     name = postgres.create_database()
     try:
-        with ServerProcess("--dev", "--database", postgres.url(name), cwd=folder) as server:
+        with ServerProcess(*mode, "--database", postgres.url(name), cwd=folder, env=env) as server:
             yield server
     finally:
         postgres.drop_database(name)
@@ -170,6 +176,15 @@ def shared_server(
 ) -> Iterator[ServerProcess]:
     """One server for all tests of a module that only look, on each database."""
     with serving(database, request, tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def keyed_server(
+    database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """One server for all tests of a module that wants KEY, on each database."""
+    with serving(database, request, tmp_path_factory.mktemp("keyed"), key=KEY) as server:
         yield server
 
 

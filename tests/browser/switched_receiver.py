@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
+from tests.browser.hostile import HEADERS, TEXTS
+
 CEILING_S = 180.0
 
 
@@ -21,6 +23,8 @@ class Way(StrEnum):
     THROTTLED = "429"
     INVALID = "422"
     FLAKY = "flaky"  # 200 and 500 in turn, 200 first
+    GONE = "410"
+    HOSTILE = "hostile"  # 422 with a body and headers that would like to be more than text
 
 
 ANSWERS = {
@@ -30,6 +34,8 @@ ANSWERS = {
     Way.UNAUTHORIZED: (401, b'{"error": "invalid token"}'),
     Way.THROTTLED: (429, b"too many requests"),
     Way.INVALID: (422, b'{"error": "unknown field: amount"}'),
+    Way.GONE: (410, b"this address is gone"),
+    Way.HOSTILE: (422, "\n".join(TEXTS).encode()),
 }
 
 
@@ -49,18 +55,21 @@ class SwitchedReceiver:
 
             def do_POST(handler) -> None:
                 handler.rfile.read(int(handler.headers["content-length"]))
-                status, body = self._answer(handler.path)
+                way, status, body = self._answer(handler.path)
                 handler.send_response(status)
                 handler.send_header("content-length", str(len(body)))
                 if status == 429:
                     handler.send_header("retry-after", "30")
+                if way is Way.HOSTILE:
+                    for name, value in HEADERS.items():
+                        handler.send_header(name, value)
                 handler.end_headers()
                 handler.wfile.write(body)
 
             def log_message(handler, *args: object) -> None:
                 pass
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = Server(("0.0.0.0", 0), Handler)  # all of 127.0.0.0/8 are hosts
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
     def __enter__(self) -> Self:
@@ -75,9 +84,9 @@ class SwitchedReceiver:
         self._thread.join()
         self._server.server_close()
 
-    def url(self, path: str) -> str:
-        """Of an endpoint: `receiver.url(Way.DOWN)`, `receiver.url("orders")`."""
-        return f"http://127.0.0.1:{self._server.server_port}/{path}"
+    def url(self, path: str, *, host: str = "127.0.0.1") -> str:
+        """Of an endpoint: `receiver.url(Way.DOWN)`, `receiver.url("orders")`. Every 127.x.y.z is a host of its own."""
+        return f"http://{host}:{self._server.server_port}/{path}"
 
     def switch(self, path: str, to: Way) -> None:
         """Let a path answer in another way from now on."""
@@ -93,16 +102,18 @@ class SwitchedReceiver:
             arrived = self._changed.wait_for(lambda: self._arrived[f"/{path}"] >= requests, CEILING_S)
         assert arrived, f"{self._arrived[f'/{path}']} of {requests} requests to /{path}"
 
-    def _answer(self, path: str) -> tuple[int, bytes]:
+    def _answer(self, path: str) -> tuple[Way, int, bytes]:
         with self._changed:
             self._arrived[path] += 1
             self._changed.notify_all()
-        way = self._ways.get(path, Way.OK)
+        way = self._ways.get(path.partition("?")[0], Way.OK)
         if way is Way.FLAKY:
-            return (500, b"internal error") if next(self._turns) % 2 else ANSWERS[Way.OK]
+            if next(self._turns) % 2:
+                return way, 500, b"internal error"
+            way = Way.OK
         if way is Way.SLOW:
             self._released.wait(CEILING_S)
-        return ANSWERS[way]
+        return way, *ANSWERS[way]
 
 
 class Server(http.server.ThreadingHTTPServer):

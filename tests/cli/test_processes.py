@@ -106,7 +106,7 @@ def test_all_of_them_answer_and_deliver(tmp_path, postgres_url):
     with receiving() as receiver, several(postgres_url, tmp_path, count=3) as process:
         [said] = process.messages
         assert re.fullmatch(
-            r"hookline \S+ listening on http://127\.0\.0\.1:\d+ with 3 processes \(development mode: .*\)",
+            r"hookline \S+ listening on http://127\.0\.0\.1:\d+ with 3 processes \(development mode: .*\) - dashboard: http\S+",
             said,
         )
         pids = {child.pid for child in children(process)}

@@ -60,11 +60,13 @@ def test_it_says_where_it_listens_and_in_which_mode(tmp_path):
     with ServerProcess("--dev", cwd=tmp_path) as process:
         assert process.messages == [
             f"hookline 0.1.0 listening on http://127.0.0.1:{process.port} "
-            "(development mode: loopback only, no key needed, private networks allowed)"
+            "(development mode: loopback only, no key needed, private networks allowed) "
+            f"- dashboard: http://127.0.0.1:{process.port}/"
         ]
         assert process.stop() == 0
     with ServerProcess(cwd=tmp_path, env=KEY) as process:
-        assert process.messages == [f"hookline 0.1.0 listening on http://127.0.0.1:{process.port}"]
+        url = f"http://127.0.0.1:{process.port}"
+        assert process.messages == [f"hookline 0.1.0 listening on {url} - dashboard: {url}/"]
         assert process.stop() == 0
 
 

@@ -1,6 +1,7 @@
 """A board reads how all endpoints do, a slice at a time, from stored counts."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -12,6 +13,7 @@ from hookline.rules.latency_buckets import FIRST_ANSWER
 from hookline.store.contract import EVERY_ENDPOINT
 from hookline.store.contract.measuring.board import BoardFigures
 from hookline.store.contract.measuring.latency import LatencyDay
+from hookline.store.sqlite.store import SqliteStore
 from scenes import a_death, a_lane_in, a_worker_in, an_endpoint_in, owned_by, published
 
 pytestmark = pytest.mark.anyio
@@ -169,15 +171,17 @@ async def test_hours_come_from_hours_where_they_were_added_up_and_else_from_minu
     assert await hours() == []
 
 
-async def test_a_row_that_cannot_be_read_has_stand_ins_and_does_not_hide_the_others(store, store_kind):
+async def test_a_row_that_cannot_be_read_has_stand_ins_and_does_not_hide_the_others(sqlite_path):
+    """On SQLite alone: on PostgreSQL columns have types."""
+    store = SqliteStore(str(sqlite_path))
+    await store.open()
     broken, whole = [await an_endpoint_in(store) for _ in range(2)]
-    if store_kind != "sqlite":
-        pytest.skip("columns have types there")
-    with sqlite3.connect(store._path) as connection:
+    with closing(sqlite3.connect(sqlite_path)) as connection, connection:
         connection.execute(
             "UPDATE endpoints SET url = x'ff', description = CAST(x'ff' AS TEXT), events = 'no', enabled = 7 WHERE id = ?",
             (broken.id,),
         )
     first, second = await figures(store)
+    await store.close()
     assert (first.url, first.events, first.enabled) == ("", (), True)
     assert (second.endpoint_id, second.url) == (whole.id, whole.url)

@@ -11,7 +11,7 @@ from hookline import ids
 from hookline.crypto.sealing import Sealer
 from hookline.errors import Invalid
 from hookline.model import Circuit, CircuitState
-from hookline.reports.endpoint_board import Bar, BoardCounts, EndpointBoard
+from hookline.reports.endpoint_board import BoardCounts, EndpointBoard, HourOfAttempts
 from hookline.reports.owners import LaneOwners
 from hookline.rules.endpoint_state import BoardSort, EndpointState
 from hookline.rules.status_sentence import FEWEST_ATTEMPTS
@@ -193,7 +193,7 @@ async def test_bars_are_the_attempts_of_each_hour(store, board, clock):
     minutes |= {hour: 5, hour + MINUTE: 2}
     await measured(store, [(endpoint.id, at, number, number // 2) for at, number in minutes.items()])
     expected = [
-        Bar(
+        HourOfAttempts(
             sum(n for at, n in minutes.items() if at // HOUR * HOUR == hour - back * HOUR),
             sum(n // 2 for at, n in minutes.items() if at // HOUR * HOUR == hour - back * HOUR),
         )

@@ -7,7 +7,7 @@ router. Every exception becomes a problem document. Every answer has a Request-I
 import itertools
 import secrets
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.routing import Router
@@ -17,6 +17,7 @@ from hookline.api.answer import JSON, Send, answer, refuse
 from hookline.api.auth import Authenticator, require
 from hookline.api.call import CALLER, REQUEST_ID, CallScope
 from hookline.api.failures import FailedRequests
+from hookline.api.inside import InsideApi
 from hookline.api.problem import NOTHING_HERE, Refused, describe
 from hookline.api.publishing.publish import Head, Headers, PublishRequest, Way, ways
 from hookline.api.request.body import Disconnected, Receive, read_body
@@ -30,11 +31,21 @@ from hookline.model import Scope as KeyScope
 from hookline.pipeline.intake.drafts import Done
 
 
+class Website(Protocol):
+    """Pages for people, beside the API."""
+
+    def has(self, path: str) -> bool:
+        """Whether a request for this path is theirs."""
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+
 class Api:
     """The ASGI application of one `Hookline`, which must be running."""
 
     def __init__(self, hookline: Hookline) -> None:
-        self._admission = Authenticator(hookline.settings, hookline.key_cache, now=hookline.clock.monotonic)
+        self.admission = Authenticator(hookline.settings, hookline.key_cache, now=hookline.clock.monotonic)
         self._ways = ways(hookline)
         self.shortcuts = {path.encode("ascii"): way for path, way in self._ways.items()}
         self.heads: dict[bytes, Head] = {}  # of publishes that took the shortcut, keyed by their bytes
@@ -43,16 +54,22 @@ class Api:
         self.refused, self.loop_lag = hookline.publish_refused, hookline.loop_lag
         calls = table(hookline)
         self._open = frozenset(call.path for call in calls if call.scope is CallScope.OPEN)
-        self._router = Router(routes(calls, Reach(hookline.store)), redirect_slashes=False)
+        reach = Reach(hookline.store)
+        self._router = Router(routes(calls, reach), redirect_slashes=False)
+        self.inside = InsideApi(calls, reach)
+        self.pages: Website | None = None
         self._ids = map(f"req_{secrets.token_hex(8)}{{:08x}}".format, itertools.count(1))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if self.pages is not None and self.pages.has(path):
+            await self.pages(scope, receive, send)
+            return
         request_id = self.new_request_id()
         try:
-            path = scope["path"]
-            caller = NOBODY if path in self._open else self._admission.check(scope["headers"])
+            caller = NOBODY if path in self._open else self.admission.check(scope["headers"])
             if caller is None:
-                caller = await self._admission.identify(scope["headers"], (scope["client"] or ("",))[0])
+                caller = await self.admission.identify(scope["headers"], (scope["client"] or ("",))[0])
             if b"%" in scope["raw_path"]:
                 # No path of the API needs an escape. Without escapes no path has a second spelling.
                 raise _nothing_here()
@@ -74,7 +91,7 @@ class Api:
 
     def publish_at_once(self, way: Way, headers: Headers, body: bytes, done: Done) -> PublishRequest | None:
         """Publish a request that arrived whole; None or an error means that it must go the ordinary way."""
-        caller = self._admission.check(headers)
+        caller = self.admission.check(headers)
         if caller is None or not caller.may_publish:
             return None
         way.check(headers)

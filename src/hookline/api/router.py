@@ -53,7 +53,8 @@ def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
     return route
 
 
-async def _answer(call: Call, request: Request, reach: Reach) -> Response:
+async def handled(call: Call, request: Request, reach: Reach) -> Any:
+    """What the call's handler gives, after every check that the call asks for."""
     caller: Caller = request.scope[CALLER]
     await reach.check(call, request.path_params, caller)
     query, filters = parameters.read(request.scope["query_string"], call.query)
@@ -63,8 +64,12 @@ async def _answer(call: Call, request: Request, reach: Reach) -> Response:
         fields = await body_fields.read_fields(request, call.body)
         fields = filled(fields, call.body, caller.account, is_patch=call.method == "PATCH")
     body = None if call.body is None else body_fields.converted(fields, call.body)
-    assert call.handler is not None  # noqa: S101 - `choose` saw to it
-    given = await call.handler(CallRequest(request, query, filters, body, fields))
+    assert call.handler is not None  # noqa: S101 - publishes never come here
+    return await call.handler(CallRequest(request, query, filters, body, fields))
+
+
+async def _answer(call: Call, request: Request, reach: Reach) -> Response:
+    given = await handled(call, request, reach)
     if isinstance(given, Response):
         return given
     headers: dict[str, str] = {}

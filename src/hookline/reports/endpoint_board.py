@@ -45,7 +45,7 @@ class BoardCounts(msgspec.Struct, frozen=True, kw_only=True):
     dead: int  # with dead letters, in any state
 
 
-class Bar(msgspec.Struct, frozen=True):
+class HourOfAttempts(msgspec.Struct, frozen=True):
     """The attempts of an hour."""
 
     attempts: int
@@ -75,7 +75,7 @@ class BoardRow(msgspec.Struct, frozen=True, kw_only=True):
     last_success_at: float | None
     last_failure_at: float | None
     has_problems: bool  # fields that cannot be read or are invalid today
-    spark: tuple[Bar, ...]  # 24 hours of the clock, the last one not over yet
+    spark: tuple[HourOfAttempts, ...]  # 24 hours of the clock, the last one not over yet
 
 
 class BoardPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,9 +186,9 @@ class EndpointBoard:
         lanes = {each.endpoint_id: each for each in await self._store.lanes(of)}
         owners = await self._owners.of(lanes.values())
         problems = {each.id: bool(self._judge.faults(each)) for each in await self._store.endpoints_by_id(of)}
-        bars: dict[EndpointId, dict[float, Bar]] = {id: {} for id in of}
+        bars: dict[EndpointId, dict[float, HourOfAttempts]] = {id: {} for id in of}
         for hour in await self._store.hourly_attempts(of, since=since, until=until):
-            bars[hour.endpoint_id][hour.at] = Bar(hour.attempts, hour.accepted)
+            bars[hour.endpoint_id][hour.at] = HourOfAttempts(hour.attempts, hour.accepted)
         rows = []
         for each in chosen:
             id = each.figures.endpoint_id
@@ -213,7 +213,7 @@ class EndpointBoard:
         last_success_at: float | None,
         last_failure_at: float | None,
         has_problems: bool,
-        spark: tuple[Bar, ...],
+        spark: tuple[HourOfAttempts, ...],
     ) -> BoardRow:
         figures = entry.figures
         return BoardRow(
@@ -342,8 +342,8 @@ def _entry(figures: BoardFigures) -> BoardEntry:
     return BoardEntry(figures, facts, state_of(facts), text)
 
 
-def _spark(bars: Mapping[float, Bar], *, since: float) -> tuple[Bar, ...]:
-    nothing = Bar(0, 0)
+def _spark(bars: Mapping[float, HourOfAttempts], *, since: float) -> tuple[HourOfAttempts, ...]:
+    nothing = HourOfAttempts(0, 0)
     return tuple(bars.get(since + n * _HOUR, nothing) for n in range(BARS))
 
 

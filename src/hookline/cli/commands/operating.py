@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hookline.cli.exits import Errors
-from hookline.cli.options import database_option, dry_run_option, json_option, settings
+from hookline.cli.options import database_option, dry_run_option, json_option, settings, settings_with_sources
 from hookline.cli.output import print_json
 from hookline.version import VERSION
 
@@ -34,10 +34,10 @@ def serve(no_worker: bool, **flags: Any) -> None:
     from hookline.cli.server.logs import ServerErrors
 
     with ServerErrors():
-        found = settings(flags)
+        found, sources = settings_with_sources(flags)
         from hookline.cli.server.serve import run
 
-        run(found, delivers=not no_worker)
+        run(found, delivers=not no_worker, sources=sources)
 
 
 @click.command()

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 
 import click
@@ -32,6 +32,8 @@ from hookline.cli.server.processes import Child, Parent
 from hookline.cli.streams import give_up_printing
 from hookline.clock import SystemClock
 from hookline.config import Settings
+from hookline.dashboard.app import Dashboard
+from hookline.dashboard.visit.portal import Portal
 from hookline.errors import ConfigError, HooklineError
 from hookline.pipeline.sending import open_files
 from hookline.rules.own_address import Place
@@ -58,6 +60,9 @@ NO_KEY_LEFT = (
     "hookline: all API keys of this database are revoked; `hookline keys create --scope admin` creates one."
 )
 
+Sources = Mapping[str, str]  # the flag, variable or file line that a setting comes from; defaults have none
+_NO_SOURCES: Sources = {}
+
 log = structlog.get_logger()
 
 
@@ -65,15 +70,15 @@ class CannotListen(HooklineError):
     """The address is taken or not one of this machine's, or the listening socket failed."""
 
 
-def run(settings: Settings, *, delivers: bool = True) -> None:
+def run(settings: Settings, *, delivers: bool = True, sources: Sources = _NO_SOURCES) -> None:
     """Serve until told to stop."""
     _check(settings)
     open_files.raise_limit()
     with contextlib.ExitStack() as sockets:
         listeners = _Listeners(settings, sockets)
         if settings.processes > 1:
-            sys.exit(_parent(settings, listeners, delivers=delivers).run())
-        end(is_drained=logs.in_loop(_serve_alone(settings, listeners, delivers=delivers)))
+            sys.exit(_parent(settings, listeners, delivers=delivers, sources=sources).run())
+        end(is_drained=logs.in_loop(_serve_alone(settings, listeners, delivers=delivers, sources=sources)))
 
 
 def _check(settings: Settings) -> None:
@@ -85,6 +90,7 @@ def _check(settings: Settings) -> None:
         raise ConfigError(
             f"--processes: {settings.processes} processes need PostgreSQL; an SQLite file is served by one."
         )
+    Portal(settings)  # raises if its logo cannot be used
 
 
 def _is_loopback(host: str) -> bool:
@@ -137,7 +143,9 @@ def _listener(settings: Settings, port: int, *, flag: str) -> socket.socket:
     return listener
 
 
-async def _serve_alone(settings: Settings, listeners: _Listeners, *, delivers: bool) -> bool:
+async def _serve_alone(
+    settings: Settings, listeners: _Listeners, *, delivers: bool, sources: Sources
+) -> bool:
     stopping = asyncio.Event()
     on_signals(stopping)
     await prepare(settings.database)
@@ -147,11 +155,17 @@ async def _serve_alone(settings: Settings, listeners: _Listeners, *, delivers: b
         _greet(settings, listeners)
 
     return await _serve(
-        settings, listeners, stopping, delivers=delivers, on_listening=greet, on_stopping=say_stopping
+        settings,
+        listeners,
+        stopping,
+        delivers=delivers,
+        sources=sources,
+        on_listening=greet,
+        on_stopping=say_stopping,
     )
 
 
-def _parent(settings: Settings, listeners: _Listeners, *, delivers: bool) -> Parent:
+def _parent(settings: Settings, listeners: _Listeners, *, delivers: bool, sources: Sources) -> Parent:
     async def prepare_all() -> None:
         await prepare(settings.database)
         store = store_for(settings.database)
@@ -170,7 +184,13 @@ def _parent(settings: Settings, listeners: _Listeners, *, delivers: bool) -> Par
             child.is_up()
 
         return await _serve(
-            settings, listeners, stopping, place=child.place, delivers=delivers, on_listening=report
+            settings,
+            listeners,
+            stopping,
+            place=child.place,
+            delivers=delivers,
+            sources=sources,
+            on_listening=report,
         )
 
     return Parent(
@@ -191,6 +211,7 @@ async def _serve(
     *,
     place: int = 0,
     delivers: bool,
+    sources: Sources,
     on_listening: Callable[[Hookline], Awaitable[None]],
     on_stopping: Callable[[Hookline], None] = lambda _: None,
 ) -> bool:
@@ -200,13 +221,16 @@ async def _serve(
     hookline.destinations.listening = listeners.places()
     await hookline.start()
     spare_the_collector()
-    server = ApiServer(Api(hookline), hookline.clock)
+    api = Api(hookline)
+    api.pages = dashboard = Dashboard(hookline, api, sources=sources)
+    server = ApiServer(api, hookline.clock)
     serving = asyncio.create_task(server.serve(sockets=listeners.of(place)))
     try:
         await _either(server.is_listening, serving)
         await on_listening(hookline)
         await _either(stopping, serving)
     finally:
+        dashboard.leave()
         server.leave()
         on_stopping(hookline)
         await asyncio.wait({serving}, timeout=DRAIN_BEGINS_S)
@@ -273,4 +297,4 @@ def _greeting(settings: Settings, url: str) -> str:
         " (development mode: loopback only, no key needed, private networks allowed)" if settings.dev else ""
     )
     several = f" with {settings.processes} processes" if settings.processes > 1 else ""
-    return f"hookline {VERSION} listening on {url}{several}{mode}"
+    return f"hookline {VERSION} listening on {url}{several}{mode} - dashboard: {url}/"

@@ -101,6 +101,10 @@ class Catalogue:
         """How many endpoints an account has."""
         return len(self._members.get(account, ()))
 
+    def accounts(self) -> set[str]:
+        """The accounts that have endpoints or are notified."""
+        return {*self._members, *self.notified}
+
     async def read_notified(self) -> None:
         """Read where accounts are notified.
 
