@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from hookline.clock import SystemClock
+from hookline.dashboard.live import Live
+from hookline.errors import StoreUnavailable
 from server_process import ServerProcess
 from tests.dashboard.conftest import KEY, Service
 from tests.dashboard.site import Site
@@ -89,3 +92,18 @@ def test_a_server_with_open_streams_stops_at_once(tmp_path, count: int):
         for each, visitor in zip(open_ones, visitors, strict=True):
             each.__exit__(None, None, None)
             visitor.close()
+
+
+@pytest.mark.anyio
+async def test_a_stream_whose_visit_cannot_be_checked_ends_without_an_error():
+    live = Live(SystemClock())
+
+    async def gather() -> dict[str, str]:
+        return {}
+
+    async def is_good() -> bool:
+        raise StoreUnavailable("The database is away.")
+
+    said = [piece async for piece in live.stream("overview", "operator", gather, is_good)]
+    assert said == [b"retry: 2000\n\n"]  # and not that the visit has ended
+    assert not live.is_full("operator")

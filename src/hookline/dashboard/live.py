@@ -57,7 +57,11 @@ class Live:
         try:
             yield _BEGIN
             while not self._is_leaving and self._clock.monotonic() < ends_at:
-                if not await is_good():
+                try:
+                    is_visit_good = await is_good()
+                except HooklineError:
+                    return  # nobody can tell now; the browser connects again
+                if not is_visit_good:
                     yield b"event: ended\ndata: \n\n"
                     return
                 seen = await channel.next(seen)
