@@ -30,6 +30,7 @@ class Sessions:
         self._freed_at: dict[
             bytes, float
         ] = {}  # of those whose worker was not answered since on a session with it
+        self._held_again_at: dict[bytes, float] = {}  # of these, when a session took it that has no beat yet
         self._up_at = float("-inf")
 
     def served(self, call: "Call", result: Any) -> Any:
@@ -60,6 +61,7 @@ class Sessions:
         for worker, holder in self._holders.items():
             if holder is process:
                 self._freed_at.pop(worker, None)
+                self._held_again_at.pop(worker, None)
 
     def end(self, process: "Process") -> None:
         """The session of this process's pulse ended, if it had one."""
@@ -67,6 +69,7 @@ class Sessions:
         for worker, holder in self._holders.items():
             if holder is process:
                 self._holders[worker] = None
+                self._held_again_at.pop(worker, None)
                 self._freed_at.setdefault(worker, self._world.loop.time())
 
     def end_all(self, *, up_at: float) -> None:
@@ -76,13 +79,17 @@ class Sessions:
         self._up_at = up_at
 
     def free_for(self, worker: bytes) -> float:
-        """Seconds that the worker's lock has been free, while the database was available.
+        """Seconds that the worker's lock was free, while the database was available, since its last beat.
 
-        A lock held briefly between two looks, by a session without a beat, was not seen by any worker.
+        A lock held briefly between two looks, by a session without a beat, was not seen by any worker. One that was
+        taken again after the last look was free in it; who took it starts nothing before a beat, and learns of its burial.
         """
-        if worker not in self._holders or self._holders[worker] is not None:
+        if worker not in self._freed_at:
             return 0.0
-        return self._world.loop.time() - max(self._freed_at[worker], self._up_at)
+        until = self._held_again_at.get(worker, self._world.loop.time())
+        return until - max(self._freed_at[worker], self._up_at)
 
     def _hold(self, worker: bytes, process: "Process") -> None:
+        if worker in self._freed_at and self._holders.get(worker) is not process:
+            self._held_again_at[worker] = self._world.loop.time()
         self._holders[worker] = process
