@@ -1,5 +1,6 @@
 """The clocks of the processes of a simulated world."""
 
+from random import Random
 from typing import NamedTuple
 
 from hookline.clock import SystemClock
@@ -20,9 +21,14 @@ class Pulse(NamedTuple):
 class ProcessClock(SystemClock):
     """A process's clocks: the world sets the error of its wall clock; everything else is the product's own code."""
 
-    def __init__(self, loop: SimLoop, *, wall_error: float = 0.0, booted: float = 0.0) -> None:
+    def __init__(
+        self, loop: SimLoop, *, wall_error: float = 0.0, booted: float = 0.0, ticks: bool = False
+    ) -> None:
         super().__init__()
         self._loop = loop
+        self._read_at = 0.0
+        # Time passes between two readings, as on a real machine; now and then too little to be seen.
+        self._ticks = Random(1) if ticks else None
         self._booted = booted
         self.wall_error = wall_error  # seconds; faults change it
         self.wall = self._wall
@@ -43,4 +49,7 @@ class ProcessClock(SystemClock):
         return EPOCH + self._loop.time() + self.wall_error
 
     def _monotonic(self) -> float:
-        return self._booted + self._loop.time()
+        if self._ticks is not None and self._ticks.random() < 0.95:
+            self._read_at += 1e-6
+        self._read_at = max(self._loop.time(), self._read_at)
+        return self._booted + self._read_at

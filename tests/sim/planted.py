@@ -145,7 +145,6 @@ def _m4(garden: Garden) -> None:
     async def hasty(self: CircuitProbes, lane: Lane) -> None:
         lane.flow.begin_probe()
         lane.flow.grant_probe()
-        self._offer(lane)
 
     garden.put(CircuitProbes, "send", hasty)
 
@@ -585,6 +584,24 @@ def _m43(garden: Garden) -> None:
     Ownership.take_these = take_these
 
 
+@bug("M44 a probe that is not sent after all is asked for by nobody")
+def _m44(garden: Garden) -> None:
+    """As found: a clock that was read twice said "now" to the dispatcher, and "not yet" when the probe was to be sent."""
+
+    def twice(self: FlowControl) -> bool:
+        if self.breaker.is_closed or self.breaker.is_granted:
+            return False
+        return self.now() >= self.looks_again_at()
+
+    garden.put(FlowControl, "wants_probe", twice)
+
+    def only_to_probe(self: LaneEvents, lane: Lane) -> None:
+        if lane.flow.is_probing:
+            self._dispatcher.offer(lane)
+
+    garden.put(LaneEvents, "_task_ended", only_to_probe)
+
+
 @bug("B3 attempts are counted before the answer to their settle")
 def _b3(garden: Garden) -> None:
     """What was late, or was written again after the answer was lost, is in the cells then too."""
@@ -622,6 +639,7 @@ SCENE_OF: dict[str, str] = {
     "M39 notes of a lane are written at the same time": "slow notes",
     "M42 a lane that a reconcile found counts as just taken": "slow takes",
     "M43 a copy is handed over to a lane that another had meanwhile": "very slow takes",
+    "M44 a probe that is not sent after all is asked for by nobody": "clocks that tick",
 }
 # The seed that last detected each bug: where the search begins.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {

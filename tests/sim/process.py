@@ -43,7 +43,10 @@ class Process:
         self.delivers = delivers
         self.owner = Owner(name)
         self.clock = ProcessClock(
-            world.loop, wall_error=rng.choice((0.0, rng.uniform(-7200, 7200))), booted=rng.uniform(0, 1e5)
+            world.loop,
+            wall_error=rng.choice((0.0, rng.uniform(-7200, 7200))),
+            booted=rng.uniform(0, 1e5),
+            ticks=world.clocks_tick,
         )
         self.link = Link(world.database, self)
         self.hooks: Hookline = self.owner.context.run(

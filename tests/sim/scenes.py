@@ -376,6 +376,31 @@ def _very_slow_takes(world: "World") -> None:
     world.operators.mood = "ok"
 
 
+def _clocks_that_tick(world: "World") -> None:
+    """Time passes between two looks at a clock; circuits of endpoints with a rate limit and a backlog open and close."""
+    world.clocks_tick = True
+    world.workers, world.has_api = world.rng.choice((1, 2)), False
+    world.faults.only()
+    world.clients.every = 0.05
+    world.operators.accounts = ["acc0"]
+    world.operators.always = {
+        "events": ["*"],
+        "ordering": "parallel",
+        "max_in_flight": 1,
+        "rate_limit": {"per_second": 20, "burst": 5},
+        "retry": {"schedule": [0, 0.3, 0.5, 1, 1, 1], "jitter": "none"},
+        "circuit": {
+            "consecutive_failures": 2,
+            "failure_rate": 1.0,
+            "window_s": 10,
+            "min_attempts": 100,
+            "cooldown_s": 1,
+            "max_cooldown_s": 2,
+        },
+    }
+    world.operators.mood = "flap"
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -397,4 +422,5 @@ SCENES = {
     "slow notes": Scene(_slow_notes),
     "slow takes": Scene(_slow_takes),
     "very slow takes": Scene(_very_slow_takes),
+    "clocks that tick": Scene(_clocks_that_tick),
 }

@@ -67,6 +67,8 @@ class Stands:
         for lane in worker.ownership.lanes.values():
             if not could_send(lane) or not dispatcher._has_share(lane.health):
                 continue
+            if not lane.flow.breaker.is_closed and worker.events.tasks.has(lane):
+                continue  # its probe is being stored
             stand = before.get(lane)
             if stand is None or stand.sends != lane.sends:
                 stand = Stand(at, lane.sends, pulse)
@@ -94,4 +96,4 @@ def could_send(lane: Lane) -> bool:
     if lane.flow.is_probing and lane.in_flight:
         return False
     flow = copy.copy(lane.flow)  # looking at it must not change it
-    return flow.opens_at() <= flow.now()
+    return flow.looks_again_at() <= flow.now()  # of an open circuit: a probe is due

@@ -110,6 +110,8 @@ class World:
         )
         self.refused: set[bytes] = set()  # lanes whose writes the database refuses
         self.expected_errors: frozenset[str] = frozenset()  # that the product may report
+        # In the others time stands still within a step, so that runs are quick and what is compared is equal.
+        self.clocks_tick = scene is None and seed % 7 == 6
         self.scene = scene
         if scene is not None:
             scene.prepare(self)

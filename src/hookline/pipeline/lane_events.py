@@ -52,8 +52,8 @@ class LaneEvents:
         self._settler = settler
         self._clock = clock
         self._on_gone = on_gone  # an endpoint was disabled
-        self.tasks = LaneTasks(clock, nudge=loader.nudge)
-        self._probes = CircuitProbes(ownership.notes, offer=dispatcher.offer)
+        self.tasks = LaneTasks(clock, nudge=loader.nudge, on_end=self._task_ended)
+        self._probes = CircuitProbes(ownership.notes)
         self._heads = HeadFinder(store, nudge=loader.nudge, offer=dispatcher.offer)
         self.recovery = CrashRecovery(
             store,
@@ -108,6 +108,11 @@ class LaneEvents:
         """The lane's circuit asks for a probe, and there is something to send."""
         if not lane.is_suspect:  # else it is sent with care, and the probe is seen to there
             self.tasks.run(lane, self._probes.send(lane))
+
+    def _task_ended(self, lane: Lane) -> None:
+        """What held its lane back may be over; suspects are sent with care instead."""
+        if not lane.is_suspect:
+            self._dispatcher.offer(lane)
 
     def landed(self, flight: Flight, settlement: Settlement, asked: float | None) -> None:
         """An attempt was answered."""

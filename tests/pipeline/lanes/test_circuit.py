@@ -1,13 +1,16 @@
 """A circuit opens on failures, lets one probe through per cooldown, and lives with the lane."""
 
 import asyncio
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 
 from hookline.ids import read
-from hookline.model import Circuit, CircuitState, EndpointId, State
+from hookline.model import LONG_AGO, Circuit, CircuitState, EndpointId, RateLimit, State
 from hookline.pipeline.intake.drafts import Draft
+from hookline.pipeline.lanes.flow_control import FlowControl
+from hookline.store.contract import Taken
+from tests.factories import an_endpoint
 from tests.receiver import Answer, Receiver
 from tests.world import World
 
@@ -231,3 +234,13 @@ async def test_a_probe_keeps_to_the_rate_limit(world: World, receiver: Receiver)
     begun = [attempt.at for attempt in await hooks.store.attempts(delivery.id)]
     assert len(begun) == 3
     assert all(later - earlier >= 10.0 for earlier, later in pairwise(begun))
+
+
+async def test_a_probe_is_due_although_the_clock_moves_between_two_readings():
+    """A rate limit that has a token says "now": that must not be compared with a "now" of before."""
+    endpoint = an_endpoint(rate_limit=RateLimit(per_second=1, burst=1))
+    circuit = Circuit(state=CircuitState.OPEN, probe_at=1_000.0)
+    moving = count(1_001)
+    taken = Taken(endpoint.id, 1, LONG_AGO, LONG_AGO, False, circuit=circuit)
+    flow = FlowControl(taken, endpoint, now=lambda: float(next(moving)), very_slow=())
+    assert flow.wants_probe()

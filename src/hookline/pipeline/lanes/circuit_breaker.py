@@ -119,19 +119,20 @@ class CircuitBreaker:
 class CircuitProbes:
     """Sends the probes of circuits whose cooldown is over."""
 
-    def __init__(self, notes: "LaneNotes", *, offer: "Callable[[Lane], None]") -> None:
+    def __init__(self, notes: "LaneNotes") -> None:
         self._notes = notes
-        self._offer = offer
 
     async def send(self, lane: "Lane") -> None:
-        """Store that a probe is sent, then let one delivery through; its answer ends in `CircuitBreaker.landed`."""
+        """Store that a probe is sent, so that the next offer lets one delivery through.
+
+        Its answer ends in `CircuitBreaker.landed`.
+        """
         await self._notes.wait([lane])
         if lane.is_lost or not lane.flow.wants_probe():
             return  # meanwhile
         lane.flow.begin_probe()
         if lane.endpoint_id in await self._notes.write([lane]) and not lane.is_lost:
             lane.flow.grant_probe()
-            self._offer(lane)
 
 
 def say_opened(lane: "Lane") -> None:

@@ -112,6 +112,8 @@ class FlowControl:
             self.reset(self.applied)
         self._settle_down()
 
+    # The clock moves between two readings: whoever compares with "now" reads it once.
+
     def opens_at(self) -> float:
         """When the lane may send; not later than now: it may. Forever: not by time alone."""
         if self.is_plain:
@@ -150,11 +152,10 @@ class FlowControl:
 
     def wants_probe(self) -> bool:
         """Is the circuit open, its cooldown over, a token there, and no probe under way?"""
-        return (
-            not self.breaker.is_closed
-            and not self.breaker.is_granted
-            and self._now() >= self.looks_again_at()
-        )
+        if self.breaker.is_closed or self.breaker.is_granted:
+            return False
+        now = self._now()
+        return now >= self.probes_at() and now >= self._token_at(now)
 
     def probes_at(self) -> float:
         """When the circuit's next probe may go: after the cooldown, and not while the receiver wants to be left alone."""

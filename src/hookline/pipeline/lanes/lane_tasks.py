@@ -1,7 +1,8 @@
 """Runs the tasks that a lane waits for before it sends more.
 
 Such a task asks the store where a strict lane's head waits, stores that a probe is sent, or sends suspects with care.
-A lane has one of them at a time, and a lost lane has none. However a task ends, its lane continues.
+A lane has one of them at a time, and a lost lane has none. However a task ends, its lane continues: it is offered
+then, because nobody could have had it do what the task was for while the task was under way.
 """
 
 import asyncio
@@ -22,9 +23,12 @@ log = structlog.get_logger()
 class LaneTasks:
     """The tasks under way."""
 
-    def __init__(self, clock: Clock, *, nudge: Callable[[Lane], None]) -> None:
+    def __init__(
+        self, clock: Clock, *, nudge: Callable[[Lane], None], on_end: Callable[[Lane], None]
+    ) -> None:
         self._clock = clock
         self._nudge = nudge
+        self._on_end = on_end
         self._running: dict[Lane, asyncio.Task[None]] = {}
 
     @property
@@ -55,6 +59,8 @@ class LaneTasks:
                 self._nudge(lane)
             finally:
                 del self._running[lane]
+            if not lane.is_lost:
+                self._on_end(lane)
 
         def forget(task: asyncio.Task[None]) -> None:
             """Also one that was cancelled before its first step."""
