@@ -13,7 +13,7 @@ from factories import NOW, a_publication, a_settlement, a_worker
 from hookline.errors import StorageFull, StoreRefused, StoreUnavailable
 from hookline.model import State
 from hookline.store.contract import Release, Verdict
-from hookline.store.interactive import api_call
+from hookline.store.interactive import ApiCall, api_call, current_call
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.pool import SessionPool
 from hookline.store.postgres.driver.sessions import GENERAL_SESSIONS
@@ -295,6 +295,40 @@ async def test_a_call_that_was_served_does_not_wait_for_its_next_session_as_long
         assert len(await first.fetch("SELECT 1")) == len(await then.fetch("SELECT 1")) == 1
     await first.close()
     await then.close()
+
+
+async def test_what_a_call_that_only_reads_spent_on_its_reads_counts_as_waiting(postgres_url: str) -> None:
+    async def connect() -> Any:
+        return await session.connect(postgres_url, role="general", settings={}, unsafe=False)
+
+    pool = SessionPool(connect, call_timeout=CEILING, patience=SOON, patience_in_all=0.05)
+    hold, is_held = asyncio.Event(), asyncio.Event()
+
+    async def holding(connection: Any) -> None:
+        is_held.set()
+        await hold.wait()
+
+    async def asked_once(*, only_reads: bool) -> ApiCall:
+        call = current_call()
+        assert call is not None
+        await pool.fetch("SELECT pg_sleep(0.1)")  # longer than a call may wait in all
+        assert call.is_served
+        assert call.only_reads is only_reads
+        return call
+
+    with api_call(only_reads=True):
+        await asked_once(only_reads=True)
+        assert len(await pool.fetch("SELECT 1")) == 1, "a free session costs no patience"
+        held = asyncio.create_task(pool.run(holding))
+        await is_held.wait()
+        with pytest.raises(StoreUnavailable, match="no session"):
+            await pool.fetch("SELECT 1")
+        hold.set()
+        await held
+    with api_call():
+        call = await asked_once(only_reads=False)
+        assert pool._left_to(call, asyncio.get_running_loop().time()) == 0.05 - call.waited
+    await pool.close()
 
 
 async def test_a_session_that_could_not_be_made_leaves_its_place_to_the_next(postgres_url: str) -> None:

@@ -44,7 +44,7 @@ def _route(path: str, methods: dict[str, Call], reach: Reach) -> Route:
             raise Refused(
                 "method_not_allowed", f"Only {allowed} here.", headers=((b"allow", allowed.encode()),)
             )
-        with api_call(request.scope[REQUEST_ID]):
+        with api_call(request.scope[REQUEST_ID], only_reads=call.method == "GET"):
             return await _answer(call, request, reach)
 
     # A path's own route answers every method, or GET /v1/events/batch would be taken for an event's.

@@ -132,9 +132,9 @@ class SessionPool:
     async def _session(self) -> Connection:
         """A session with its permit, which the caller gives back."""
         call = current_call()
-        patience = None if call is None else self._left_to(call)
         clock = asyncio.get_running_loop().time
         began = clock()
+        patience = None if call is None else self._left_to(call, began)
         try:
             async with asyncio.timeout(patience) as limit:
                 await self._room.acquire()
@@ -150,11 +150,13 @@ class SessionPool:
             call.is_served = True
         return connection
 
-    def _left_to(self, call: ApiCall) -> float | None:
+    def _left_to(self, call: ApiCall, now: float) -> float | None:
         """How long the call still waits. Once it had a session it may have changed something, so it waits longer."""
+        if call.asked_at is None:
+            call.asked_at = now
         if not call.is_served or self._patience is None:
             return self._patience
-        left = self._patience_in_all - call.waited
+        left = self._patience_in_all - (now - call.asked_at if call.only_reads else call.waited)
         return None if left == math.inf else max(0.0, left)
 
     async def _enter(self, patience: float | None) -> Connection:
