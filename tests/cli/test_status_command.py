@@ -170,6 +170,35 @@ def test_a_database_that_does_not_answer_leaves_a_short_screen():
     ]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "steps"),
+    [
+        ("outage", ["endpoints recover"]),
+        (None, ["endpoints recover"]),
+        ("credentials", ["endpoints update", "endpoints recover"]),
+        ("throttled", ["endpoints update"]),
+        ("rejected", ["dead analyse --endpoint"]),
+        ("gone", ["endpoints update", "endpoints enable"]),
+    ],
+)
+def test_the_next_step_fits_the_cause(pattern, steps):
+    endpoint = {
+        "endpoint_id": "ep_" + "0" * 26,
+        "account": "acme",
+        "waiting": 1,
+        "dead": 2,
+        "circuit": "closed",
+        "opened_at": None,
+        "last_success_at": None,
+        "pattern": pattern,
+    }
+    trouble = {"name": "receiver.example/x", "sentence": "It fails.", "endpoints": [endpoint]}
+    lines = list(status_lines(shown(troubles=[trouble]), width=80, now=NOW))
+    commands = [line.strip() for line in lines if line.startswith("    hookline ")]
+    assert [each.removeprefix("hookline ").split(" ep_")[0] for each in commands] == steps
+    assert all("ep_0" in each for each in commands)
+
+
 def test_alerts_and_hostile_texts_fit_the_screen():
     alert = {"kind": "stuck", "message": "\x1b[2J" + "many words " * 20, "since": "2026-11-17T23:00:00Z"}
     url = "https://receiver.example/" + "long/" * 60

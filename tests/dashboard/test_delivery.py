@@ -92,6 +92,16 @@ def test_its_request_is_there_as_a_command(site: Site, waiting: str):
     assert """--data-binary '{"note":"<script>alert(2)</script>","n":1.5}'""" in text
 
 
+def test_behind_an_open_circuit_the_endpoint_is_tested_instead(service: Service, site: Site):
+    service.target.answers["/open"] = (503, b"")
+    circuit = {"consecutive_failures": 1, "cooldown_s": 3600, "max_cooldown_s": 3600}
+    endpoint = service.create("/open", events=["one.open"], retry=LONG, circuit=circuit)
+    id = published(service, "one.open")
+    page = site.until(f"/deliveries/{id}", lambda page: "It waits for the endpoint’s circuit" in page.text)
+    assert (f"/endpoints/{endpoint['id']}#recover", "Test and recover") in page.links
+    assert "Retry now" not in page.text
+
+
 def test_retry_now_makes_it_due(service: Service, site: Site):
     service.target.answers["/again"] = (500, b"")
     service.create("/again", events=["one.again"], retry=LONG, circuit=None)

@@ -55,6 +55,12 @@ def test_a_url_or_a_part_of_one_leads_to_its_endpoint(site: Site, given: dict[st
     assert found(site, given["endpoint"]["url"]) == page
 
 
+def test_what_matches_a_url_is_not_looked_for_among_all_events(service: Service, site: Site):
+    service.create("/fi.dots", events=["fi.dots"], account="fi-dots")
+    service.publish("fi.dots", account="fi-dots")
+    site.until("/find?q=zz", lambda _: found(site, "fi.dots").startswith("/endpoints/ep_"))
+
+
 def test_several_are_listed(service: Service, site: Site, given: dict[str, Any]):
     for account in ("fi-two", "fi-three"):
         service.publish("fi.made", account=account, idempotency_key="fi-same")

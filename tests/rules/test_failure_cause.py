@@ -3,7 +3,7 @@
 import pytest
 
 from hookline.rules.death_pattern import Pattern
-from hookline.rules.failure_cause import cause, commonest_failure, pattern_of_answers
+from hookline.rules.failure_cause import cause, commonest_failure, likely_pattern, pattern_of_answers
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,13 @@ def test_an_outage_that_is_over_is_said():
     assert cause({"503": 9}, None, is_back=True) == "It answers again."
     assert cause({"403": 9}, None, is_back=True) == "Its credentials were refused."
     assert cause({}, None, is_back=True) is None
+
+
+def test_the_pattern_is_the_one_that_the_sentence_tells_of():
+    assert likely_pattern({"401": 2}, None) is Pattern.CREDENTIALS
+    assert likely_pattern({"401": 2}, Pattern.MIXED) is Pattern.CREDENTIALS
+    assert likely_pattern({"401": 2}, Pattern.OUTAGE) is Pattern.OUTAGE
+    assert likely_pattern({}, None) is None
 
 
 def test_every_pattern_but_mixed_has_its_words():

@@ -222,9 +222,10 @@ class Dashboard:
 
     def _protect(self, response: Response, *, is_portal: bool) -> None:
         ancestors = (" ".join(self._portal.ancestors) if is_portal else "") or "'none'"
-        response.headers["content-security-policy"] = (
+        response.headers.setdefault(
+            "content-security-policy",
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
-            f"form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}"
+            f"form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}",
         )
         response.headers["referrer-policy"] = "same-origin"
         response.headers["cross-origin-opener-policy"] = "same-origin"

@@ -27,7 +27,7 @@ from hookline.reports.views import (
 )
 from hookline.rules import status_sentence
 from hookline.rules.death_pattern import Pattern
-from hookline.rules.failure_cause import cause, commonest_failure
+from hookline.rules.failure_cause import cause, commonest_failure, likely_pattern
 from hookline.rules.latency_buckets import add_encoded, by_answer, decompress
 from hookline.rules.slowness import ENOUGH, SLOW
 from hookline.rules.status_sentence import FEWEST_ATTEMPTS, FailingEndpoint, Situation, StatusSentence
@@ -54,6 +54,12 @@ class FailingReport(msgspec.Struct, kw_only=True):
     answer: Annotated[str, msgspec.Meta(description="the commonest failure: a status, or an error")]
     since: Annotated[Moment | None, msgspec.Meta(description="the minute of its first failure in a row")]
     cause: Annotated[str | None, msgspec.Meta(description="a sentence; null: nothing can be said")]
+    pattern: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="what the failures look like, as in the analysis of dead letters; null: nothing can be said"
+        ),
+    ]
     circuit: CircuitWord
     opened_at: Moment | None
     next_probe_at: Moment | None
@@ -356,6 +362,7 @@ class StatusReports:
             answer=endpoint.answer,
             since=self._time(endpoint.since),
             cause=endpoint.cause,
+            pattern=None if endpoint.pattern is None else endpoint.pattern.value,
             circuit=circuit.state.value,
             opened_at=self._time(circuit.opened_at),
             next_probe_at=self._time(endpoint.next_probe_at),
@@ -383,6 +390,7 @@ def _failing(
         answer=commonest_failure(answers) or "an error",
         since=circuit.opened_at if counted.since is None else counted.since,
         cause=cause(answers, deaths, is_back=_is_back(circuit)),
+        pattern=likely_pattern(answers, deaths),
         waiting=counted.waiting,
         dead=counted.dead,
         next_probe_at=None if circuit.state is CircuitState.CLOSED else circuit.probe_at,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from hookline.rules.death_pattern import Pattern
 
 _REFUSED, _THROTTLED, _GONE = ("401", "403"), "429", "410"
+ANSWERS_AGAIN = "It answers again."
 _WORDS = {
     Pattern.OUTAGE: "Looks like an outage at the receiver.",
     Pattern.CREDENTIALS: "Its credentials were refused.",
@@ -42,10 +43,15 @@ def pattern_of_answers(answers: Mapping[str, int]) -> Pattern | None:
 
 def cause(answers: Mapping[str, int], deaths: Pattern | None, *, is_back: bool = False) -> str | None:
     """Why it fails, as a sentence; None: nothing can be said. `is_back`: its last attempt was accepted."""
-    pattern = pattern_of_answers(answers) if deaths in (None, Pattern.MIXED) else deaths
+    pattern = likely_pattern(answers, deaths)
     if pattern is Pattern.OUTAGE and is_back:
-        return "It answers again."
+        return ANSWERS_AGAIN
     return None if pattern is None else _WORDS.get(pattern)
+
+
+def likely_pattern(answers: Mapping[str, int], deaths: Pattern | None) -> Pattern | None:
+    """What its failures look like: its dead letters tell it unless they differ; None: nothing can be said."""
+    return pattern_of_answers(answers) if deaths in (None, Pattern.MIXED) else deaths
 
 
 def _is_accepted(answer: str) -> bool:

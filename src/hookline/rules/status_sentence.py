@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from hookline.rules.death_pattern import Pattern
+
 STALE = 30.0  # seconds; older figures are not trusted
 MANY = 0.2  # of the endpoints with traffic: then the cause is more likely here than there
 ENOUGH_TO_BLAME = 5  # endpoints that fail at once: our own network is to be looked at, whatever they answer
@@ -42,6 +44,7 @@ class FailingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     answer: str  # the commonest of the last 15 minutes: "503", "connect_refused"
     since: float | None = None  # the first attempt that was not accepted after the last one that was
     cause: str | None = None  # the analysis, in words
+    pattern: Pattern | None = None  # likewise, as one of the known patterns
     waiting: int = 0
     dead: int = 0
     next_probe_at: float | None = None  # its circuit is open until then

@@ -15,6 +15,14 @@ WIDEST = 100  # columns
 _INDENT = "  "
 _NAMES = 10  # characters for the names of figures
 _MOST_WORKERS = 3
+# By what the failures look like. A test tells nothing of an endpoint that answers, and says what has to be changed.
+_NEXT_STEPS: dict[str | None, tuple[str, ...]] = {
+    "credentials": ("endpoints update {} --header 'authorization: VALUE'", "endpoints recover {}"),
+    "throttled": ("endpoints update {} --rate 5",),
+    "rejected": ("dead analyse --endpoint {}",),
+    "gone": ("endpoints update {} --to URL", "endpoints enable {}"),
+    None: ("endpoints recover {}",),
+}
 
 Status = Mapping[str, Any]
 
@@ -72,7 +80,8 @@ def _trouble(trouble: Mapping[str, Any], short: ShortIds, *, width: int, now: fl
     if worst["last_success_at"] is not None:
         facts.append(f"last accepted {relative(rfc3339.read(worst['last_success_at']), now=now)}")
     yield from _wrapped(", ".join(facts), width)
-    yield f"{_INDENT * 2}hookline endpoints recover {short.show(worst['endpoint_id'])}"
+    for step in _NEXT_STEPS.get(worst.get("pattern"), _NEXT_STEPS[None]):
+        yield f"{_INDENT * 2}hookline {step.format(short.show(worst['endpoint_id']))}"
 
 
 def _worst_columns(short: ShortIds) -> list[Column]:

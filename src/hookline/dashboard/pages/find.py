@@ -60,10 +60,12 @@ class FindPages:
             return _shown("Find", q, [])
         matches, has_more = await self._by_id(asked, q)
         if not matches:
-            for look in (self._by_url, self._by_key, self._by_type, self._by_account):
+            for look in (self._by_url, self._by_key, self._by_account):
                 found, is_more = await look(asked, q)
                 matches += found
                 has_more = has_more or is_more
+            # Last: a type that nobody published is looked for among all events.
+            matches += await self._by_type(asked, q, is_thorough=not matches)
         if len(matches) == 1 and not has_more:
             return GoTo(matches[0].href)
         if not matches:
@@ -145,20 +147,22 @@ class FindPages:
         ]
         return matches, found.next_cursor is not None
 
-    async def _by_type(self, asked: Asked, q: str) -> tuple[list[Match], bool]:
+    async def _by_type(self, asked: Asked, q: str, *, is_thorough: bool) -> list[Match]:
         try:
             name = check_type(q)
         except Invalid:
-            return [], False
+            return []
         try:
             await asked.api.get("/v1/event-types/{name}", name=name)
-            return [Match("Event type", name, f"/event-types/{part(name)}")], False
+            return [Match("Event type", name, f"/event-types/{part(name)}")]
         except HooklineError:
             pass  # not described
+        if not is_thorough:
+            return []
         found = await asked.api.get("/v1/events", {"type": name, "limit": "1"})
         if not found.data:
-            return [], False
-        return [Match("Event type", name, address("/events", type=name), "events of this type")], False
+            return []
+        return [Match("Event type", name, address("/events", type=name), "events of this type")]
 
     async def _by_account(self, asked: Asked, q: str) -> tuple[list[Match], bool]:
         if asked.visitor.account is not None:

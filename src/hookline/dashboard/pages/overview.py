@@ -12,6 +12,8 @@ from hookline.dashboard.look import figures, words
 from hookline.dashboard.look.figures import Bar, Line
 from hookline.dashboard.page import Answer, Asked, PageRoute, Shown
 from hookline.errors import HooklineError
+from hookline.rules.death_pattern import Pattern
+from hookline.rules.failure_cause import ANSWERS_AGAIN
 from hookline.validate.windows import window_seconds
 
 WINDOWS = ("1h", "24h", "7d")
@@ -227,16 +229,15 @@ def _troubles(status: Any) -> list[Mapping[str, Any]]:
 
 
 def _primary(endpoint: Any) -> Mapping[str, str]:
-    cause = (endpoint.cause or "").lower()
     page = f"/endpoints/{endpoint.endpoint_id}"
-    if "credential" in cause:
+    if endpoint.pattern == Pattern.CREDENTIALS:
         return {"href": f"{page}/settings#headers", "label": "Change the header", "symbol": "edit"}
-    if "a second" in cause or "throttl" in cause:
+    if endpoint.pattern == Pattern.THROTTLED:
         return {"href": f"{page}/settings#rate", "label": "Set a rate limit", "symbol": "edit"}
-    if "answers again" in cause and endpoint.dead:
+    if endpoint.cause == ANSWERS_AGAIN and endpoint.dead:
         href = f"/dead-letters?endpoint_id={endpoint.endpoint_id}"
         return {"href": href, "label": f"Replay {endpoint.dead:,}…", "symbol": "replay"}
-    if "payload" in cause:
+    if endpoint.pattern == Pattern.REJECTED:
         href = f"/dead-letters?endpoint_id={endpoint.endpoint_id}"
         return {"href": href, "label": "List what it refused", "symbol": ""}
     return {"href": f"{page}#recover", "label": "Test and recover", "symbol": "probe"}

@@ -40,7 +40,14 @@ class Portal:
         """The logo, as an image that can do nothing else."""
         if self._logo is None:
             return Response("Not found.", 404, media_type="text/plain")
-        return Response(self._logo, headers={"content-type": self._media, "cache-control": _CACHE})
+        return Response(
+            self._logo,
+            headers={
+                "content-type": self._media,
+                "cache-control": _CACHE,
+                "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox",
+            },
+        )
 
 
 def _stylesheet(colour: str) -> str:

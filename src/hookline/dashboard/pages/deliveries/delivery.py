@@ -174,7 +174,8 @@ def _possible(delivery: Any, endpoint: Any) -> tuple[str, ...]:
     """What can be done to it."""
     match delivery.state:
         case "pending":
-            return ("retry", "cancel")
+            # Behind a circuit it would go on waiting; testing the endpoint is what helps.
+            return ("cancel",) if delivery.waiting_for == "circuit" else ("retry", "cancel")
         case "dead":
             return ("replay", "discard") if endpoint is not None else ("discard",)
         case _:
