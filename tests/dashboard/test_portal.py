@@ -154,7 +154,9 @@ def test_the_portal_has_the_name_the_logo_and_the_colour_of_the_team(tmp_path: P
         assert "frame-ancestors https://app.alder.example" in page.headers["content-security-policy"]
         logo = httpx.get(f"{process.url}/portal/logo", trust_env=False)
         assert logo.headers["content-type"] == "image/svg+xml"
-        assert logo.headers["content-security-policy"].endswith("; sandbox"), "opened as a page it runs nothing"
+        assert logo.headers["content-security-policy"].endswith("; sandbox"), (
+            "opened as a page it runs nothing"
+        )
         theme = httpx.get(f"{process.url}/portal/theme.css", trust_env=False).text
         assert "--accent: light-dark(#7a3b12, #" in theme
         assert process.stop() == 0
