@@ -17,6 +17,23 @@ def test_the_worker_of_this_server_is_shown(service: Service, site: Site):
     assert {"workers-head", "workers-list"} <= page.ids
 
 
+def test_the_lanes_of_a_worker_are_listed(service: Service, site: Site):
+    service.target.answers["/owned"] = (503, b"")
+    endpoint = service.create("/owned", events=["owned.one"])
+    service.publish("owned.one")  # it is tried again and again, so its lane is kept
+    [worker] = service.call("GET", "/v1/workers")["data"]
+    mine = f"/endpoints?worker={worker['id']}"
+    page = site.until(mine, lambda page: any(endpoint["id"] in href for href, _ in page.links))
+    assert "in this worker" in page.h1
+    site.until("/workers", lambda page: any(href == mine for href, _ in page.links))
+    nobody = "wrk_" + "0" * 26
+    assert site.get(f"/endpoints?worker={nobody}").h1.startswith("0 of ")
+    assert site.get("/endpoints?worker=nonsense").status == 404
+    tenant = Site(service.url, key=service.new_key("read", account="rf-other"))
+    assert endpoint["id"] not in tenant.get(mine).html
+    tenant.close()
+
+
 def test_every_setting_stands_in_a_group_and_on_the_page(site: Site):
     described = [name for group in GROUPS.values() for name in group]
     assert sorted(described) == sorted(Settings.__struct_fields__)

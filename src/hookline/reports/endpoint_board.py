@@ -6,7 +6,7 @@ every page: the hours of a day, the requests under way and what is wrong with th
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from heapq import merge
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from hookline import ids
 from hookline.clock import Clock
 from hookline.errors import Invalid
-from hookline.model import CircuitState, EndpointId
+from hookline.model import CircuitState, EndpointId, WorkerId
 from hookline.reports.counts import RememberedByKey
 from hookline.reports.owners import LaneOwners
 from hookline.rules.endpoint_state import BoardSort, EndpointFacts, EndpointState, sort_key, state_of
@@ -117,6 +117,7 @@ class EndpointBoard:
         state: str | None = None,
         q: str = "",
         event_type: str | None = None,
+        worker: WorkerId | None = None,
         sort: str = BoardSort.WORST,
         offset: int = 0,
         limit: int = 25,
@@ -124,9 +125,11 @@ class EndpointBoard:
         """A page of the endpoints of an account, or of all.
 
         `state` is a state or "dead" (has dead letters). `q` is a part of the URL, description or account, or the
-        beginning of the id. `event_type` leaves those that would get an event of this type.
+        beginning of the id. `event_type` leaves those that would get an event of this type, `worker` those whose lane
+        it owns now.
         """
-        asked = _Asked(state=state, q=q, event_type=event_type)
+        owned = None if worker is None else {each.endpoint_id for each in await self._store.owned(worker)}
+        asked = _Asked(state=state, q=q, event_type=event_type, owned=owned)
         order = _sort(sort)
         known = await self._remembered.of(account).get()
         board = known.value
@@ -288,7 +291,9 @@ class Board:
 class _Asked:
     """What an endpoint has to meet."""
 
-    def __init__(self, *, state: str | None, q: str, event_type: str | None) -> None:
+    def __init__(
+        self, *, state: str | None, q: str, event_type: str | None, owned: Set[EndpointId] | None
+    ) -> None:
         allowed = [*map(str, EndpointState), WITH_DEAD]
         if state is not None and state not in allowed:
             raise _not_one_of("state", allowed)
@@ -296,6 +301,7 @@ class _Asked:
         self._text = q.strip().casefold()
         self._ids = ids.read_prefix(q.strip().lower())
         self._event_type = event_type
+        self._owned = owned
 
     def is_met(self, entry: BoardEntry) -> bool:
         """Whether the endpoint is asked for."""
@@ -303,6 +309,7 @@ class _Asked:
             (self._state is None or self._is_in_state(entry, self._state))
             and (not self._text or self._text in entry.text or self._is_id_of(entry))
             and (self._event_type is None or _gets(entry.figures, self._event_type))
+            and (self._owned is None or entry.figures.endpoint_id in self._owned)
         )
 
     def _is_in_state(self, entry: BoardEntry, state: str) -> bool:

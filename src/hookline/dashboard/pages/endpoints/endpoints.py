@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from hookline import ids
 from hookline.app import Hookline
 from hookline.dashboard.look import figures, words
 from hookline.dashboard.page import Answer, Asked, PageRoute, Shown
+from hookline.model import WorkerId
 from hookline.reports.endpoint_board import MOST_ROWS, BoardPage, BoardRow
 from hookline.validate.suggest import nearest
 
@@ -20,7 +22,7 @@ SORTS = (
     ("url", "URL"),
 )
 CHIPS = ("failing", "slow", "paused", "disabled")
-_FILTERS = ("q", "account", "event_type", "state")
+_FILTERS = ("q", "account", "event_type", "state", "worker")
 _BAD_BELOW = 0.9  # of the attempts of an hour
 _HOUR_S = 3_600.0
 
@@ -39,7 +41,7 @@ class EndpointsPages:
         """Which one?"""
         given = {name: asked.query.get(name, "").strip() for name in (*_FILTERS, "sort")}
         if asked.visitor.account is not None:
-            given["account"] = ""
+            given["account"] = given["worker"] = ""  # of the installation
         given["sort"] = "" if given["sort"] == SORTS[0][0] else given["sort"]
         page, offset = await self._page(asked, given)
         is_filtered = any(given[name] for name in _FILTERS)
@@ -69,6 +71,7 @@ class EndpointsPages:
                 state=given["state"] or None,
                 q=given["q"],
                 event_type=given["event_type"] or None,
+                worker=WorkerId(ids.read("worker", given["worker"])) if given["worker"] else None,
                 sort=given["sort"] or SORTS[0][0],
                 offset=offset,
                 limit=PAGE,
@@ -89,7 +92,13 @@ class EndpointsPages:
                 found.append(("meant", href, meant))
         last = [name for name in _FILTERS if given[name]]
         if len(last) > 1:
-            labels = {"q": "text", "account": "account", "event_type": "event type", "state": "state"}
+            labels = {
+                "q": "text",
+                "account": "account",
+                "event_type": "event type",
+                "state": "state",
+                "worker": "worker",
+            }
             found += [("without", _link({**given, name: ""}), labels[name]) for name in last]
         found.append(("all", "/endpoints", "all endpoints"))
         return found
@@ -103,6 +112,8 @@ def _title(page: BoardPage, given: Mapping[str, str], *, is_filtered: bool, is_o
             return f"{words.counted(page.matching, 'endpoint')} of account {given['account'][:64]}"
         of = f"{page.matching:,} of {'your ' if is_own else ''}{total}"
         verb = "is" if page.matching == 1 else "are"
+        if alone == ["worker"]:
+            return f"{of} {'has its lane' if page.matching == 1 else 'have their lanes'} in this worker"
         if alone == ["state"]:
             if given["state"] == "dead":
                 return f"{of} {'has' if page.matching == 1 else 'have'} dead letters"
