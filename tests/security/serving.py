@@ -99,7 +99,9 @@ async def served(folder: Path, **settings: Any) -> AsyncIterator[Served]:
     hooks = Hookline(
         f"sqlite:///{folder}/hooks.db", settings=Settings(**{"api_key": KEY, "drain_s": 60.0, **settings})
     )
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1_000)
+    # With its protocol named: only then asyncio has small answers sent without a delay.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     async with asyncio.timeout(CEILING_S), hooks:
         api = Api(hooks)
         api.pages = dashboard = Dashboard(hooks, api)
