@@ -24,6 +24,7 @@ class Clients:
         self._limits = limits
         self._refused = refused  # by the limit that they were over
         self._from: Counter[str] = Counter()
+        self.linger_s = LINGER_S  # for those that are turned away
         self.open = 0
         self.turned_away = 0  # connections that wait for their answer, or were just given it
 
@@ -61,7 +62,7 @@ class TurnedAway(asyncio.Protocol):
         self._clients.turned_away += 1
         if self._clients.turned_away > MOST_TURNED_AWAY:
             transport.abort()
-        self._end = asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+        self._end = asyncio.get_running_loop().call_later(self._clients.linger_s, transport.abort)
 
     def data_received(self, data: bytes) -> None:
         if not self._read_bytes:
