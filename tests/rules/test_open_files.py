@@ -11,7 +11,16 @@ from hookline.rules.open_files import (
 
 @pytest.mark.parametrize(
     ("allowed", "expected"),
-    [(None, None), (1 << 20, 917_504), (65_536, 57_344), (4_096, 3_072), (2_048, 1_024), (1_024, 512), (256, 128), (1, 1)],
+    [
+        (None, None),
+        (1 << 20, 917_504),
+        (65_536, 57_344),
+        (4_096, 3_072),
+        (2_048, 1_024),
+        (1_024, 512),
+        (256, 128),
+        (1, 1),
+    ],
 )
 def test_half_of_few_files_and_seven_eighths_of_many_are_for_receivers(allowed, expected):
     assert most_connections(allowed) == expected
