@@ -29,6 +29,7 @@ from server_process import ServerProcess
 from tests.dashboard.conftest import KEY, Service
 from tests.dashboard.site import Target
 from tests.dashboard.test_walls import CANARY, UNKNOWN, World
+from tests.dashboard.test_walls import _until as until
 
 REAL = table(Hookline("sqlite:///unused.db", settings=Settings(dev=True)))
 DESCRIBED: dict[str, Any] = json.loads(json.dumps(describe(REAL), default=str))
@@ -172,6 +173,8 @@ class Matrix:
         self.nothing = service.new_key("admin", account="has-nothing")
         self.theirs = service.new_key("admin", account=world.others.ids["account"])
         self.client = httpx.Client(base_url=service.url, timeout=60, trust_env=False)
+        # What is counted now and then has been counted: each account has one dead letter.
+        until(lambda: service.call("GET", "/v1/health"), lambda health: health["dead"] == 2)
 
     def value(self, kind: str, ids: dict[str, str]) -> str:
         """A thing of this kind."""
