@@ -40,6 +40,8 @@ def test_variables_are_read_by_the_setting_s_type():
             "HOOKLINE_DRAIN_S": "2.5",
             "HOOKLINE_MAX_IN_FLIGHT": "10_000",
             "HOOKLINE_API_KEY": "hlk_abc",
+            "HOOKLINE_REQUESTS_PER_KEY": "0.5",
+            "HOOKLINE_MAX_CONNECTIONS": "500",
         }
     )
     assert settings == Settings(
@@ -48,6 +50,8 @@ def test_variables_are_read_by_the_setting_s_type():
         drain_s=2.5,
         max_in_flight=10_000,
         api_key="hlk_abc",
+        requests_per_key=0.5,
+        max_connections=500,
     )
 
 
@@ -87,6 +91,12 @@ def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_our
         ("DATABASE", "sqlite:///", "sqlite:///path.db"),
         ("DATABASE", "postgresql://h:99999/x", "sqlite:///path.db"),
         ("MAX_IN_FLIGHT", "0", "a whole number from 1"),
+        ("REQUESTS_PER_KEY", "-1", "a number a second from 0.001 to 1,000,000; 0: any number"),
+        ("REQUESTS_PER_KEY", "nan", "a number a second"),
+        ("PUBLISH_PER_ACCOUNT", "0.0001", "a number a second"),
+        ("PUBLISH_PER_ACCOUNT", "1000001", "a number a second"),
+        ("MAX_CONNECTIONS", "0", "a whole number from 1"),
+        ("MAX_CONNECTIONS_PER_ADDRESS", "0", "a whole number from 1"),
         ("PAYLOAD_LIMIT_BYTES", "", "a whole number"),
         (
             "RETRY",

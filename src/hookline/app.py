@@ -242,6 +242,7 @@ class Hookline:
         self.portal = PortalLinks(self.store, self.clock, settings)
         self.figures = Figures(self.store, self.clock)
         self.publish_refused: Counter[str] = Counter()  # by code, as the API answered them
+        self.connections_refused: Counter[str] = Counter()  # of clients, by the limit they were over
         self.loop_lag = Histogram(SECONDS)  # how late the loop wakes a sleeper, sampled by the API's server
         self.owners = LaneOwners(self.store, self.worker.status, self.clock, heartbeat=settings.heartbeat_s)
         self.health = HealthReports(self.store, self.owners, self.clock, heartbeat=settings.heartbeat_s)

@@ -81,6 +81,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch_limit_bytes: int = 16_777_216
     deliveries_per_event: int = 10_000
     endpoints_per_account: int = 20_000
+    publish_per_account: float = 0.0  # events a second, in each server process; 0: any number
+    requests_per_key: float = 0.0  # likewise requests
+    max_connections: int | None = (
+        None  # of clients, to each server process; None: as the limit of open files allows
+    )
+    max_connections_per_address: int | None = None  # likewise from one address; None: half of all
     max_hops: int = (
         3  # times that an event may have been sent on, from webhook to publish, before it is published
     )
@@ -236,6 +242,15 @@ def _seconds(low: float, high: float) -> Callable[[Any], float]:
     return read
 
 
+def _per_second(value: Any) -> float:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
+        value = float(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not (value == 0 or 0.001 <= value <= 1_000_000):
+        raise _Unfit("a number a second from 0.001 to 1,000,000; 0: any number")
+    return float(value)
+
+
 def _networks(value: Any) -> tuple[Network, ...]:
     allowed = "networks such as 127.0.0.0/8 or fd00::/8, separated by commas"
     if isinstance(value, str):
@@ -338,6 +353,10 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "batch_limit_bytes": _whole(1, 256 << 20),
     "deliveries_per_event": _whole(1, 1 << 20),
     "endpoints_per_account": _whole(1, 1_000_000),
+    "publish_per_account": _per_second,
+    "requests_per_key": _per_second,
+    "max_connections": _whole(1, 1_000_000),
+    "max_connections_per_address": _whole(1, 1_000_000),
     "max_hops": _whole(0, 100),
     "retry": _preset,
     "keep_delivered_days": _days,

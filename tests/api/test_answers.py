@@ -10,9 +10,8 @@ import pytest
 
 from hookline import Hookline, Settings
 from hookline.api.app import Api
-from hookline.api.problem import Refused, describe, headers_for
+from hookline.api.problem import describe, headers_for
 from hookline.api.protocol import HEAD_WITHIN_S, Protocol
-from hookline.api.request.body import read_body
 from hookline.api.server import ApiServer
 from hookline.errors import (
     HooklineError,
@@ -93,18 +92,6 @@ async def test_a_head_that_does_not_end_is_hung_up_on_and_an_idle_connection_is_
         await idle_reader.readuntil(b'{"status":"ok"}')
         slow_writer.close()
         idle_writer.close()
-
-
-async def test_a_body_that_does_not_come_is_not_waited_for_for_ever():
-    async def receive() -> dict[str, object]:
-        if first:
-            return first.pop()
-        return await asyncio.Future()
-
-    first: list[dict[str, object]] = [{"type": "http.request", "body": b"{", "more_body": True}]
-    with pytest.raises(Refused) as caught:
-        await read_body(receive, limit_bytes=10, within_s=0.01)
-    assert (caught.value.code, caught.value.close) == ("bad_request", True)
 
 
 @pytest.mark.parametrize(

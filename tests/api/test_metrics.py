@@ -13,7 +13,7 @@ from hookline.reports.counts import GOOD_FOR
 from scraping import families, figures
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
-LABELS = {"channel", "code", "kind", "le", "outcome", "pool", "state", "table", "version"}
+LABELS = {"channel", "code", "kind", "le", "limit", "outcome", "pool", "state", "table", "version"}
 KINDS = {"counter", "gauge", "histogram"}
 STORED = {"hookline_store_log_bytes", "hookline_store_dead_rows"}  # each store has its own
 OF_THE_PROCESS = ("hookline_publish_seconds", "hookline_deliveries_total", "hookline_requests_in_flight")

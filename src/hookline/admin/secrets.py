@@ -3,6 +3,7 @@
 Sealing and unsealing go from one endpoint to the next, each in a transaction of its own, while servers keep working.
 """
 
+import hmac
 from collections.abc import Callable
 from typing import Any
 
@@ -84,8 +85,8 @@ class Rotation:
             now = self._clock.now()
             # A secret that cannot sign is replaced at once: there is nothing to overlap with.
             opened = None if "secret" in self._judge.faults(endpoint) else self._sealer.opened(endpoint)
-            if opened is not None and (
-                secret == opened.secret or (is_overlapping(endpoint, at=now) and secret == opened.old)
+            if opened is not None and _is_one_of(
+                secret, opened.secret, opened.old if is_overlapping(endpoint, at=now) else None
             ):
                 raise Invalid(
                     "This secret is already in use; give another one, or leave it out to get a new one.",
@@ -191,3 +192,8 @@ async def _rewrite(
             return False
         [endpoint] = found
     raise Overloaded("An endpoint was changed by others meanwhile; try again.")
+
+
+def _is_one_of(secret: str, *used: str | None) -> bool:
+    given = secret.encode()
+    return any(hmac.compare_digest(given, each.encode()) for each in used if each is not None)

@@ -18,6 +18,8 @@ from hookline.api.auth import Authenticator, require
 from hookline.api.call import CALLER, REQUEST_ID, CallScope
 from hookline.api.failures import FailedRequests
 from hookline.api.inside import InsideApi
+from hookline.api.limits.connections import Clients
+from hookline.api.limits.quotas import Quotas
 from hookline.api.problem import NOTHING_HERE, Refused, describe
 from hookline.api.publishing.publish import Head, Headers, PublishRequest, Way, ways
 from hookline.api.request.body import Disconnected, Receive, read_body
@@ -29,6 +31,9 @@ from hookline.app import Hookline
 from hookline.errors import TooLarge
 from hookline.model import Scope as KeyScope
 from hookline.pipeline.intake.drafts import Done
+from hookline.pipeline.sending import open_files
+from hookline.rules.client_connections import limits
+from hookline.rules.open_files import most_clients
 
 
 class Website(Protocol):
@@ -52,6 +57,15 @@ class Api:
         self.failures = FailedRequests(hookline.clock.monotonic)
         self._hookline = hookline
         self.refused, self.loop_lag = hookline.publish_refused, hookline.loop_lag
+        settings = hookline.settings
+        self.clients = Clients(
+            limits(
+                most_clients(settings.max_connections, open_files.allowed()),
+                settings.max_connections_per_address,
+            ),
+            hookline.connections_refused,
+        )
+        self.quotas = Quotas(settings, hookline.clock.monotonic)
         calls = table(hookline)
         self._open = frozenset(call.path for call in calls if call.scope is CallScope.OPEN)
         reach = Reach(hookline.store)
@@ -70,6 +84,7 @@ class Api:
             caller = NOBODY if path in self._open else self.admission.check(scope["headers"])
             if caller is None:
                 caller = await self.admission.identify(scope["headers"], (scope["client"] or ("",))[0])
+            self.quotas.count_request(caller.digest)
             if b"%" in scope["raw_path"]:
                 # No path of the API needs an escape. Without escapes no path has a second spelling.
                 raise _nothing_here()
@@ -100,6 +115,8 @@ class Api:
         asked = way.read(headers, body, bound_to=caller.account)
         if not asked.drafts:
             return None
+        if self.quotas.are_set and not self.quotas.admits(caller, asked.drafts):
+            return None
         self._hookline.submit(asked.drafts, done)
         return asked
 
@@ -121,6 +138,7 @@ class Api:
         except TooLarge:
             raise way.too_large from None
         asked = way.read(headers, body, bound_to=caller.account)
+        self.quotas.count_events(asked.drafts)
         results = await self._hookline.accept(asked.drafts) if asked.drafts else []
         shown = asked.answer(results, request_id=request_id)
         await answer(send, 202, shown, request_id=request_id, headers=[JSON])

@@ -5,6 +5,7 @@ this machine need no key. The Host header must then be a local one: otherwise an
 server through a name that its owner points at 127.0.0.1.
 """
 
+import hmac
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -83,7 +84,8 @@ class Authenticator:
             found = self._key_cache.find(digest)
             if found is not None:
                 return found
-        return self._own if self._own is not None and digest == self._own.digest else None
+        own = self._own
+        return own if own is not None and hmac.compare_digest(digest, own.digest) else None
 
     def _forget(self) -> None:
         self._recent.clear()

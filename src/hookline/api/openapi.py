@@ -25,6 +25,7 @@ WITH_BODY = (
     "duplicate_key",
     "too_deep",
     "too_large",
+    "request_timeout",
     "unsupported_media_type",
     "invalid_field",
 )

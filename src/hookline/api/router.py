@@ -4,7 +4,7 @@ Each call becomes a route: its parameters and body are read strictly, the handle
 written as JSON. Lists are cut into pages.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -102,7 +102,7 @@ class Pages:
         query: Paged = asked.query
         if query.cursor is None:
             return None
-        return self._cursors.read(query.cursor, of=asked.path, filters=asked.filters)
+        return self._cursors.read(query.cursor, of=asked.path, filters=_seen(asked))
 
     def page(
         self,
@@ -115,5 +115,10 @@ class Pages:
         """One page; `found` has one row more than is shown when there is a next page."""
         cursor = None
         if len(found) > len(shown):
-            cursor = self._cursors.show(id(found[len(shown) - 1]), of=asked.path, filters=asked.filters)
+            cursor = self._cursors.show(id(found[len(shown) - 1]), of=asked.path, filters=_seen(asked))
         return Page(list(shown), cursor)
+
+
+def _seen(asked: CallRequest[Any, Any]) -> Mapping[str, str]:
+    """What makes the list what it is: its filters, also the one that the caller's key is for."""
+    return asked.filters if asked.account is None else {**asked.filters, "account": asked.account}

@@ -55,12 +55,16 @@ class ApiServer(uvicorn.Server):
     async def main_loop(self) -> None:
         loop = asyncio.get_running_loop()
         while not await self.on_tick(0):  # 0: each call renews the Date header
-            for connection in list(self.server_state.connections):
-                if isinstance(connection, Protocol):
-                    connection.hang_up_if_late(loop.time())
+            self.hang_up_on_the_late(loop.time())
             asleep = self._clock.monotonic()
             if not await self._clock.wait(self._leaving, 1.0):
                 self._lag.add(max(0.0, self._clock.monotonic() - asleep - 1.0))
+
+    def hang_up_on_the_late(self, now: float) -> None:
+        """Close the connections whose clients take too long."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Protocol):
+                connection.hang_up_if_late(now)
 
     def leave(self) -> None:
         """Stop accepting; `serve` returns once the requests under way are answered."""

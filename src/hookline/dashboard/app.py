@@ -126,6 +126,8 @@ class Dashboard:
             return await self._entrance.answer(request, form)
         if visitor is None:
             return self._entrance.to_login(request, method)
+        # A customer's visit counts by itself: it must not use up what the key may ask for that made its link.
+        self._api.quotas.count_request(visitor.secret if visitor.kind == "portal" else visitor.caller.digest)
         if path == "/logout" and method == "POST":
             return await self._entrance.log_out(request, visitor)
         require(visitor.caller, Scope.READ)  # pages and streams also show what no call of the API checks

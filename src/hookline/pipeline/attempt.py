@@ -46,6 +46,7 @@ class Flight:
         "body",
         "delivery",
         "final_url",
+        "full",
         "health",
         "hop",
         "hops",
@@ -70,6 +71,7 @@ class Flight:
         self.body = delivery.payload
         self.is_probe = is_probe
         self.hop: Host | None = None  # the host that a redirect led to, if it is another one with a cap
+        self.full: Host | None = None  # likewise, if it was at its cap: the delivery waits for it
         self.hops = 0
         self.final_url: str | None = None
         self.began = 0.0
@@ -84,6 +86,7 @@ class Flight:
         if host is None or host is self.prepared.host:
             return True
         if host.in_flight >= host.cap:
+            self.full = host
             return False
         host.in_flight += 1
         self.hop = host
@@ -181,7 +184,8 @@ class Deliverer:
     def _follow(self, flight: Flight, answer: SendResult) -> bool:
         """Send the request to the URL of a redirect, if the endpoint allows it; True if that was handled.
 
-        A host gets no more requests by redirects than by its own endpoints: if it is full, the delivery is put back.
+        A host gets no more requests by redirects than by its own endpoints: if it is full, the delivery is put back, and
+        the first host is asked again when there is room at the other one.
         """
         endpoint = flight.prepared.endpoint
         if flight.hops >= endpoint.max_redirects:

@@ -14,6 +14,7 @@ from hookline.clock import Clock
 from hookline.model import EndpointId, Outcome, State
 from hookline.pipeline.attempt import Flight
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.catalogue.host_limits import Host
 from hookline.pipeline.lanes.circuit_breaker import CircuitProbes, say_closed, say_opened
 from hookline.pipeline.lanes.crash_recovery import CrashRecovery
 from hookline.pipeline.lanes.dispatcher import Dispatcher
@@ -68,7 +69,8 @@ class LaneEvents:
             on_condemned=on_condemned,
             announces=lambda: catalogue.announces,
         )
-        self._unsent: dict[Lane, None] = {}  # in the order they came back: one seed, one run
+        # In the order they came back: one seed, one run. With the full host that a redirect led to, if that was why.
+        self._unsent: dict[Lane, Host | None] = {}
         self._gone: set[EndpointId] = set()  # answered "gone" here, not yet seen to be disabled
         self.progress = asyncio.Event()  # something came back or was settled: a drain looks again
 
@@ -154,7 +156,9 @@ class LaneEvents:
         """No byte of an attempt was sent."""
         lane = flight.lane
         if lane.not_sent(flight.delivery):
-            self._unsent[lane] = None  # offered again by the next good pulse
+            self._unsent[lane] = (
+                flight.full
+            )  # offered again by the next good pulse, or one that sees room there
         self._dispatcher.finish(flight.health, flight.prepared.host)
         self.progress.set()
 
@@ -226,7 +230,14 @@ class LaneEvents:
     def pulsed(self) -> None:
         """A good pulse: what could not be sent may be sent now."""
         unsent, self._unsent = self._unsent, {}
-        for lane in unsent:
+        room: dict[Host, float] = {}
+        for lane, host in unsent.items():
+            if host is not None and not lane.is_lost:
+                left = room.setdefault(host, host.cap - host.in_flight)
+                if left <= 0:
+                    self._unsent[lane] = host
+                    continue
+                room[host] = left - 1
             self._dispatcher.offer(lane)
         self._dispatcher.look_at_alarms()
         self._dispatcher.call_waiting()

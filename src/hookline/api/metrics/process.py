@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from hookline.api.metrics.families import counter, counters, gauge, gauges, histogram
 from hookline.app import Hookline
 from hookline.pipeline.measuring.latency_distribution import LatencyDistribution
+from hookline.rules.client_connections import Full
 from hookline.rules.latency_buckets import LatencyKind
 from hookline.rules.people import Channel
 from hookline.version import VERSION
@@ -53,6 +54,12 @@ class ProcessMetrics(Collector):
             "Publishes that the API refused, and events refused in batches, by problem code.",
             "code",
             {code: refused[code] for code in [*self._codes, *sorted(refused.keys() - self._codes)]},
+        )
+        yield counters(
+            "hookline_connections_refused",
+            "Connections of clients that were over a limit, by whose limit.",
+            "limit",
+            {limit.value: self._hookline.connections_refused[limit.value] for limit in Full},
         )
         yield histogram("hookline_accept_batch_size", "Events per commit of publishes.", intake.batches)
 

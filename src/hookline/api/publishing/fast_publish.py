@@ -13,7 +13,6 @@ import msgspec
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from hookline.api.app import Api
 from hookline.api.problem import describe, headers_for
 from hookline.api.protocol import Protocol
 from hookline.api.publishing.publish import CHANGING, Head, PublishRequest, Way
@@ -47,9 +46,6 @@ class Shortcut(Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        if not isinstance(config.app, Api):
-            raise TypeError("The shortcut is the API's own.")
-        self._api = config.app
         self._turn = Turn()
         self._way: Way | None = None  # of the publish that is arriving
         self._parts: list[bytes] = []

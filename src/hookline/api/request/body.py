@@ -4,7 +4,6 @@ It refuses by the headers before anything is read. Where the headers do not give
 limit.
 """
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
@@ -47,21 +46,15 @@ def check_media(
         raise _unsupported("The Content-Type must be application/json, in UTF-8.")
 
 
-async def read_body(receive: Receive, *, limit_bytes: int, within_s: float = READ_WITHIN_S) -> bytes:
-    """The whole body."""
+async def read_body(receive: Receive, *, limit_bytes: int) -> bytes:
+    """The whole body. The connection ends if it comes too slowly (see `protocol`)."""
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         body: bytes = message.get("body", b"")
         if len(body) > limit_bytes:
             raise TooLarge("The body of this request", limit_bytes=limit_bytes)
         return body
-    try:
-        async with asyncio.timeout(within_s):
-            return await _read_rest(message, receive, limit_bytes=limit_bytes)
-    except TimeoutError:
-        raise Refused(
-            "bad_request", f"The body did not arrive within {within_s:g} seconds.", close=True
-        ) from None
+    return await _read_rest(message, receive, limit_bytes=limit_bytes)
 
 
 async def _read_rest(message: MutableMapping[str, Any], receive: Receive, *, limit_bytes: int) -> bytes:

@@ -5,6 +5,7 @@ digest. A visit ends 30 minutes after the last request, after 12 hours in any ca
 mode visitors on this machine need neither.
 """
 
+import hmac
 import secrets
 from collections.abc import Mapping
 from hashlib import sha256
@@ -156,7 +157,7 @@ class Visits:
         found = self._key_cache.find(digest)
         if found is not None:
             return found
-        if digest == self._own:
+        if self._own is not None and hmac.compare_digest(digest, self._own):
             return operator(digest)
         if not self._key_cache.is_trusted():
             raise StoreUnavailable("Nobody can tell whether the key is still good.")

@@ -38,6 +38,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "batch_limit_bytes": "largest request with many events",
         "deliveries_per_event": "endpoints that one event may go to",
         "endpoints_per_account": "endpoints that one account may have",
+        "publish_per_account": "events a second that one account may publish; 0: any number",
+        "requests_per_key": "requests a second of one key; 0: any number",
+        "max_connections": "connections of clients to each process; empty: as open files allow",
+        "max_connections_per_address": "and from one address; empty: half of them",
         "max_hops": "times that a webhook may be published again",
     },
     "Keeping": {
