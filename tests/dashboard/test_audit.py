@@ -1,5 +1,6 @@
 """The page of the audit trail says who changed what, finds it, and tells an account no operator's name."""
 
+from contextlib import closing
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -82,8 +83,8 @@ def test_an_account_sees_its_own_part_and_no_operator(service: Service, site: Si
     endpoint = service.create(account=account)
     service.create(account=other, description="of others")
     operators = service.call("POST", "/v1/keys", {"name": "night shift", "scopes": ["admin"]})
-    operator = Site(service.url, key=operators["key"])
-    operator.submit(operator.get(f"/endpoints/{endpoint['id']}"), f"/endpoints/{endpoint['id']}/pause")
+    with closing(Site(service.url, key=operators["key"])) as operator:
+        operator.submit(operator.get(f"/endpoints/{endpoint['id']}"), f"/endpoints/{endpoint['id']}/pause")
     visitor = a_visit(service, account)
     visitor.submit(visitor.get(f"/endpoints/{endpoint['id']}"), f"/endpoints/{endpoint['id']}/resume")
     looker = a_visit(service, account, may_act=False)
@@ -102,6 +103,7 @@ def test_an_account_sees_its_own_part_and_no_operator(service: Service, site: Si
         assert operators["hint"] not in page.html
         assert other not in page.html
         assert "of others" not in page.html
+        who.close()
     # An operator sees through which key the visit came.
     [entry] = service.call("GET", f"/v1/audit?account={account}&action=endpoint.resumed")["data"]
     assert (entry["via"], entry["actor"]["kind"], entry["actor"]["name"]) == (
