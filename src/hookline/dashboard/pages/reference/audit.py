@@ -77,7 +77,10 @@ def _row(entry: Any, account: str | None) -> Mapping[str, Any]:
         "action": said(entry.action),
         "href": _href(entry.subject, account),
         "who": _who(entry.actor),
-        "changes": [(name, _written(old), _written(new)) for name, (old, new) in entry.changes.items()],
+        "changes": [
+            (name, "" if old is None else _written(old), _written(new))
+            for name, (old, new) in entry.changes.items()
+        ],
     }
 
 
