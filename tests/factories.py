@@ -9,9 +9,13 @@ from hookline.ids import Ids, delivery_of
 from hookline.model import (
     CLOSED,
     LONG_AGO,
+    Actor,
+    ActorKind,
     Alert,
     AlertKind,
     Attempt,
+    AuditAction,
+    AuditEntry,
     DeliveryId,
     Endpoint,
     EndpointId,
@@ -23,6 +27,7 @@ from hookline.model import (
     Session,
     SessionKind,
     State,
+    Via,
 )
 from hookline.store.contract import (
     DeliveryFilter,
@@ -176,3 +181,20 @@ def an_alert(**fields: Any) -> Alert:
         "since": NOW,
     }
     return Alert(**(defaults | fields))
+
+
+def an_audit_entry(**fields: Any) -> AuditEntry:
+    defaults = {
+        "id": ids.audit(),
+        "at": NOW,
+        "account": "acme",
+        "action": AuditAction.ENDPOINT_UPDATED,
+        "subject_kind": "endpoint",
+        "subject": "ep_00000000000000000000000000",
+        "actor": Actor(kind=ActorKind.KEY, key_id=ids.key(), name="of a test", hint="hlk_abcd"),
+        "via": Via.API,
+        "address": "192.0.2.7",
+        "request_id": "req_1",
+        "changes": {"url": ["https://a.example/", "https://b.example/"]},
+    }
+    return AuditEntry(**(defaults | fields))

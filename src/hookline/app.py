@@ -17,6 +17,7 @@ import structlog
 
 from hookline import rfc3339
 from hookline.admin.accounts import Accounts
+from hookline.admin.audit import Audit
 from hookline.admin.changes import Changes
 from hookline.admin.dead_letters import DeadLetterAdmin
 from hookline.admin.deliveries import DeliveryAdmin
@@ -172,7 +173,11 @@ class Hookline:
             is_alive=lambda: self.is_ready,
         )
         self._jobs = Jobs(self.store, self.clock, self.worker.handover.announce)
-        keep = keep_from_days(delivered=settings.keep_delivered_days, dead=settings.keep_dead_days)
+        keep = keep_from_days(
+            delivered=settings.keep_delivered_days,
+            dead=settings.keep_dead_days,
+            audit=settings.keep_audit_days,
+        )
         self._pruning = Pruning(self.store, self.clock, keep)
         self._snapshots = SnapshotWatch(self.store, self.clock)
         self._tasks = PeriodicTasks(self.clock, on_refused=self.worker.say_refused)
@@ -195,6 +200,7 @@ class Hookline:
         )
         self._tasks.add(alerts.name, alerts.every, alerts.work)
         changes = Changes(self._catalogue, self.worker.handover)
+        audit = Audit(self.clock, self.ids)
         self.endpoints = EndpointAdmin(
             self.store,
             self._catalogue,
@@ -202,19 +208,20 @@ class Hookline:
             self.clock,
             self.ids,
             settings,
+            audit,
             destinations=self.destinations,
             sealer=self.sealer,
             judge=judge,
         )
-        self.deliveries = DeliveryAdmin(self.store, changes, self.clock)
+        self.deliveries = DeliveryAdmin(self.store, changes, self.clock, audit)
         self.dead_letters = DeadLetterAdmin(
-            self.store, changes, self.clock, self.ids, on_job=self._jobs.nudge
+            self.store, changes, self.clock, self.ids, audit, on_job=self._jobs.nudge
         )
-        self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock)
+        self.rotation = Rotation(self.store, self._catalogue, self.sealer, self.clock, audit)
         self.trial = EndpointTest(
             self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
         )
-        self.event_types = EventTypes(self.store, self._catalogue, self.clock)
+        self.event_types = EventTypes(self.store, self._catalogue, self.clock, audit)
         self.notifications = Notifications(
             self.store,
             self._catalogue,
@@ -232,14 +239,15 @@ class Hookline:
             self.store,
             self._catalogue,
             self.clock,
+            audit,
             canonical=self.destinations.canonical,
             try_channels=self.notifications.try_channels,
         )
         self.account_list = AccountList(self._catalogue)
         self.secret = secrets.token_bytes(32)  # replaced at the start by the one that all processes share
         self.key_cache = KeyCache(self.store, self.clock)
-        self.keys = KeyAdmin(self.store, self.clock, self.ids, on_change=self.key_cache.learn)
-        self.portal = PortalLinks(self.store, self.clock, settings)
+        self.keys = KeyAdmin(self.store, self.clock, self.ids, audit=audit, on_change=self.key_cache.learn)
+        self.portal = PortalLinks(self.store, self.clock, settings, audit)
         self.figures = Figures(self.store, self.clock)
         self.publish_refused: Counter[str] = Counter()  # by code, as the API answered them
         self.connections_refused: Counter[str] = Counter()  # of clients, by the limit they were over
@@ -486,6 +494,12 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
     from hookline.store.postgres.store import PostgresStore
 
     return PostgresStore(url)
+
+
+def audit_of(clock: Clock | None = None) -> Audit:
+    """What makes entries of the audit trail, for code that runs no hookline."""
+    clock = clock or SystemClock()
+    return Audit(clock, Ids(clock, Random()))
 
 
 def key_admin(store: Store, clock: Clock | None = None) -> KeyAdmin:

@@ -93,6 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retry: str = "patient"  # the preset of endpoints that have no policy of their own
     keep_delivered_days: int = 30  # cancelled ones too; 0: forever
     keep_dead_days: int = 90  # likewise
+    keep_audit_days: int = 365  # entries of the audit trail; 0: forever
     alert_dead_letters: int = 100  # of an account; more raise an alert
     alert_oldest_due_s: float = 1_800.0  # likewise for how late the oldest delivery is
     alert_slow_s: float = 2.0  # likewise for the 95th percentile of an endpoint's response times
@@ -361,6 +362,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "retry": _preset,
     "keep_delivered_days": _days,
     "keep_dead_days": _days,
+    "keep_audit_days": _days,
     "alert_dead_letters": _whole(1, 1_000_000_000),
     "alert_oldest_due_s": _seconds(1, 30 * 86_400),
     "alert_slow_s": _seconds(0.001, 60),

@@ -16,6 +16,7 @@ VERBS = frozenset(
     | {"retry", "cancel", "redrive", "redrive_event", "discard", "create_job", "advance_job", "fail_job"}
     | {"create_key", "create_first_key", "revoke_key", "put_event_type", "delete_event_type", "put_account"}
     | {"create_session", "see_session", "open_link", "end_session", "end_sessions_of"}
+    | {"write_audit", "prune_audit"}
     | {"flush_latencies", "fold_latencies", "roll_latencies", "claim_latency_days", "write_latency_days"}
     | {"take_alert_turn", "write_alerts", "prune_alerts"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}

@@ -13,7 +13,17 @@ from typing import NamedTuple
 
 from hookline.clock import Clock
 from hookline.errors import NotFound
-from hookline.model import AlertId, AttemptId, DeliveryId, EndpointId, EventId, JobId, KeyId, WorkerId
+from hookline.model import (
+    AlertId,
+    AttemptId,
+    AuditId,
+    DeliveryId,
+    EndpointId,
+    EventId,
+    JobId,
+    KeyId,
+    WorkerId,
+)
 
 ORDINAL_BITS = 20
 MAX_FANOUT = 1 << ORDINAL_BITS
@@ -28,6 +38,7 @@ PREFIXES = {
     "discard": "dsc_",
     "key": "key_",
     "alert": "alr_",
+    "audit": "aud_",
 }
 
 LEAST_PREFIX = 8  # characters after `ep_`, `evt_` …: they say the second in which the id was made
@@ -73,6 +84,9 @@ class Ids:
 
     def key(self) -> KeyId:
         return KeyId(self._next())
+
+    def audit(self) -> AuditId:
+        return AuditId(self._next())
 
     def alert(self) -> AlertId:
         return AlertId(self._next())

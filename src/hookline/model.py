@@ -17,6 +17,7 @@ WorkerId = NewType("WorkerId", bytes)
 JobId = NewType("JobId", bytes)
 KeyId = NewType("KeyId", bytes)
 AlertId = NewType("AlertId", bytes)
+AuditId = NewType("AuditId", bytes)
 
 DEFAULT_ACCOUNT = "default"
 OWN_ACCOUNT = "hookline"  # whose endpoints get hookline's own events
@@ -383,3 +384,82 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     resolved_at: float | None = None  # None: it is firing
     clear_looks: int = 0  # in a row that did not find it
+
+
+class AuditAction(StrEnum):
+    """What somebody did; the value is what the database stores."""
+
+    ENDPOINT_CREATED = "endpoint.created"
+    ENDPOINT_UPDATED = "endpoint.updated"
+    ENDPOINT_ENABLED = "endpoint.enabled"
+    ENDPOINT_DISABLED = "endpoint.disabled"
+    ENDPOINT_PAUSED = "endpoint.paused"
+    ENDPOINT_RESUMED = "endpoint.resumed"
+    ENDPOINT_DELETED = "endpoint.deleted"
+    CIRCUIT_RESET = "circuit.reset"
+    SECRET_ROTATED = "secret.rotated"  # noqa: S105 - names of actions
+    SECRET_REVEALED = "secret.revealed"  # noqa: S105
+    SECRETS_SEALED = "secrets.sealed"
+    SECRETS_UNSEALED = "secrets.unsealed"
+    KEY_CREATED = "key.created"
+    KEY_REVOKED = "key.revoked"
+    PORTAL_LINK_CREATED = "portal_link.created"
+    ACCOUNT_UPDATED = "account.updated"
+    DELIVERY_RETRIED = "delivery.retried"
+    DELIVERY_CANCELLED = "delivery.cancelled"
+    DELIVERY_REPLAYED = "delivery.replayed"
+    DELIVERY_DISCARDED = "delivery.discarded"
+    EVENT_REPLAYED = "event.replayed"
+    DEAD_LETTERS_REPLAYED = "dead_letters.replayed"
+    DEAD_LETTERS_DISCARDED = "dead_letters.discarded"
+    EVENT_TYPE_PUT = "event_type.put"
+    EVENT_TYPE_DELETED = "event_type.deleted"
+    EVENTS_PRUNED = "events.pruned"
+
+
+class ActorKind(StrEnum):
+    """What somebody acted with."""
+
+    KEY = "key"
+    SETTINGS_KEY = "settings_key"  # HOOKLINE_API_KEY
+    PORTAL = "portal"  # a visit to the portal
+    DEVELOPMENT = "development"  # no key was needed
+    COMMAND_LINE = "command_line"  # a command that works on the database itself
+    PROGRAM = "program"  # the one that hookline is embedded in
+
+
+class Via(StrEnum):
+    """The way in that somebody took."""
+
+    API = "api"
+    DASHBOARD = "dashboard"
+    PORTAL = "portal"
+    CLI = "cli"
+    LIBRARY = "library"
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who acts. Of a visit to the portal, the key is the one that its link came from."""
+
+    kind: ActorKind
+    key_id: KeyId | None = None
+    name: str = ""  # of the key, or of the operating system's user
+    hint: str = ""  # the beginning of the key
+    account: str | None = None  # the one that the key is bound to
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that somebody did. It is written in the transaction of the change, and never changed."""
+
+    id: AuditId
+    at: float
+    account: str | None  # whose things it is about; None: nobody's in particular
+    action: str  # an AuditAction; text, so that those of a later version can be read
+    subject_kind: str
+    subject: str  # an id as it is shown, or a name
+    actor: Actor
+    via: Via
+    address: str | None = None  # of the client; of a command, the name of its machine
+    request_id: str | None = None
+    changes: dict[str, Any] = {}  # by field: the old value and the new one, without secrets
+    is_cut: bool = False  # not everything that changed is in `changes`

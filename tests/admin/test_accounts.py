@@ -2,7 +2,7 @@
 
 import pytest
 
-from factories import an_endpoint
+from factories import an_endpoint, ids
 from hookline.admin.accounts import (
     AccountReport,
     Accounts,
@@ -10,6 +10,7 @@ from hookline.admin.accounts import (
     ChannelReport,
     NotifyReport,
 )
+from hookline.admin.audit import Audit
 from hookline.errors import Invalid, NotFound
 from hookline.model import Account, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
@@ -39,6 +40,7 @@ class Bench:
             store,
             self.catalogue,
             ManualClock(),
+            Audit(ManualClock(), ids),
             canonical=lambda url: canonical(url, private_allowed=False),
             try_channels=self._try,
         )

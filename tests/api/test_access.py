@@ -78,6 +78,7 @@ CALLS = {
     f"GET /docs/{VIEWER}": ("read", ALIKE),
     "GET /v1/alerts": ("read", MINDED),
     "GET /v1/workers": ("read", REFUSED),
+    "GET /v1/audit": ("admin", LISTED),
     "GET /v1/ids/{prefix}": ("read", MINDED),
     "GET /v1/health": ("read", MINDED),
     "GET /v1/status": ("read", MINDED),
@@ -269,7 +270,8 @@ def test_the_ids_of_another_account_are_not_found_word_for_word_as_unknown_ones(
 def test_lists_show_what_is_the_account_s_own(setting, call):
     shown = setting.call(call, setting.bound, query="?limit=200").json()["data"]
     assert {each["account"] for each in shown} <= {"mine"}
-    everything = setting.call(call, setting.keys["read"], query="?limit=200").json()["data"]
+    reader = "admin" if CALLS[call][0] == "admin" else "read"
+    everything = setting.call(call, setting.keys[reader], query="?limit=200").json()["data"]
     assert {"mine", "other"} <= {each["account"] for each in everything}
     assert setting.call(call, setting.bound, query="?account=mine&limit=200").json()["data"] == shown
     for named in ("other", "nobodys"):
@@ -366,6 +368,14 @@ def test_a_prefix_finds_what_is_the_account_s_own(setting, noun):
         assert answer.json() == {"data": expected, "has_more": False}
 
 
+def test_a_key_of_an_account_that_may_read_is_shown_its_own_part_of_the_audit_trail(setting):
+    reader = setting.key(["read"], account="mine")
+    shown = setting.call("GET /v1/audit", reader).json()["data"]
+    assert {each["account"] for each in shown} == {"mine"}
+    publisher = setting.key(["publish"], account="mine")
+    assert refusal(setting.call("GET /v1/audit", publisher)) == (403, "forbidden")
+
+
 def test_workers_are_no_account_s_and_keys_are_not_found_by_prefix(setting):
     [worker] = setting.service.call("GET", "/v1/workers").json()["data"]
     found = [
@@ -373,7 +383,8 @@ def test_workers_are_no_account_s_and_keys_are_not_found_by_prefix(setting):
         for key in (setting.keys["read"], setting.bound)
     ]
     assert [each["data"] for each in found] == [[worker["id"]], []]
-    assert refusal(setting.service.call("GET", f"/v1/ids/{UNKNOWN['key']}")) == (422, "invalid_parameter")
+    for unlisted in (UNKNOWN["key"], "aud_" + "0" * 26):
+        assert refusal(setting.service.call("GET", f"/v1/ids/{unlisted}")) == (422, "invalid_parameter")
 
 
 def test_an_endpoint_cannot_be_moved_to_another_account(setting):

@@ -110,13 +110,18 @@ SAMPLES: dict[str, dict[str, str]] = {
     "/keys/new": {"key-new": "/keys/new"},
     "/keys/{key_id}/revoke": {"key-revoke": "/keys/{hostile key}/revoke"},
     "/workers": {"workers": "/workers"},
+    "/audit": {
+        "audit": "/audit",
+        "audit-filtered": "/audit?action=key.created",
+        "audit-refused": "/audit?actor=x",
+    },
     "/settings": {"settings": "/settings"},
     "/find": {
         "find-many": "/find?q=127.0.0.1",
         "find-none": "/find?q=%22%3E%3Cscript%3Ewindow.__xss=1%3C/script%3E",
     },
 }
-REFUSED = {"deliveries-refused": 422, "find-none": 404}
+REFUSED = {"deliveries-refused": 422, "audit-refused": 422, "find-none": 404}
 DOWNLOADS = {"/deliveries/{delivery_id}/payload", "/events/{event_id}/payload"}  # tests/dashboard has them
 EMPTY = {
     "overview": "/",

@@ -105,6 +105,11 @@ CALLS = [
     (lambda c: c.discard_jobs(), "GET /v1/discards", SAFE),
     (lambda c: c.alerts(state="firing", account="a"), "GET /v1/alerts?state=firing&account=a", SAFE),
     (lambda c: c.workers(), "GET /v1/workers", SAFE),
+    (
+        lambda c: c.audit(account="a", action="key.created", subject="key_1", actor="key_2"),
+        "GET /v1/audit?account=a&action=key.created&subject=key_1&actor=key_2",
+        SAFE,
+    ),
     (lambda c: c.ids("ep_01234567"), "GET /v1/ids/ep_01234567", SAFE),
     (lambda c: c.health(account="acme"), "GET /v1/health?account=acme", SAFE),
     (lambda c: c.status(account="acme"), "GET /v1/status?account=acme", SAFE),

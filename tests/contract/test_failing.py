@@ -20,6 +20,7 @@ from factories import (
     a_settlement,
     a_worker,
     an_alert,
+    an_audit_entry,
     an_endpoint,
     an_event_type,
     ids,
@@ -363,6 +364,15 @@ async def an_alert_to_prune(store):
     return lambda: store.prune_alerts(resolved_before=NOW + 1, limit=10)
 
 
+async def an_entry_of_the_trail(store):
+    return lambda: store.write_audit(an_audit_entry())
+
+
+async def an_entry_to_prune(store):
+    await store.write_audit(an_audit_entry())
+    return lambda: store.prune_audit(before=NOW + 1, limit=10)
+
+
 SCENES = {
     "accept": a_publish,
     "take": a_take,
@@ -396,6 +406,8 @@ SCENES = {
     "create_first_key": with_a_key("create_first_key"),
     "create_key": with_a_key("create_key"),
     "revoke_key": a_revoked_key,
+    "write_audit": an_entry_of_the_trail,
+    "prune_audit": an_entry_to_prune,
     "create_session": a_new_session,
     "see_session": with_a_session("see_session", now=NOW + 1),
     "open_link": with_a_session("open_link", a_session(), now=NOW),

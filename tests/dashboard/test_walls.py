@@ -30,6 +30,8 @@ ONCE = {"base": 1, "factor": 1, "cap": None, "attempts": 1, "jitter": "none"}
 # Every name that a page reads from its address; a value of others' must do what an unknown one does.
 FILTERS = {
     "account": "account",
+    "action": "text",
+    "actor": "key_id",
     "cursor": "text",
     "endpoint": "endpoint_id",
     "endpoint_id": "endpoint_id",
@@ -43,6 +45,7 @@ FILTERS = {
     "after": "text",
     "open": "endpoint_id",
     "q": "text",
+    "subject": "endpoint_id",
     "type": "text",
 }
 UNKNOWN = {
@@ -152,6 +155,7 @@ class World:
         """All that could be changed, as the API shows it to the operator."""
         shown = {}
         for path in (
+            "/v1/audit?limit=200",
             "/v1/dead-letters?limit=200",
             "/v1/deliveries?limit=200",
             "/v1/discards?limit=200",

@@ -10,11 +10,13 @@ from typing import Annotated, Any
 import msgspec
 
 from hookline import rfc3339
+from hookline.admin.audit import Audit
 from hookline.clock import Clock
 from hookline.errors import Invalid, NotFound
-from hookline.model import Account, Notify
+from hookline.model import Account, AuditAction, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.notifying.channels import ChannelAnswer
+from hookline.rules.audit_changes import differences
 from hookline.rules.people import HIDDEN, masked
 from hookline.store.contract import Store
 from hookline.validate.names import check_account, check_known, is_email
@@ -65,6 +67,7 @@ class Accounts:
         store: Store,
         catalogue: Catalogue,
         clock: Clock,
+        audit: Audit,
         *,
         canonical: Callable[[str], str],
         try_channels: TryChannels,
@@ -72,6 +75,7 @@ class Accounts:
         self._store = store
         self._catalogue = catalogue
         self._clock = clock
+        self._audit = audit
         self._canonical = canonical  # the one spelling of a URL that may be sent to
         self._try_channels = try_channels
 
@@ -84,9 +88,17 @@ class Accounts:
         """Replace the settings of an account; when this returns, they are in force here."""
         check_account(id)
         check_known(fields, ("notify",))
-        notify = self._notify(fields.get("notify"), kept=(await self._stored(id)).notify)
+        before = (await self._stored(id)).notify
+        notify = self._notify(fields.get("notify"), kept=before)
         now = self._clock.now()
-        await self._store.put_account(Account(id=id, notify=notify, updated_at=now), now=now)
+        # Whoever knows the URL of a channel can write there.
+        changes = differences(
+            _channels(before), _channels(notify), shows={"webhook": masked, "slack": masked}
+        )
+        entry = None
+        if changes:
+            entry = self._audit.entry(AuditAction.ACCOUNT_UPDATED, "account", id, account=id, changes=changes)
+        await self._store.put_account(Account(id=id, notify=notify, updated_at=now), now=now, audit=entry)
         await self._catalogue.include_own()
         await self._catalogue.read_notified()
         return self._shown(await self._stored(id))
@@ -148,6 +160,10 @@ class Accounts:
             endpoints=self._catalogue.count(account.id),
             updated_at=None if changed is None else rfc3339.show(self._clock.shown(changed)),
         )
+
+
+def _channels(notify: Notify) -> dict[str, Any]:
+    return {"email": notify.email, "webhook": notify.webhook, "slack": notify.slack}
 
 
 def _refuse_unnamed(id: str) -> None:

@@ -3,11 +3,13 @@
 Every change is a verb of the store. Here it is checked, carried out, and applied to this process at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
 import structlog
 
+from hookline.admin.audit import Audit
 from hookline.admin.changes import Changes
 from hookline.admin.destinations import Destinations
 from hookline.clock import Clock
@@ -15,10 +17,19 @@ from hookline.config import Settings
 from hookline.crypto.sealing import Sealer, Secrets
 from hookline.errors import Invalid, NotFound, Overloaded, SealBroken
 from hookline.ids import Ids, show
-from hookline.model import Endpoint, EndpointId
+from hookline.model import AuditAction, AuditEntry, Endpoint, EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.rules.audit_changes import (
+    MASK,
+    Show,
+    differences,
+    endpoint_action,
+    masked_values,
+    without_credentials,
+)
 from hookline.store.contract import Store
 from hookline.validate.endpoint_changes import new_endpoint, patched
+from hookline.validate.endpoint_fields import FIELDS, IN_PATCH, EndpointField
 from hookline.validate.stored_endpoint import EndpointJudge
 
 _PATCH_TRIES = 10  # against others who change the same endpoint at the same moment
@@ -37,6 +48,7 @@ class EndpointAdmin:
         clock: Clock,
         ids: Ids,
         settings: Settings,
+        audit: Audit,
         *,
         destinations: Destinations,
         sealer: Sealer,
@@ -48,6 +60,7 @@ class EndpointAdmin:
         self._clock = clock
         self._ids = ids
         self._settings = settings
+        self._audit = audit
         self._destinations = destinations
         self._sealer = sealer
         self._judge = judge
@@ -67,7 +80,14 @@ class EndpointAdmin:
             raise Invalid(
                 f"An account may have at most {most:,} endpoints; delete one first.", pointer="/account"
             )
-        await self._store.create_endpoint(self._sealer.sealed(endpoint), now=self._clock.now())
+        entry = self._audit.entry(
+            AuditAction.ENDPOINT_CREATED,
+            "endpoint",
+            show("endpoint", endpoint.id),
+            account=endpoint.account,
+            changes=differences({}, _fields(endpoint, fields.keys() & IN_PATCH.keys()), shows=_SHOWS),
+        )
+        await self._store.create_endpoint(self._sealer.sealed(endpoint), now=self._clock.now(), audit=entry)
         await self._changes.tell()
         return endpoint
 
@@ -91,12 +111,14 @@ class EndpointAdmin:
             if self._opened(found[0]) is not None:  # else its secret stays as it is stored
                 endpoint = self._sealer.sealed(endpoint)
             is_disabled = found[0].enabled and not endpoint.enabled
+            entry = self._changed(found[0], endpoint)
             with self._changes.making_due(id):
                 is_written = await self._store.update_endpoint(
                     endpoint,
                     was=found[0].updated_at,
                     now=self._clock.now(),
                     announce=is_disabled and self._catalogue.announces,
+                    audit=entry,
                 )
             if is_written:
                 if is_disabled:
@@ -104,6 +126,25 @@ class EndpointAdmin:
                 await self._changes.tell(id)  # one that was enabled or resumed has waiting deliveries
                 return endpoint
         raise Overloaded(f"The endpoint {show('endpoint', id)} was changed by others meanwhile; try again.")
+
+    def _changed(self, before: Endpoint, after: Endpoint) -> AuditEntry | None:
+        """The entry about an update; None if nothing changes."""
+        changes = differences(_fields(before, IN_PATCH), _fields(after, IN_PATCH), shows=_SHOWS)
+        if not changes:
+            return None
+        return self._audit.entry(
+            endpoint_action(changes),
+            "endpoint",
+            show("endpoint", after.id),
+            account=after.account,
+            changes=changes,
+        )
+
+    async def _endpoint(self, id: EndpointId) -> Endpoint:
+        found = await self._store.endpoints_by_id([id])
+        if not found:
+            raise NotFound("endpoint", show("endpoint", id))
+        return found[0]
 
     def _opened(self, endpoint: Endpoint) -> Secrets | None:
         try:
@@ -113,17 +154,50 @@ class EndpointAdmin:
 
     async def delete(self, id: EndpointId) -> None:
         """Delete an endpoint; its pending deliveries are cancelled."""
-        if not await self._store.delete_endpoint(id, now=self._clock.now()):
+        endpoint = await self._endpoint(id)
+        entry = self._audit.entry(
+            AuditAction.ENDPOINT_DELETED,
+            "endpoint",
+            show("endpoint", id),
+            account=endpoint.account,
+            changes=differences(_fields(endpoint, ("url", "events")), {}, shows=_SHOWS),
+        )
+        if not await self._store.delete_endpoint(id, now=self._clock.now(), audit=entry):
             raise NotFound("endpoint", show("endpoint", id))
         await self._changes.tell()
 
     async def reset_circuit(self, id: EndpointId) -> None:
         """Close an endpoint's circuit: it is sent to again, starting with one request."""
+        endpoint = await self._endpoint(id)
+        entry = self._audit.entry(
+            AuditAction.CIRCUIT_RESET, "endpoint", show("endpoint", id), account=endpoint.account
+        )
         with self._changes.making_due(id):
-            is_there = await self._store.reset_circuit(id, now=self._clock.now())
+            is_there = await self._store.reset_circuit(id, now=self._clock.now(), audit=entry)
         if not is_there:
             raise NotFound("endpoint", show("endpoint", id))
         await self._changes.tell(id)
+
+
+def _fields(endpoint: Endpoint, names: Collection[str]) -> dict[str, Any]:
+    """The named fields as they are stored, in the order of the table."""
+    return {field.name: getattr(endpoint, field.attribute) for field in FIELDS if field.name in names}
+
+
+def _show_of(field: EndpointField) -> Show | None:
+    """How a value of the field is noted; what the API does not show is masked."""
+    match field.name:
+        case "url":
+            return without_credentials
+        case "headers":
+            return masked_values
+    way = field.show
+    if way is None:
+        return None
+    return lambda value: MASK if (shown := way(value)) is msgspec.UNSET else shown
+
+
+_SHOWS = {field.name: way for field in FIELDS if (way := _show_of(field)) is not None}
 
 
 def _say_disabled(endpoint: Endpoint) -> None:

@@ -16,7 +16,7 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StoreUnavailable
-from hookline.model import Key, KeyId, Scope
+from hookline.model import Actor, ActorKind, Key, KeyId, Scope
 from hookline.rules.scopes import allows
 from hookline.store.contract.access.keys import KeyStore
 
@@ -37,25 +37,35 @@ class Caller(msgspec.Struct, frozen=True):
     key_id: KeyId | None  # None: not a stored key
     may_publish: bool  # stored, because it is read for every event
     digest: bytes  # of the key; empty: in development mode it needs none
+    actor: Actor  # who that is in the audit trail
 
     def may(self, scope: Scope) -> bool:
         """Whether this caller may do what needs this scope."""
         return allows(self.scopes, scope)
 
 
+_NO_KEY = Actor(kind=ActorKind.DEVELOPMENT)
+
+
 def caller(
-    scopes: frozenset[Scope], *, account: str | None = None, key_id: KeyId | None = None, digest: bytes = b""
+    scopes: frozenset[Scope],
+    *,
+    account: str | None = None,
+    key_id: KeyId | None = None,
+    digest: bytes = b"",
+    actor: Actor = _NO_KEY,
 ) -> Caller:
     """A caller with these scopes."""
-    return Caller(scopes, account, key_id, allows(scopes, Scope.PUBLISH), digest)
+    return Caller(scopes, account, key_id, allows(scopes, Scope.PUBLISH), digest, actor)
 
 
 def operator(digest: bytes) -> Caller:
     """The holder of the key in the settings, which is not stored."""
-    return caller(_EVERYTHING, digest=digest)
+    return caller(_EVERYTHING, digest=digest, actor=_OF_THE_SETTINGS)
 
 
 _EVERYTHING = frozenset({Scope.ADMIN})
+_OF_THE_SETTINGS = Actor(kind=ActorKind.SETTINGS_KEY, name="HOOKLINE_API_KEY")
 # Without a key: in development, everybody on this machine.
 OPERATOR = caller(_EVERYTHING)
 NOBODY = caller(frozenset())
@@ -105,7 +115,13 @@ class KeyCache:
             self._callers.pop(key.digest, None)
         elif key.digest not in self._revoked:
             self._callers[key.digest] = caller(
-                frozenset(key.scopes), account=key.account, key_id=key.id, digest=key.digest
+                frozenset(key.scopes),
+                account=key.account,
+                key_id=key.id,
+                digest=key.digest,
+                actor=Actor(
+                    kind=ActorKind.KEY, key_id=key.id, name=key.name, hint=key.hint, account=key.account
+                ),
             )
         self.on_change()
 

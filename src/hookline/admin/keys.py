@@ -13,10 +13,12 @@ from typing import Any
 import msgspec
 
 from hookline import rfc3339
+from hookline.admin.audit import Audit
 from hookline.clock import Clock
 from hookline.errors import Invalid, NotFound
 from hookline.ids import Ids, show
-from hookline.model import Key, KeyId, Scope
+from hookline.model import AuditAction, AuditEntry, Key, KeyId, Scope
+from hookline.rules.audit_changes import noted
 from hookline.store.contract.access.keys import KeyStore
 from hookline.validate.names import check_account, check_known, did_you_mean, is_text
 
@@ -90,18 +92,20 @@ class KeyAdmin:
         clock: Clock,
         ids: Ids,
         *,
+        audit: Audit | None = None,
         on_change: Callable[[Key], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
+        self._audit = audit or Audit(clock, ids)
         self._on_change = on_change
 
     async def create(self, fields: Mapping[str, Any]) -> KeyReport:
         """Create a key; only the answer holds it."""
         check_known(fields, KeyInput.__struct_fields__)
         key, text = new_key(KeyInput(**fields), id=self._ids.key(), now=self._clock.now())
-        await self._store.create_key(key)
+        await self._store.create_key(key, audit=self._created(key))
         self._on_change(key)
         return shown(key, text)
 
@@ -109,18 +113,41 @@ class KeyAdmin:
         """Create a key for everything if there was never one; None otherwise."""
         fields = KeyInput(name="first", scopes=[Scope.ADMIN])
         key, text = new_key(fields, id=self._ids.key(), now=self._clock.now())
-        if not await self._store.create_first_key(key):
+        if not await self._store.create_first_key(key, audit=self._created(key)):
             return None
         self._on_change(key)
         return shown(key, text)
 
     async def revoke(self, id: KeyId) -> KeyReport:
         """Revoke a key for good; a revoked one stays as it is."""
-        found = await self._store.key(id) if await self._store.revoke_key(id, now=self._clock.now()) else None
-        if found is None:
+        known = await self._store.key(id)
+        if known is None:
             raise NotFound("key", show("key", id))
+        entry = self._audit.entry(
+            AuditAction.KEY_REVOKED,
+            "key",
+            show("key", id),
+            account=known.account,
+            changes=noted(name=known.name or None, hint=known.hint),
+        )
+        await self._store.revoke_key(id, now=self._clock.now(), audit=entry)
+        found = await self._store.key(id) or known
         self._on_change(found)
         return shown(found)
+
+    def _created(self, key: Key) -> AuditEntry:
+        return self._audit.entry(
+            AuditAction.KEY_CREATED,
+            "key",
+            show("key", key.id),
+            account=key.account,
+            changes=noted(
+                name=key.name or None,
+                hint=key.hint,
+                scopes=[str(each) for each in key.scopes],
+                account=key.account,
+            ),
+        )
 
     async def one(self, id: KeyId) -> KeyReport:
         """A key, revoked or not."""

@@ -11,11 +11,13 @@ import msgspec
 import structlog
 
 from hookline import rfc3339
+from hookline.admin.audit import Audit
 from hookline.admin.keys import digest_of
 from hookline.clock import Clock
 from hookline.config import Settings
 from hookline.errors import Invalid
-from hookline.model import Scope, Session, SessionKind
+from hookline.model import AuditAction, Scope, Session, SessionKind
+from hookline.rules.audit_changes import noted
 from hookline.store.contract.access.sessions import SessionStore
 from hookline.validate.names import check_account
 from hookline.validate.numbers import whole
@@ -40,8 +42,9 @@ class PortalLinkReport(msgspec.Struct, kw_only=True):
 class PortalLinks:
     """Creates portal links."""
 
-    def __init__(self, store: SessionStore, clock: Clock, settings: Settings) -> None:
+    def __init__(self, store: SessionStore, clock: Clock, settings: Settings, audit: Audit) -> None:
         self._store = store
+        self._audit = audit
         self._clock = clock
         self._public_url = settings.public_url
 
@@ -79,7 +82,14 @@ class PortalLinks:
             expires_at=now + expires_in,
             visit_s=float(visit),
         )
-        await self._store.create_session(link, now=now)
+        entry = self._audit.entry(
+            AuditAction.PORTAL_LINK_CREATED,
+            "account",
+            account,
+            account=account,
+            changes=noted(expires_in_s=expires_in, visit_s=visit, may_act=may_act),
+        )
+        await self._store.create_session(link, now=now, audit=entry)
         log.info("portal_link.created", account=account, may_act=may_act, visit_s=visit)
         path = f"/portal/enter?token={token}"
         return PortalLinkReport(

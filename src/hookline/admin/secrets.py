@@ -11,12 +11,14 @@ import msgspec
 import structlog
 
 from hookline import ids, rfc3339
+from hookline.admin.audit import Audit
 from hookline.clock import Clock
 from hookline.crypto import signing
 from hookline.crypto.sealing import Sealer
 from hookline.errors import ConfigError, Invalid, NotFound, OverlapUnderWay, Overloaded, SealGarbled
-from hookline.model import Endpoint, EndpointId, Signature
+from hookline.model import AuditAction, AuditEntry, Endpoint, EndpointId, Signature
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.rules.audit_changes import noted
 from hookline.rules.rotation import DEFAULT_OVERLAP_S, LONGEST_OVERLAP_S, UnderWay, is_overlapping, rotate
 from hookline.store.contract import Store
 from hookline.validate.endpoint_changes import chosen_secret, later_than, written_whole
@@ -58,16 +60,24 @@ class SecretReport(msgspec.Struct, kw_only=True):
 class Rotation:
     """Shows and replaces secrets."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, sealer: Sealer, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, catalogue: Catalogue, sealer: Sealer, clock: Clock, audit: Audit
+    ) -> None:
         self._store = store
+        self._audit = audit
         self._catalogue = catalogue
         self._sealer = sealer
         self._judge = EndpointJudge(sealer)
         self._clock = clock
 
     async def read(self, id: EndpointId) -> SecretReport:
-        """The secrets that sign now. Writes a line to the log."""
-        report = self._shown(await self._endpoint(id))
+        """The secrets that sign now. Nobody gets them without an entry in the audit trail."""
+        endpoint = await self._endpoint(id)
+        report = self._shown(endpoint)
+        entry = self._audit.entry(
+            AuditAction.SECRET_REVEALED, "endpoint", ids.show("endpoint", id), account=endpoint.account
+        )
+        await self._store.write_audit(entry)
         log.info("secret.shown", endpoint_id=ids.show("endpoint", id))
         return report
 
@@ -103,7 +113,14 @@ class Rotation:
                 raise OverlapUnderWay(rfc3339.show(rotated.until))
             changed = msgspec.structs.replace(rotated.endpoint, updated_at=later_than(endpoint, now))
             changed = self._sealer.sealed(written_whole(changed, given=()))
-            if await self._store.update_endpoint(changed, was=endpoint.updated_at, now=now):
+            entry = self._audit.entry(
+                AuditAction.SECRET_ROTATED,
+                "endpoint",
+                ids.show("endpoint", id),
+                account=endpoint.account,
+                changes=noted(overlap_s=overlap),
+            )
+            if await self._store.update_endpoint(changed, was=endpoint.updated_at, now=now, audit=entry):
                 await self._catalogue.include_own()
                 log.info("secret.rotated", endpoint_id=ids.show("endpoint", id), overlap_s=overlap)
                 return self._shown(changed)
@@ -145,24 +162,32 @@ def _half(secret: str, endpoint: Endpoint) -> tuple[str, str | None]:
 _TRIES = 10  # against others who change the same endpoint at the same moment
 
 
-async def seal_all(store: Store, sealer: Sealer) -> int:
+async def seal_all(store: Store, sealer: Sealer, audit: Audit) -> int:
     """Seal every secret with the first key; how many endpoints had to be written."""
     if not sealer.seals:
         raise ConfigError("HOOKLINE_SECRET_KEY is not set; set it to the key that is to encrypt the secrets.")
     mark = await store.mark_sealed(sealer.mark())
-    await store.mark_sealed(sealer.renewed_mark(mark), was=mark)
+    renewed = sealer.renewed_mark(mark)  # refuses a wrong key
+    await store.write_audit(_about_all(audit, AuditAction.SECRETS_SEALED))
+    await store.mark_sealed(renewed, was=mark)
     return await _rewrite_all(store, sealer.sealed)
 
 
-async def unseal_all(store: Store, sealer: Sealer) -> int:
+async def unseal_all(store: Store, sealer: Sealer, audit: Audit) -> int:
     """Store every secret plain; how many endpoints had to be written."""
     if not sealer.seals:
         raise ConfigError("HOOKLINE_SECRET_KEY is not set; set it to the key that encrypted the secrets.")
     mark = await store.mark_sealed(sealer.mark())
     sealer.renewed_mark(mark)  # refuses a wrong key
+    await store.write_audit(_about_all(audit, AuditAction.SECRETS_UNSEALED))
     written = await _rewrite_all(store, sealer.plain)
     await store.mark_sealed("", was=mark)  # from now on any key is right
     return written
+
+
+def _about_all(audit: Audit, action: AuditAction) -> AuditEntry:
+    """It tells of all endpoints: they follow in transactions of their own."""
+    return audit.entry(action, "installation", "secrets", account=None)
 
 
 async def _rewrite_all(store: Store, rewritten: Callable[[Endpoint], Endpoint]) -> int:

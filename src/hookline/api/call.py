@@ -38,6 +38,7 @@ from hookline.validate.names import check_idempotency_key
 DEFAULT_LIMIT = 50
 CALLER = "hookline.caller"  # in an ASGI scope: the caller of the request
 REQUEST_ID = "hookline.request_id"  # and its id
+VIA = "hookline.via"  # and the way in that it took, if that is not the API
 
 Query = TypeVar("Query", bound=msgspec.Struct)
 Body = TypeVar("Body")
@@ -158,6 +159,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     # account, or it has a parameter or field `account` (see `tenancy`). True: yes; the handler respects
     # `asked.account`, or shows nothing of any account.
     for_accounts: bool | None = None
+    scope_of_accounts: CallScope | None = (
+        None  # what a key needs that is bound to an account, if that is less
+    )
 
 
 def names_account(call: Call) -> bool:

@@ -11,11 +11,23 @@ import msgspec
 from starlette.requests import Request
 
 from hookline.admin.key_cache import Caller
-from hookline.api.call import CALLER, Answered, Call
+from hookline.api.call import CALLER, REQUEST_ID, VIA, Answered, Call
 from hookline.api.router import handled
 from hookline.api.tenancy import Reach
+from hookline.model import Via
 
 _JSON = [(b"content-type", b"application/json")]
+
+
+class AskedBy(msgspec.Struct, frozen=True):
+    """The request from outside that calls are made for."""
+
+    via: Via = Via.DASHBOARD
+    address: str | None = None
+    request_id: str | None = None
+
+
+_BY_ITSELF = AskedBy()
 
 
 class InsideApi:
@@ -25,9 +37,9 @@ class InsideApi:
         self._calls: dict[tuple[str, str], Call] = {(call.method, call.path): call for call in calls}
         self._reach = reach
 
-    def of(self, caller: Caller) -> "CallersApi":
+    def of(self, caller: Caller, asked_by: AskedBy = _BY_ITSELF) -> "CallersApi":
         """The calls as this caller may make them."""
-        return CallersApi(self, caller)
+        return CallersApi(self, caller, asked_by)
 
     async def make(
         self,
@@ -39,6 +51,7 @@ class InsideApi:
         query: Mapping[str, str],
         body: Mapping[str, Any] | None,
         headers: Mapping[str, str],
+        asked_by: AskedBy = _BY_ITSELF,
     ) -> Any:
         """The value that the call answers; raises what an outside caller would be told as a problem."""
         call = self._calls[method, path]
@@ -56,7 +69,10 @@ class InsideApi:
                     *_JSON,
                     *((name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()),
                 ],
+                "client": None if asked_by.address is None else (asked_by.address, 0),
                 CALLER: caller,
+                REQUEST_ID: asked_by.request_id,
+                VIA: asked_by.via,
             },
             _receiving(content),
         )
@@ -67,9 +83,10 @@ class InsideApi:
 class CallersApi:
     """The calls as one caller may make them. A path is written as in the table of calls, its parts by name."""
 
-    def __init__(self, inside: InsideApi, caller: Caller) -> None:
+    def __init__(self, inside: InsideApi, caller: Caller, asked_by: AskedBy) -> None:
         self._inside = inside
         self._caller = caller
+        self._asked_by = asked_by
 
     async def get(self, path: str, query: Mapping[str, str] | None = None, /, **parts: str) -> Any:
         """Read something. Empty parameters are left out, as an HTML form sends its empty fields too."""
@@ -112,7 +129,14 @@ class CallersApi:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         return await self._inside.make(
-            self._caller, method, path, parts=parts, query=query or {}, body=body, headers=headers or {}
+            self._caller,
+            method,
+            path,
+            parts=parts,
+            query=query or {},
+            body=body,
+            headers=headers or {},
+            asked_by=self._asked_by,
         )
 
 

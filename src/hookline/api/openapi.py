@@ -126,7 +126,9 @@ def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
     if call.scope is CallScope.OPEN:
         described["security"] = []
     else:
-        described["description"] = f"Needs a key with the scope `{call.scope}`."
+        lesser = call.scope_of_accounts
+        also = "" if lesser is None else f", or with `{lesser}` if it is bound to an account"
+        described["description"] = f"Needs a key with the scope `{call.scope}`{also}."
     if given := [*_path_parameters(call), *_query_parameters(call)]:
         described["parameters"] = given
     if call.takes_key:

@@ -12,12 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hookline.admin.audit import Origin, acting
 from hookline.admin.key_cache import Caller
-from hookline.api.call import CALLER, REQUEST_ID, Answered, Call, CallRequest, Page, Paged
+from hookline.api.call import CALLER, REQUEST_ID, VIA, Answered, Call, CallRequest, Page, Paged
 from hookline.api.cursor import Cursors
 from hookline.api.problem import Refused
 from hookline.api.request import body_fields, parameters
 from hookline.api.tenancy import Reach, filled, narrowed
+from hookline.model import Via
 from hookline.store.interactive import api_call
 
 _Row = TypeVar("_Row")
@@ -65,7 +67,19 @@ async def handled(call: Call, request: Request, reach: Reach) -> Any:
         fields = filled(fields, call.body, caller.account, is_patch=call.method == "PATCH")
     body = None if call.body is None else body_fields.converted(fields, call.body)
     assert call.handler is not None  # noqa: S101 - publishes never come here
-    return await call.handler(CallRequest(request, query, filters, body, fields))
+    with acting(_origin(request)):
+        return await call.handler(CallRequest(request, query, filters, body, fields))
+
+
+def _origin(request: Request) -> Origin:
+    """Who asks, and from where. The address is the connection's: what a header says of it can be made up."""
+    caller: Caller = request.scope[CALLER]
+    return Origin(
+        actor=caller.actor,
+        via=request.scope.get(VIA, Via.API),
+        address=request.client.host if request.client else None,
+        request_id=request.scope.get(REQUEST_ID),
+    )
 
 
 async def _answer(call: Call, request: Request, reach: Reach) -> Response:

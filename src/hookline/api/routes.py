@@ -1,6 +1,8 @@
 """Lists the calls that the API answers."""
 
 from hookline.api.call import Call
+from hookline.api.calls.access.audit import AuditCalls
+from hookline.api.calls.access.portal_links import PortalLinkCalls
 from hookline.api.calls.accounts import AccountCalls
 from hookline.api.calls.conservation import ConservationCalls
 from hookline.api.calls.dead_letters import DeadLetterCalls
@@ -17,7 +19,6 @@ from hookline.api.calls.measuring.health import HealthCalls
 from hookline.api.calls.measuring.metrics import MetricCalls
 from hookline.api.calls.measuring.stats import StatsCalls
 from hookline.api.calls.measuring.status import StatusCalls
-from hookline.api.calls.portal_links import PortalLinkCalls
 from hookline.api.calls.probes import ProbeCalls
 from hookline.api.calls.secrets import SecretCalls
 from hookline.api.calls.test_event import TrialCalls
@@ -58,6 +59,7 @@ def table(hookline: Hookline) -> list[Call]:
         StatusCalls(hookline),
         AlertCalls(hookline, pages),
         WorkerCalls(hookline, pages),
+        AuditCalls(hookline, pages),
         IdCalls(hookline),
         ConservationCalls(hookline),
         ProbeCalls(hookline),

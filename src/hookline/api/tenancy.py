@@ -42,7 +42,9 @@ class Reach:
     async def check(self, call: Call, path: Mapping[str, str], caller: Caller) -> None:
         """Raise unless the caller may make this call with the ids in its path."""
         if call.scope is not CallScope.OPEN:
-            require(caller, model.Scope(call.scope.value))
+            is_bound = caller.account is not None and call.scope_of_accounts is not None
+            needed = call.scope_of_accounts if is_bound and call.scope_of_accounts else call.scope
+            require(caller, model.Scope(needed.value))
         if caller.account is None or call.scope is CallScope.OPEN:
             return
         nouns = [noun for noun in _ID.findall(call.path) if noun in self._owners]

@@ -87,6 +87,11 @@ EXAMPLES = {
     ),
     "alerts": ("hookline alerts", "hookline alerts --all --kind circuit_open"),
     "alerts test": ("hookline alerts test acme", "hookline alerts test hookline --json"),
+    "audit": (
+        "hookline audit --since 7d",
+        "hookline audit --account acme --action endpoint.updated --utc",
+        "hookline audit --subject ep_06f3b1q2a7 --json",
+    ),
     "workers": ("hookline workers",),
     "event-types list": ("hookline event-types list",),
     "event-types show": ("hookline event-types show order.paid",),

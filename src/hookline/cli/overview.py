@@ -19,6 +19,7 @@ SECTIONS = {
         ("health", "health", "Show how much waits, fails and arrives."),
         ("stats", "stats", "Show how fast an endpoint answers and what."),
         ("alerts", "alerts", "List alerts: what hookline found wrong."),
+        ("audit", "audit", "List who changed what, when and from where."),
         ("doctor", "doctor", "Check the installation and suggest fixes."),
         ("secrets", "secrets", "Encrypt or decrypt the stored endpoint secrets."),
         ("config", "config", "Show the settings and where each comes from."),

@@ -18,9 +18,12 @@ from hookline.client.endpoint import Endpoint
 from hookline.client.errors import ApiError, ClientError, NotFound, Unavailable, UnexpectedAnswer, Unreachable
 from hookline.client.overview import (
     Account,
+    Actor,
     Alert,
     AlertTest,
     Analysis,
+    AuditEntry,
+    AuditSubject,
     ChannelResult,
     Conservation,
     EndpointDeaths,
@@ -36,11 +39,14 @@ from hookline.client.status import Status
 
 __all__ = [
     "Account",
+    "Actor",
     "Alert",
     "AlertTest",
     "Analysis",
     "ApiError",
     "Attempt",
+    "AuditEntry",
+    "AuditSubject",
     "ChannelResult",
     "Circuit",
     "ClientError",

@@ -77,6 +77,40 @@ class Alert(ApiObject, frozen=True, kw_only=True):
     threshold: float | None = None
 
 
+class AuditSubject(ApiObject, frozen=True, kw_only=True):
+    """What was changed: an id, or the name of an account or an event type."""
+
+    kind: str
+    id: str
+
+
+class Actor(ApiObject, frozen=True, kw_only=True):
+    """Who changed it. Of a visit to the portal, the key is the one that its link came from."""
+
+    kind: str
+    key_id: str | None = None
+    name: str | None = None  # of the key, or of the operating system's user
+    hint: str | None = None  # the beginning of the key
+
+
+class AuditEntry(ApiObject, frozen=True, kw_only=True):
+    """One thing that somebody did."""
+
+    id: str
+    at: datetime
+    action: str
+    subject: AuditSubject
+    actor: Actor
+    via: str
+    account: str | None = None  # None: it is about no account in particular
+    address: str | None = None  # of the client as the server sees it; of a command, the name of its machine
+    request_id: str | None = None
+    changes: dict[str, Any] = msgspec.field(
+        default_factory=dict
+    )  # the old and the new value, without secrets
+    truncated: bool = False  # not all changes are shown
+
+
 class Worker(ApiObject, frozen=True, kw_only=True):
     """A process that publishes or delivers, as of its last heartbeat."""
 

@@ -17,7 +17,8 @@ from hookline.admin.key_cache import caller
 from hookline.api.answer import Send
 from hookline.api.app import Api
 from hookline.api.auth import require
-from hookline.api.inside import CallersApi
+from hookline.api.call import REQUEST_ID
+from hookline.api.inside import AskedBy, CallersApi
 from hookline.api.problem import NOTHING_HERE, Refused, describe
 from hookline.api.request.body import Disconnected, Receive
 from hookline.app import Hookline
@@ -35,7 +36,7 @@ from hookline.dashboard.visit.entrance import Entrance, own_path, preference
 from hookline.dashboard.visit.forms import read_form
 from hookline.dashboard.visit.portal import Portal
 from hookline.dashboard.visit.visits import Visits
-from hookline.model import Scope
+from hookline.model import Scope, Via
 
 Parts = dict[str, tuple[str, Mapping[str, Any]]]  # template and data by the id of its place
 Gathering = Callable[[CallersApi, str | None, float], Awaitable[Parts]]
@@ -78,7 +79,7 @@ class Dashboard:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        request_id = self._api.new_request_id()
+        request_id = scope[REQUEST_ID] = self._api.new_request_id()
         try:
             response = await self._answered(request, receive, request_id)
         except Disconnected:
@@ -140,7 +141,7 @@ class Dashboard:
         asked = Asked(
             request=request,
             visitor=visitor,
-            api=self._api.inside.of(visitor.caller),
+            api=self._api.inside.of(visitor.caller, _asked_by(request, visitor)),
             parts=parts,
             query=_query(request),
             form=form,
@@ -232,6 +233,14 @@ class Dashboard:
         response.headers["referrer-policy"] = "same-origin"
         response.headers["cross-origin-opener-policy"] = "same-origin"
         response.headers.setdefault("cache-control", "no-store")
+
+
+def _asked_by(request: Request, visitor: Visitor) -> AskedBy:
+    return AskedBy(
+        via=Via.PORTAL if visitor.kind == "portal" else Via.DASHBOARD,
+        address=request.client.host if request.client else None,
+        request_id=request.scope[REQUEST_ID],
+    )
 
 
 def _query(request: Request) -> dict[str, str]:

@@ -19,6 +19,7 @@ from hookline.dashboard.pages.find import FindPages
 from hookline.dashboard.pages.overview import OverviewPages
 from hookline.dashboard.pages.publishing import PublishPages
 from hookline.dashboard.pages.reference.accounts import AccountPages
+from hookline.dashboard.pages.reference.audit import AuditPages
 from hookline.dashboard.pages.reference.event_types import EventTypePages
 from hookline.dashboard.pages.reference.keys import KeyPages
 from hookline.dashboard.pages.reference.settings import SettingPages
@@ -51,6 +52,7 @@ def all_pages(hookline: Hookline, sources: Mapping[str, str]) -> list[PageClass]
         AccountPages(hookline),
         KeyPages(hookline),
         WorkerPages(),
+        AuditPages(),
         SettingPages(hookline, sources),
         FindPages(hookline),
     ]

@@ -13,22 +13,24 @@ FIRST_STEP, LEAST_STEP = 100, 10  # deliveries
 
 
 class Keep(msgspec.Struct, frozen=True, kw_only=True):
-    """How long finished deliveries are kept, in seconds; None: forever."""
+    """How long finished deliveries and the audit trail are kept, in seconds; None: forever."""
 
     done: float | None  # delivered or cancelled
     dead: float | None
+    audit: float | None = None  # entries of the audit trail
 
 
 class CutOffs(msgspec.Struct, frozen=True):
-    """Deliveries that finished before these moments may be deleted."""
+    """Deliveries that finished, and audit entries that were written, before these moments may be deleted."""
 
     done: float
     dead: float
+    audit: float = LONG_AGO
 
 
-def keep_from_days(*, delivered: int, dead: int) -> Keep:
+def keep_from_days(*, delivered: int, dead: int, audit: int = 0) -> Keep:
     """Reads the settings: 0 days means forever."""
-    return Keep(done=delivered * DAY or None, dead=dead * DAY or None)
+    return Keep(done=delivered * DAY or None, dead=dead * DAY or None, audit=audit * DAY or None)
 
 
 def cut_offs(keep: Keep, *, now: float) -> CutOffs:
@@ -36,6 +38,7 @@ def cut_offs(keep: Keep, *, now: float) -> CutOffs:
     return CutOffs(
         LONG_AGO if keep.done is None else now - keep.done,
         LONG_AGO if keep.dead is None else now - keep.dead,
+        LONG_AGO if keep.audit is None else now - keep.audit,
     )
 
 

@@ -55,6 +55,7 @@ READS = frozenset(
     | {"latency_days", "latency_window", "slowest"}
     | {"new_latency_source"}  # a number that gets lost is not missed
     | {"session"}
+    | {"list_audit"}
     | {"oldest_due", "oldest_pending", "outstanding", "owned", "payload", "pulse", "running_jobs"}
     | {"try_accept"}
 )

@@ -12,7 +12,7 @@ from hookline.ids import Ids, delivery_of
 from hookline.model import State
 from hookline.pipeline.maintenance.pruning import STEP, walk
 from hookline.rules.retention import CutOffs
-from hookline.store.contract import Conservation, Verdict
+from hookline.store.contract import AuditFilter, Conservation, Verdict
 from hookline.testing.clock import ManualClock
 from scenes import a_lane_in, a_worker_in, accepted, owned_by
 
@@ -78,6 +78,28 @@ async def test_whoever_keeps_for_ever_prunes_nothing(world, receiver):
     await world.until_state(hooks, published.id, State.DELIVERED)
     await pass_long(world, 400 * DAY)
     assert await hooks.store.conservation() == Conservation(delivered=1)
+
+
+async def test_entries_of_the_audit_trail_go_after_their_time_and_not_before(world, receiver):
+    hooks = await world.start(keep_delivered_days=0, keep_dead_days=0, keep_audit_days=3)
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    await pass_long(world, 2 * DAY)
+    assert len(await entries(hooks)) == 1
+    await pass_long(world, DAY)
+    async with asyncio.timeout(60.0):
+        while await entries(hooks):
+            await world.tick(600.0)
+
+
+async def test_whoever_keeps_the_audit_trail_for_ever_has_all_of_it(world, receiver):
+    hooks = await world.start(keep_delivered_days=1, keep_dead_days=1, keep_audit_days=0)
+    await hooks.create_endpoint(url=receiver.url(), events=["*"])
+    await pass_long(world, 400 * DAY)
+    assert len(await entries(hooks)) == 1
+
+
+async def entries(hooks):
+    return await hooks.store.list_audit(AuditFilter(), after=None, limit=10)
 
 
 async def test_beside_a_walk_everything_is_delivered_once_and_waits_for_one_step_at_most(database, receiver):

@@ -32,5 +32,7 @@ class IdCalls:
         prefix = checked_prefix(asked.part("prefix"))
         if prefix.noun == "key":
             raise invalid("prefix", "cannot be that of a key: /v1/keys lists them")
+        if prefix.noun == "audit":
+            raise invalid("prefix", "cannot be that of an entry of the audit trail: /v1/audit lists them")
         found = await ids_beginning(self._store, prefix, account=asked.account)
         return IdsReport(data=found[:CANDIDATES], has_more=len(found) > CANDIDATES)

@@ -15,7 +15,7 @@ import msgspec
 from hookline import ids, rfc3339
 from hookline.api.request.query import Query, invalid
 from hookline.errors import Invalid, NotFound
-from hookline.model import DeliveryId, EndpointId, EventId, Reason
+from hookline.model import DeliveryId, EndpointId, EventId, KeyId, Reason
 from hookline.validate import dead_letter_filter
 from hookline.validate.api_schema import or_null
 from hookline.validate.names import (
@@ -31,6 +31,7 @@ from hookline.validate.windows import ALLOWED, PATTERN, window_seconds
 
 MAX_LIMIT = 200
 
+_SUBJECT = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _LIMIT = re.compile(r"[0-9]{1,3}")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -123,7 +124,7 @@ def _id(noun: str) -> Kind:
         try:
             return ids.read(noun, text)
         except NotFound:
-            article = "a" if noun == "delivery" else "an"
+            article = "an" if noun[0] in "aeiou" else "a"
             raise invalid(
                 name, f"is the id of {article} {noun}, such as {ids.show(noun, bytes(16))}"
             ) from None
@@ -147,6 +148,12 @@ def _window(name: str, text: str) -> str:
 
 
 def _text(name: str, text: str) -> str:
+    return text
+
+
+def _subject(name: str, text: str) -> str:
+    if not _SUBJECT.fullmatch(text):
+        raise invalid(name, "is an id, or the name of an account or an event type")
     return text
 
 
@@ -174,4 +181,6 @@ DeadReason = Annotated[
 ]
 OfEndpoint = Annotated[EndpointId, _id("endpoint")]
 OfEvent = Annotated[EventId, _id("event")]
+OfKey = Annotated[KeyId, _id("key")]
+AuditSubject = Annotated[str, Kind(_subject, {"type": "string", "pattern": f"^{_SUBJECT.pattern}$"})]
 OfDelivery = Annotated[DeliveryId, _id("delivery")]

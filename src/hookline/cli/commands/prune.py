@@ -36,7 +36,9 @@ def prune(older_than: float | None, dry_run: bool, yes: bool, as_json: bool, **f
         from hookline.cli.database import pruning
         from hookline.rules.retention import Keep, keep_from_days
 
-        keep = keep_from_days(delivered=found.keep_delivered_days, dead=found.keep_dead_days)
+        keep = keep_from_days(
+            delivered=found.keep_delivered_days, dead=found.keep_dead_days, audit=found.keep_audit_days
+        )
         if older_than is not None:
             keep = Keep(done=older_than, dead=older_than)
         if dry_run:

@@ -51,14 +51,17 @@ def _run(flags: dict[str, Any], work: Callable[..., Awaitable[int]]) -> int:
     found = settings(flags)
     import asyncio
 
-    from hookline.app import store_for
+    from hookline.admin.audit import acting
+    from hookline.app import audit_of, store_for
+    from hookline.cli.database.origin import command_line
     from hookline.crypto.sealing import Sealer
 
     async def run() -> int:
         store = store_for(found.database)
         await store.open(serve=False)
         try:
-            return await work(store, Sealer(found.secret_key))
+            with acting(command_line()):
+                return await work(store, Sealer(found.secret_key), audit_of())
         finally:
             await store.close()
 

@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 
 from hookline import ids
+from hookline.admin.audit import acting
 from hookline.admin.keys import KeyAdmin, KeyReport, shown
 from hookline.app import key_admin, store_for
+from hookline.cli.database.origin import command_line
 from hookline.cli.printing.short_ids import check_length, only
 from hookline.errors import NotFound, SchemaMissing
 from hookline.model import KeyId
@@ -53,7 +55,8 @@ def _run(database: str, work: Work, *, is_new: bool = False) -> Any:
         store = store_for(database)
         await _open(store, is_new=is_new)
         try:
-            return msgspec.to_builtins(await work(store, key_admin(store)))
+            with acting(command_line()):
+                return msgspec.to_builtins(await work(store, key_admin(store)))
         finally:
             await store.close()
 

@@ -8,10 +8,15 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
-from hookline.app import store_for
+from hookline.admin.audit import acting
+from hookline.app import audit_of, store_for
+from hookline.cli.database.origin import command_line
 from hookline.clock import SystemClock
+from hookline.errors import StorageFull
+from hookline.model import AuditAction, AuditEntry
 from hookline.pipeline.maintenance.pruning import tidy, walk
-from hookline.rules.retention import CutOffs, Keep, cut_offs
+from hookline.rules.audit_changes import noted
+from hookline.rules.retention import DAY, CutOffs, Keep, cut_offs
 from hookline.store.contract import Store
 
 STEP = 500  # deliveries in one transaction at most: a server beside it waits no longer than that
@@ -37,13 +42,42 @@ async def _run(database: str, keep: Keep, *, is_dry: bool) -> Counts:
     await store.open(serve=False)
     try:
         before = cut_offs(keep, now=(await store.pulse(seen=sys.maxsize)).now)
-        if is_dry or not sys.stderr.isatty():
-            return await _walk(store, before, lambda _: None, is_dry=is_dry)
-        there = await _walk(store, before, lambda _: None, is_dry=True)
-        with _bar(there["events"]) as show:
-            return await _walk(store, before, show, is_dry=False)
+        if is_dry:
+            return await _walk(store, before, lambda _: None, is_dry=True)
+        with acting(command_line()):
+            entry = _entry(keep)
+        is_told = await _is_told(store, entry)
+        gone = await _prune(store, before)
+        if not is_told:
+            await store.write_audit(entry)
+        return gone
     finally:
         await store.close()
+
+
+async def _is_told(store: Store, entry: AuditEntry) -> bool:
+    """Write one entry for the whole walk, whose steps are many transactions; False if the disk has no room for it."""
+    try:
+        await store.write_audit(entry)
+    except StorageFull:
+        return False  # pruning makes room
+    return True
+
+
+async def _prune(store: Store, before: CutOffs) -> Counts:
+    if not sys.stderr.isatty():
+        return await _walk(store, before, lambda _: None, is_dry=False)
+    there = await _walk(store, before, lambda _: None, is_dry=True)
+    with _bar(there["events"]) as show:
+        return await _walk(store, before, show, is_dry=False)
+
+
+def _entry(keep: Keep) -> AuditEntry:
+    days = {"delivered_days": keep.done, "dead_days": keep.dead, "audit_days": keep.audit}
+    kept = {name: None if seconds is None else round(seconds / DAY, 3) for name, seconds in days.items()}
+    return audit_of().entry(
+        AuditAction.EVENTS_PRUNED, "installation", "events", account=None, changes=noted(**kept)
+    )
 
 
 async def _walk(store: Store, before: CutOffs, show: Show, *, is_dry: bool) -> Counts:

@@ -230,6 +230,50 @@ def worker_columns(*, utc: bool) -> Columns:
     return columns
 
 
+def audit_columns(*, utc: bool) -> Columns:
+    """Entries of the audit trail."""
+
+    def columns(rows: Sequence[Row]) -> list[Column]:
+        times = Times(utc=utc)
+        short = ShortIds(row["subject"]["id"] for row in rows if _is_id(row["subject"]))
+        return [
+            _time("WHEN", "at", times),
+            Column("ACTION", lambda row: row["action"], least=_WORDS_LEAST),
+            Column("SUBJECT", lambda row: _subject(row["subject"], short), least=_WORDS_LEAST),
+            Column("WHO", actor_text, least=_NAME_LEAST),
+            Column("VIA", lambda row: row["via"], rank=2),
+            Column("FROM", lambda row: row["address"] or "", least=_NAME_LEAST, rank=1),
+            Column("CHANGES", lambda row: _changed(row), least=_NAME_LEAST),
+        ]
+
+    return columns
+
+
+def actor_text(row: Row) -> str:
+    """Who did it: a key by its name, a person by the name of the user, or what they acted with."""
+    actor = row["actor"]
+    named = actor["name"] or actor["hint"] or ""
+    match actor["kind"]:
+        case "portal":
+            return f"portal ({named})" if named else "portal"
+        case "key":
+            return named or "an operator"
+    return named or str(actor["kind"]).replace("_", " ")
+
+
+def _is_id(subject: Row) -> bool:
+    return subject["kind"] in ("endpoint", "event", "delivery", "replay", "discard", "key")
+
+
+def _subject(subject: Row, short: ShortIds) -> str:
+    return short.show(subject["id"]) if _is_id(subject) else str(subject["id"])
+
+
+def _changed(row: Row) -> str:
+    """The fields; their values are in the JSON."""
+    return ", ".join(row["changes"]) + (" …" if row["truncated"] else "")
+
+
 def delivery_state(row: Row) -> str:
     """The state of a delivery, and what a pending one waits for."""
     if row["state"] != "pending":

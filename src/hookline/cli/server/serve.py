@@ -14,11 +14,13 @@ from ipaddress import ip_address
 import click
 import structlog
 
+from hookline.admin.audit import acting
 from hookline.admin.key_cache import KeyCache
 from hookline.admin.keys import KeyAdmin, KeyReport
 from hookline.api.app import Api
 from hookline.api.server import FINISH_WITHIN_S, ApiServer
 from hookline.app import Hookline, key_admin, store_for
+from hookline.cli.database.origin import command_line
 from hookline.cli.server import logs
 from hookline.cli.server.lifetime import (
     end,
@@ -245,7 +247,8 @@ async def _say_first_key(keys: KeyAdmin, key_cache: KeyCache, settings: Settings
     """Say what an operator must know about keys where the settings name none."""
     if settings.dev or settings.api_key is not None:
         return
-    made = await keys.create_first()
+    with acting(command_line()):
+        made = await keys.create_first()
     if made is not None:
         _show_first_key(made)
         return

@@ -1,6 +1,7 @@
 """Calls about the whole installation."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hookline.client import call as calls
@@ -10,6 +11,7 @@ from hookline.client.overview import (
     Account,
     Alert,
     AlertTest,
+    AuditEntry,
     Conservation,
     EventType,
     FoundIds,
@@ -47,6 +49,29 @@ class AsyncInstallationMethods(AsyncSends):
         """List alerts; `state` is "firing" or "resolved", and both if it is not given."""
         return AsyncListing(
             self, "/v1/alerts", Alert, state=state, kind=kind, account=account, endpoint_id=endpoint_id
+        )
+
+    def audit(
+        self,
+        *,
+        account: str | None = None,
+        action: str | None = None,
+        subject: str | None = None,
+        actor: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AsyncListing[AuditEntry]:
+        """List who changed what; `subject` is an id or a name, `actor` the id of a key."""
+        return AsyncListing(
+            self,
+            "/v1/audit",
+            AuditEntry,
+            account=account,
+            action=action,
+            subject=subject,
+            actor=actor,
+            since=since,
+            until=until,
         )
 
     def workers(self) -> AsyncListing[Worker]:

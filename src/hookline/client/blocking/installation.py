@@ -2,6 +2,7 @@
 """Calls about the whole installation."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hookline.client import call as calls
@@ -11,6 +12,7 @@ from hookline.client.overview import (
     Account,
     Alert,
     AlertTest,
+    AuditEntry,
     Conservation,
     EventType,
     FoundIds,
@@ -48,6 +50,29 @@ class InstallationMethods(Sends):
         """List alerts; `state` is "firing" or "resolved", and both if it is not given."""
         return Listing(
             self, "/v1/alerts", Alert, state=state, kind=kind, account=account, endpoint_id=endpoint_id
+        )
+
+    def audit(
+        self,
+        *,
+        account: str | None = None,
+        action: str | None = None,
+        subject: str | None = None,
+        actor: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Listing[AuditEntry]:
+        """List who changed what; `subject` is an id or a name, `actor` the id of a key."""
+        return Listing(
+            self,
+            "/v1/audit",
+            AuditEntry,
+            account=account,
+            action=action,
+            subject=subject,
+            actor=actor,
+            since=since,
+            until=until,
         )
 
     def workers(self) -> Listing[Worker]:

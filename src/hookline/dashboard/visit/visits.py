@@ -20,7 +20,7 @@ from hookline.clock import Clock
 from hookline.config import Settings
 from hookline.dashboard.page import Visitor
 from hookline.errors import StoreUnavailable
-from hookline.model import Session, SessionKind
+from hookline.model import ActorKind, Session, SessionKind
 from hookline.store.contract import Store
 
 IDLE_S = 1_800.0
@@ -146,7 +146,8 @@ class Visits:
         if key is None or session.kind is SessionKind.LOGIN:
             return key
         # A customer manages endpoints and replays; what is published comes from the team.
-        visiting = caller(frozenset(session.scopes), account=session.account)
+        through = msgspec.structs.replace(key.actor, kind=ActorKind.PORTAL)
+        visiting = caller(frozenset(session.scopes), account=session.account, actor=through)
         return msgspec.structs.replace(visiting, may_publish=False)
 
     async def _holder(self, digest: bytes) -> Caller | None:

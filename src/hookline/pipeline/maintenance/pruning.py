@@ -11,6 +11,7 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import StorageFull, StoreUnavailable
+from hookline.model import LONG_AGO
 from hookline.rules.retention import FIRST_STEP, TOLD_S, CutOffs, Keep, cut_offs, next_step, smaller_step
 from hookline.store.contract import Pruned, Store
 
@@ -101,4 +102,9 @@ async def tidy(store: Store, clock: Clock, before: CutOffs, *, most: int) -> Asy
         gone = await store.prune_records(
             done_before=before.done, told_before=clock.now() - TOLD_S, limit=most
         )
+        yield gone, clock.monotonic() - started
+    gone = most if before.audit > LONG_AGO else 0
+    while gone:
+        started = clock.monotonic()
+        gone = await store.prune_audit(before=before.audit, limit=most)
         yield gone, clock.monotonic() - started

@@ -13,6 +13,7 @@ interleavings behind each rule.
 from typing import Protocol
 
 from hookline.store.contract.accept import Acceptance, AcceptStore, EventFanout, Prior
+from hookline.store.contract.access.audit import AuditFilter, AuditStore
 from hookline.store.contract.access.keys import KeyStore
 from hookline.store.contract.access.sessions import SessionStore
 from hookline.store.contract.deliveries import DeliveryFilter, DeliveryStore
@@ -83,6 +84,7 @@ __all__ = [
     "Acceptance",
     "AlertFilter",
     "Announcement",
+    "AuditFilter",
     "Bloat",
     "Change",
     "Conservation",
@@ -137,6 +139,7 @@ class Store(
     EventTypeStore,
     KeyStore,
     SessionStore,
+    AuditStore,
     IdRangeStore,
     InstallationStore,
     FiguresStore,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from hookline.model import Attempt, Delivery, DeliveryId, EndpointId, EventId, Reason, State
+from hookline.model import Attempt, AuditEntry, Delivery, DeliveryId, EndpointId, EventId, Reason, State
 
 
 class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,19 +37,25 @@ class DeliveryFilter(msgspec.Struct, frozen=True, kw_only=True):
 class DeliveryStore(Protocol):
     """The verbs about deliveries."""
 
-    async def retry(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def retry(self, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None) -> EndpointId:
         """Make a pending delivery due now; its attempts keep counting. NotFound, WrongState."""
 
-    async def cancel(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def cancel(
+        self, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None
+    ) -> EndpointId:
         """pending -> cancelled. NotFound, WrongState."""
 
-    async def redrive(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def redrive(
+        self, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None
+    ) -> EndpointId:
         """dead, delivered or cancelled -> pending: attempts 0, due now, replays + 1. NotFound, WrongState.
 
         A death is kept as `last_death`.
         """
 
-    async def discard(self, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def discard(
+        self, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None
+    ) -> EndpointId:
         """dead -> cancelled (`discarded`). NotFound, WrongState."""
 
     async def redrive_event(
@@ -59,6 +65,7 @@ class DeliveryStore(Protocol):
         endpoint: EndpointId | None,
         states: Sequence[State],
         now: float,
+        audit: AuditEntry | None = None,
     ) -> list[tuple[DeliveryId, EndpointId]]:
         """Replay the deliveries of an event that are in one of the states (never pending ones)."""
 

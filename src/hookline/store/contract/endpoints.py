@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from hookline.model import Endpoint, EndpointId
+from hookline.model import AuditEntry, Endpoint, EndpointId
 
 
 class EndpointSnapshot(msgspec.Struct, frozen=True):
@@ -22,11 +22,19 @@ class EndpointSnapshot(msgspec.Struct, frozen=True):
 class EndpointStore(Protocol):
     """The verbs about endpoints."""
 
-    async def create_endpoint(self, endpoint: Endpoint, *, now: float) -> None:
+    async def create_endpoint(
+        self, endpoint: Endpoint, *, now: float, audit: AuditEntry | None = None
+    ) -> None:
         """Add an endpoint and its lane."""
 
     async def update_endpoint(
-        self, endpoint: Endpoint, *, was: float, now: float, announce: bool = False
+        self,
+        endpoint: Endpoint,
+        *,
+        was: float,
+        now: float,
+        announce: bool = False,
+        audit: AuditEntry | None = None,
     ) -> bool:
         """Replace the endpoint that was read with `updated_at = was`; a disabled or paused one has its lane paused.
 
@@ -34,10 +42,14 @@ class EndpointStore(Protocol):
         disabled; never about the account `hookline`.
         """
 
-    async def delete_endpoint(self, endpoint: EndpointId, *, now: float) -> bool:
+    async def delete_endpoint(
+        self, endpoint: EndpointId, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """Delete an endpoint, keeping its lane as a paused tombstone; `cancel_deleted` cancels its pending rows."""
 
-    async def reset_circuit(self, endpoint: EndpointId, *, now: float) -> bool:
+    async def reset_circuit(
+        self, endpoint: EndpointId, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """Ask the lane's owner to close its circuit; a free lane is made ready to be taken. False without a lane."""
 
     async def catalogue(self) -> EndpointSnapshot:

@@ -5,7 +5,7 @@ A part of the contract: see `store.contract` for what holds for every verb.
 
 from typing import Protocol
 
-from hookline.model import Account
+from hookline.model import Account, AuditEntry
 
 
 class InstallationStore(Protocol):
@@ -17,7 +17,7 @@ class InstallationStore(Protocol):
     async def mark_sealed(self, mark: str, *, was: str | None = None) -> str:
         """Store the mark if there is none, or if the stored one is `was`; the mark that is stored then."""
 
-    async def put_account(self, account: Account, *, now: float) -> None:
+    async def put_account(self, account: Account, *, now: float, audit: AuditEntry | None = None) -> None:
         """Replace the settings of an account; a change of the kind `account` tells every process."""
 
     async def account(self, id: str) -> Account | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from hookline.model import DeliveryId, EndpointId, JobId
+from hookline.model import AuditEntry, DeliveryId, EndpointId, JobId
 from hookline.store.contract.deliveries import DeliveryFilter
 
 UNREADABLE_JOB = "What it is about cannot be read in the database."
@@ -58,7 +58,7 @@ class JobStep(msgspec.Struct, frozen=True):
 class JobStore(Protocol):
     """The verbs about jobs."""
 
-    async def create_job(self, job: Job, *, now: float) -> Job:
+    async def create_job(self, job: Job, *, now: float, audit: AuditEntry | None = None) -> Job:
         """Start a job, with its `matched` counted before.
 
         If the account used the idempotency key before for this kind, the answer is the first job.

@@ -14,6 +14,7 @@ from hookline.errors import NotFound, WrongState
 from hookline.ids import show
 from hookline.model import (
     Attempt,
+    AuditEntry,
     Death,
     Delivery,
     DeliveryId,
@@ -28,6 +29,7 @@ from hookline.model import (
 )
 from hookline.store.contract.deliveries import DeliveryFilter
 from hookline.store.postgres import sql
+from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 from hookline.store.postgres.driver.values import maybe
@@ -51,24 +53,32 @@ class PostgresDeliveries(PostgresSessions):
     """The contract's verbs about deliveries."""
 
     @in_transaction
-    async def retry(self, connection: Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def retry(
+        self, connection: Connection, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None
+    ) -> EndpointId:
         """See the contract."""
-        return await _move(connection, sql.RETRY, delivery, verb="retried", now=now)
+        return await _move(connection, sql.RETRY, delivery, verb="retried", now=now, audit=audit)
 
     @in_transaction
-    async def cancel(self, connection: Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def cancel(
+        self, connection: Connection, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None
+    ) -> EndpointId:
         """See the contract."""
-        return await _move(connection, sql.CANCEL, delivery, verb="cancelled", now=now)
+        return await _move(connection, sql.CANCEL, delivery, verb="cancelled", now=now, audit=audit)
 
     @in_transaction
-    async def redrive(self, connection: Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def redrive(
+        self, connection: Connection, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None
+    ) -> EndpointId:
         """See the contract."""
-        return await _move(connection, sql.REDRIVE, delivery, verb="redriven", now=now)
+        return await _move(connection, sql.REDRIVE, delivery, verb="redriven", now=now, audit=audit)
 
     @in_transaction
-    async def discard(self, connection: Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    async def discard(
+        self, connection: Connection, delivery: DeliveryId, *, now: float, audit: AuditEntry | None = None
+    ) -> EndpointId:
         """See the contract."""
-        return await _move(connection, sql.DISCARD, delivery, verb="discarded", now=now)
+        return await _move(connection, sql.DISCARD, delivery, verb="discarded", now=now, audit=audit)
 
     @in_transaction
     async def redrive_event(
@@ -79,9 +89,12 @@ class PostgresDeliveries(PostgresSessions):
         endpoint: EndpointId | None,
         states: Sequence[State],
         now: float,
+        audit: AuditEntry | None = None,
     ) -> list[tuple[DeliveryId, EndpointId]]:
         """See the contract."""
         moved = await connection.fetch(sql.REDRIVE_EVENT, event, now, states, endpoint)
+        if moved:
+            await note_audit(connection, audit)
         await tell_owners(connection, (row["endpoint_id"] for row in moved), now=now)
         return sorted((row["id"], row["endpoint_id"]) for row in moved)
 
@@ -169,7 +182,13 @@ async def tell_owners(connection: Connection, lanes: Iterable[EndpointId], *, no
 
 
 async def _move(
-    connection: Connection, statement: str, delivery: DeliveryId, *, verb: str, now: float
+    connection: Connection,
+    statement: str,
+    delivery: DeliveryId,
+    *,
+    verb: str,
+    now: float,
+    audit: AuditEntry | None,
 ) -> EndpointId:
     """Move one delivery from state to state; `verb` names, in an error, what the state does not allow."""
     moved = await connection.fetch(statement, delivery, now)
@@ -180,6 +199,7 @@ async def _move(
         raise WrongState(verb, state)
     lane: EndpointId = moved[0]["endpoint_id"]
     await connection.fetch(sql.WAKE_WITHOUT_HEAD, lane, delivery, now)
+    await note_audit(connection, audit)
     await connection.fetch(sql.WRITE_CHANGE, lane, "deliveries", now)
     return lane
 

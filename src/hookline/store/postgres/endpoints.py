@@ -6,9 +6,10 @@ it. The change is written last: a writer of a change blocks all others.
 
 from collections.abc import Sequence
 
-from hookline.model import Endpoint, EndpointId
+from hookline.model import AuditEntry, Endpoint, EndpointId
 from hookline.store.contract.endpoints import EndpointSnapshot
 from hookline.store.postgres import columns, sql
+from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 
@@ -17,15 +18,25 @@ class PostgresEndpoints(PostgresSessions):
     """The contract's verbs about endpoints."""
 
     @in_transaction
-    async def create_endpoint(self, connection: Connection, endpoint: Endpoint, *, now: float) -> None:
+    async def create_endpoint(
+        self, connection: Connection, endpoint: Endpoint, *, now: float, audit: AuditEntry | None = None
+    ) -> None:
         """See the contract."""
         if await connection.fetch(columns.CREATE_ENDPOINT, *columns.endpoint_values(endpoint)):
             await connection.fetch(sql.CREATE_LANE, endpoint.id, *columns.lane_values(endpoint))
+            await note_audit(connection, audit)
             await connection.fetch(sql.WRITE_CHANGE, endpoint.id, "endpoint", now)
 
     @in_transaction
     async def update_endpoint(
-        self, connection: Connection, endpoint: Endpoint, *, was: float, now: float, announce: bool = False
+        self,
+        connection: Connection,
+        endpoint: Endpoint,
+        *,
+        was: float,
+        now: float,
+        announce: bool = False,
+        audit: AuditEntry | None = None,
     ) -> bool:
         """See the contract."""
         if not await connection.fetch(columns.UPDATE_ENDPOINT, *columns.endpoint_values(endpoint), was):
@@ -33,23 +44,30 @@ class PostgresEndpoints(PostgresSessions):
         await connection.fetch(sql.PAUSE_LANE, endpoint.id, *columns.lane_values(endpoint), now)
         if announce and not endpoint.enabled:
             await connection.fetch(sql.ANNOUNCE_DISABLED, endpoint.id, now)
+        await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, endpoint.id, "endpoint", now)
         return True
 
     @in_transaction
-    async def delete_endpoint(self, connection: Connection, endpoint: EndpointId, *, now: float) -> bool:
+    async def delete_endpoint(
+        self, connection: Connection, endpoint: EndpointId, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """See the contract."""
         if not await connection.fetch(sql.DELETE_ENDPOINT, endpoint):
             return False
         await connection.fetch(sql.DELETE_LANE, endpoint)
+        await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, endpoint, "endpoint", now)
         return True
 
     @in_transaction
-    async def reset_circuit(self, connection: Connection, endpoint: EndpointId, *, now: float) -> bool:
+    async def reset_circuit(
+        self, connection: Connection, endpoint: EndpointId, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """See the contract."""
         if not await connection.fetch(sql.RESET_LANE, endpoint, now):
             return False
+        await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, endpoint, "reset", now)
         return True
 

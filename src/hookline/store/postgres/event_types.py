@@ -2,9 +2,10 @@
 
 import msgspec
 
-from hookline.model import EventType
+from hookline.model import AuditEntry, EventType
 from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.postgres import sql
+from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 
@@ -30,17 +31,23 @@ class PostgresEventTypes(PostgresSessions):
     """The contract's verbs about event types."""
 
     @in_transaction
-    async def put_event_type(self, connection: Connection, event_type: EventType, *, now: float) -> EventType:
+    async def put_event_type(
+        self, connection: Connection, event_type: EventType, *, now: float, audit: AuditEntry | None = None
+    ) -> EventType:
         """See the contract."""
         [row] = await connection.fetch(PUT_EVENT_TYPE, *msgspec.structs.astuple(event_type))
+        await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, NO_ENDPOINT, "event_type", now)
         return EventType(**row)
 
     @in_transaction
-    async def delete_event_type(self, connection: Connection, name: str, *, now: float) -> bool:
+    async def delete_event_type(
+        self, connection: Connection, name: str, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """See the contract."""
         if not await connection.fetch(DELETE_EVENT_TYPE, name):
             return False
+        await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, NO_ENDPOINT, "event_type", now)
         return True
 

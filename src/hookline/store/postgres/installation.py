@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import Account
+from hookline.model import Account, AuditEntry
 from hookline.store.account_row import notify_of
 from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.postgres import sql
+from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 
@@ -45,9 +46,12 @@ class PostgresInstallation(PostgresSessions):
         return str(kept)
 
     @in_transaction
-    async def put_account(self, connection: Connection, account: Account, *, now: float) -> None:
+    async def put_account(
+        self, connection: Connection, account: Account, *, now: float, audit: AuditEntry | None = None
+    ) -> None:
         """See the contract."""
         await connection.fetch(PUT_ACCOUNT, account.id, msgspec.json.encode(account.notify).decode(), now)
+        await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, NO_ENDPOINT, "account", now)
 
     async def account(self, id: str) -> Account | None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import DeliveryId, JobId
+from hookline.model import AuditEntry, DeliveryId, JobId
 from hookline.store.contract.deliveries import DeliveryFilter
 from hookline.store.contract.jobs import UNREADABLE_JOB, Job, JobKind, JobState, JobStep
 from hookline.store.postgres import sql
+from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.deliveries import PostgresDeliveries, tell_owners
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import in_transaction
@@ -28,13 +29,13 @@ _FILTER = msgspec.json.Decoder(DeliveryFilter)
 class PostgresJobs(PostgresDeliveries):
     """The contract's verbs about jobs."""
 
-    async def create_job(self, job: Job, *, now: float) -> Job:
+    async def create_job(self, job: Job, *, now: float, audit: AuditEntry | None = None) -> Job:
         """See the contract."""
         if found := await self._general.fetch(sql.FIRST_JOB, *_key_of(job)):
             return read_job(found[0])
         # Counted before, in steps: a transaction that waits for the count would last too long.
         matched = len(set(job.ids)) or await self._count_dead(job.filter, before=job.created_at)
-        return await self._general.transaction(partial(_create, job=job, matched=matched))
+        return await self._general.transaction(partial(_create, job=job, matched=matched, audit=audit))
 
     @in_transaction
     async def advance_job(
@@ -93,10 +94,13 @@ def _key_of(job: Job) -> tuple[Any, ...]:
     return job.id, job.kind, job.idempotency_key, job.account or ""
 
 
-async def _create(connection: Connection, job: Job, *, matched: int) -> Job:
+async def _create(connection: Connection, job: Job, *, matched: int, audit: AuditEntry | None) -> Job:
     await connection.fetch(sql.CREATE_JOB, *job_columns(job), matched, job.created_at)
     # Read again: another process may have been faster with the same key.
-    return read_job(await connection.fetchrow(sql.FIRST_JOB, *_key_of(job)))
+    first = read_job(await connection.fetchrow(sql.FIRST_JOB, *_key_of(job)))
+    if first.id == job.id:
+        await note_audit(connection, audit)
+    return first
 
 
 async def _pick(

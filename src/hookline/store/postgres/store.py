@@ -5,6 +5,7 @@ The verbs are in the modules that are named after their nouns; this one opens an
 
 from hookline.store.failpoints import failing
 from hookline.store.postgres.accept import PostgresAccept
+from hookline.store.postgres.access.audit import PostgresAudit
 from hookline.store.postgres.access.keys import PostgresKeys
 from hookline.store.postgres.access.sessions import PostgresBrowserSessions
 from hookline.store.postgres.deliveries import PostgresDeliveries
@@ -49,6 +50,7 @@ class PostgresStore(
     PostgresEventTypes,
     PostgresKeys,
     PostgresBrowserSessions,
+    PostgresAudit,
     PostgresIdRanges,
     PostgresInstallation,
     PostgresFigures,

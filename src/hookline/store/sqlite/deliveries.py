@@ -14,6 +14,7 @@ from hookline.ids import show
 from hookline.model import (
     NO_TIMINGS,
     Attempt,
+    AuditEntry,
     Death,
     Delivery,
     DeliveryId,
@@ -28,6 +29,7 @@ from hookline.model import (
 )
 from hookline.store.contract.deliveries import DeliveryFilter
 from hookline.store.sqlite import sql
+from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
 from hookline.store.sqlite.driver.values import delivery_range, packed
@@ -48,24 +50,52 @@ class SqliteDeliveries(SqliteConnections):
     """The contract's verbs about deliveries."""
 
     @on_writer
-    def retry(self, connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    def retry(
+        self,
+        connection: sqlite3.Connection,
+        delivery: DeliveryId,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> EndpointId:
         """Make a pending delivery due now; its attempts keep counting."""
-        return _move(connection, sql.RETRY, delivery, verb="retried", now=now)
+        return _move(connection, sql.RETRY, delivery, verb="retried", now=now, audit=audit)
 
     @on_writer
-    def cancel(self, connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    def cancel(
+        self,
+        connection: sqlite3.Connection,
+        delivery: DeliveryId,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> EndpointId:
         """pending -> cancelled."""
-        return _move(connection, sql.CANCEL, delivery, verb="cancelled", now=now)
+        return _move(connection, sql.CANCEL, delivery, verb="cancelled", now=now, audit=audit)
 
     @on_writer
-    def redrive(self, connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    def redrive(
+        self,
+        connection: sqlite3.Connection,
+        delivery: DeliveryId,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> EndpointId:
         """dead, delivered or cancelled -> pending."""
-        return _move(connection, sql.REDRIVE, delivery, verb="redriven", now=now)
+        return _move(connection, sql.REDRIVE, delivery, verb="redriven", now=now, audit=audit)
 
     @on_writer
-    def discard(self, connection: sqlite3.Connection, delivery: DeliveryId, *, now: float) -> EndpointId:
+    def discard(
+        self,
+        connection: sqlite3.Connection,
+        delivery: DeliveryId,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> EndpointId:
         """dead -> cancelled."""
-        return _move(connection, sql.DISCARD, delivery, verb="discarded", now=now)
+        return _move(connection, sql.DISCARD, delivery, verb="discarded", now=now, audit=audit)
 
     @on_writer
     def redrive_event(
@@ -76,6 +106,7 @@ class SqliteDeliveries(SqliteConnections):
         endpoint: EndpointId | None,
         states: Sequence[State],
         now: float,
+        audit: AuditEntry | None = None,
     ) -> list[tuple[DeliveryId, EndpointId]]:
         """Replay the deliveries of an event that are in one of the states (never pending ones)."""
         wanted = {
@@ -83,6 +114,8 @@ class SqliteDeliveries(SqliteConnections):
         }
         values = wanted | delivery_range(event) | {"endpoint": endpoint, "now": now}
         moved = connection.execute(sql.REDRIVE_EVENT, values).fetchall()
+        if moved:
+            note_audit(connection, audit)
         tell_owners(connection, (row[1] for row in moved), now=now)
         return sorted(moved)
 
@@ -141,7 +174,13 @@ def tell_owners(connection: sqlite3.Connection, lanes: Iterable[EndpointId], *, 
 
 
 def _move(
-    connection: sqlite3.Connection, statement: str, delivery: DeliveryId, *, verb: str, now: float
+    connection: sqlite3.Connection,
+    statement: str,
+    delivery: DeliveryId,
+    *,
+    verb: str,
+    now: float,
+    audit: AuditEntry | None,
 ) -> EndpointId:
     row = connection.execute(sql.READ_STATE, {"id": delivery}).fetchone()
     if row is None:
@@ -149,6 +188,7 @@ def _move(
     endpoint, state = row
     if connection.execute(statement, {"id": delivery, "now": now}).rowcount == 0:
         raise WrongState(verb, state)
+    note_audit(connection, audit)
     connection.execute(sql.WAKE_WITHOUT_HEAD, {"endpoint": endpoint, "head": delivery, "now": now})
     write_change(connection, endpoint, kind="deliveries", now=now)
     return EndpointId(endpoint)

@@ -8,9 +8,10 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from hookline.model import Endpoint, EndpointId
+from hookline.model import AuditEntry, Endpoint, EndpointId
 from hookline.store.contract.endpoints import EndpointSnapshot
 from hookline.store.sqlite import columns, sql
+from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
 from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS, packed
@@ -21,12 +22,20 @@ class SqliteEndpoints(SqliteConnections):
     """The contract's verbs about endpoints."""
 
     @on_writer
-    def create_endpoint(self, connection: sqlite3.Connection, endpoint: Endpoint, *, now: float) -> None:
+    def create_endpoint(
+        self,
+        connection: sqlite3.Connection,
+        endpoint: Endpoint,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> None:
         """Add an endpoint and its lane."""
         values = columns.endpoint_values(endpoint)
         if connection.execute(columns.CREATE_ENDPOINT, values).rowcount == 0:
             return  # a repeat
         connection.execute(sql.CREATE_LANE, columns.lane_values(endpoint))
+        note_audit(connection, audit)
         write_change(connection, endpoint.id, kind="endpoint", now=now)
 
     @on_writer
@@ -38,6 +47,7 @@ class SqliteEndpoints(SqliteConnections):
         was: float,
         now: float,
         announce: bool = False,
+        audit: AuditEntry | None = None,
     ) -> bool:
         """Replace the endpoint that was read with `updated_at = was`; False if it is gone or changed meanwhile."""
         values = columns.endpoint_values(endpoint) | {"was": was}
@@ -46,23 +56,40 @@ class SqliteEndpoints(SqliteConnections):
         connection.execute(sql.PAUSE_LANE, columns.lane_values(endpoint) | {"now": now})
         if announce and not endpoint.enabled:
             connection.execute(sql.ANNOUNCE_DISABLED, {"id": endpoint.id, "now": now})
+        note_audit(connection, audit)
         write_change(connection, endpoint.id, kind="endpoint", now=now)
         return True
 
     @on_writer
-    def delete_endpoint(self, connection: sqlite3.Connection, endpoint: EndpointId, *, now: float) -> bool:
+    def delete_endpoint(
+        self,
+        connection: sqlite3.Connection,
+        endpoint: EndpointId,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> bool:
         """Delete an endpoint, keeping its lane as a paused tombstone."""
         if connection.execute(sql.DELETE_ENDPOINT, {"id": endpoint}).rowcount == 0:
             return False
         connection.execute(sql.DELETE_LANE, {"id": endpoint})
+        note_audit(connection, audit)
         write_change(connection, endpoint, kind="endpoint", now=now)
         return True
 
     @on_writer
-    def reset_circuit(self, connection: sqlite3.Connection, endpoint: EndpointId, *, now: float) -> bool:
+    def reset_circuit(
+        self,
+        connection: sqlite3.Connection,
+        endpoint: EndpointId,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> bool:
         """Ask the lane's owner to close its circuit; a free lane is made ready to be taken. False without a lane."""
         if connection.execute(sql.RESET_LANE, {"id": endpoint, "now": now}).rowcount == 0:
             return False
+        note_audit(connection, audit)
         write_change(connection, endpoint, kind="reset", now=now)
         return True
 

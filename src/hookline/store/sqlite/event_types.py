@@ -4,8 +4,9 @@ import sqlite3
 
 import msgspec
 
-from hookline.model import EventType
+from hookline.model import AuditEntry, EventType
 from hookline.store.contract.workers import NO_ENDPOINT
+from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
 from hookline.store.sqlite.workers import write_change
@@ -32,19 +33,28 @@ class SqliteEventTypes(SqliteConnections):
 
     @on_writer
     def put_event_type(
-        self, connection: sqlite3.Connection, event_type: EventType, *, now: float
+        self,
+        connection: sqlite3.Connection,
+        event_type: EventType,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
     ) -> EventType:
         """Create or replace a type's description."""
         values = msgspec.structs.asdict(event_type)
         [row] = connection.execute(PUT_EVENT_TYPE, values).fetchall()
+        note_audit(connection, audit)
         write_change(connection, NO_ENDPOINT, kind="event_type", now=now)
         return _read(row)
 
     @on_writer
-    def delete_event_type(self, connection: sqlite3.Connection, name: str, *, now: float) -> bool:
+    def delete_event_type(
+        self, connection: sqlite3.Connection, name: str, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """Delete a type's description. False when there was none."""
         if connection.execute(DELETE_EVENT_TYPE, {"name": name}).rowcount == 0:
             return False
+        note_audit(connection, audit)
         write_change(connection, NO_ENDPOINT, kind="event_type", now=now)
         return True
 

@@ -2,9 +2,10 @@
 
 import sqlite3
 
-from hookline.model import Account
+from hookline.model import Account, AuditEntry
 from hookline.store.account_row import notify_of
 from hookline.store.contract.workers import NO_ENDPOINT
+from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
 from hookline.store.sqlite.driver.values import json_text
@@ -42,10 +43,18 @@ class SqliteInstallation(SqliteConnections):
         return str(kept)
 
     @on_writer
-    def put_account(self, connection: sqlite3.Connection, account: Account, *, now: float) -> None:
+    def put_account(
+        self,
+        connection: sqlite3.Connection,
+        account: Account,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> None:
         """Replace the settings of an account."""
         values = {"id": account.id, "notify": json_text(account.notify), "updated_at": now}
         connection.execute(PUT_ACCOUNT, values)
+        note_audit(connection, audit)
         write_change(connection, NO_ENDPOINT, kind="account", now=now)
 
     @on_lister

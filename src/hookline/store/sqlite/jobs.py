@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import DeliveryId, JobId
+from hookline.model import AuditEntry, DeliveryId, JobId
 from hookline.store.contract.deliveries import DeliveryFilter
 from hookline.store.contract.jobs import UNREADABLE_JOB, Job, JobKind, JobState, JobStep
 from hookline.store.sqlite import sql
+from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.deliveries import SqliteDeliveries, tell_owners
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import on_lister, on_writer
@@ -28,7 +29,7 @@ _FILTER = msgspec.json.Decoder(DeliveryFilter)
 class SqliteJobs(SqliteDeliveries):
     """The contract's verbs about jobs."""
 
-    async def create_job(self, job: Job, *, now: float) -> Job:
+    async def create_job(self, job: Job, *, now: float, audit: AuditEntry | None = None) -> Job:
         """Start a job; if the idempotency key was used before for its kind, the answer is the first job.
 
         Its letters are counted before, in steps: no other write waits for that.
@@ -36,7 +37,7 @@ class SqliteJobs(SqliteDeliveries):
         if (first := await self._read(partial(_find, job=job))) is not None:
             return first
         matched = len(set(job.ids)) or await self._count_dead(job.filter, before=job.created_at)
-        return await self._write(partial(_create, job=job, matched=matched))
+        return await self._write(partial(_create, job=job, matched=matched, audit=audit))
 
     @on_writer
     def advance_job(
@@ -115,10 +116,11 @@ def _find(connection: sqlite3.Connection, job: Job) -> Job | None:
     return None if row is None else read_job(row)
 
 
-def _create(connection: sqlite3.Connection, job: Job, *, matched: int) -> Job:
+def _create(connection: sqlite3.Connection, job: Job, *, matched: int, audit: AuditEntry | None) -> Job:
     if (first := _find(connection, job)) is not None:
         return first
     connection.execute(sql.CREATE_JOB, job_values(job) | {"matched": matched})
+    note_audit(connection, audit)
     return _read_again(connection, job.id)
 
 

@@ -8,6 +8,7 @@ import sqlite3
 from hookline.store.failpoints import failing
 from hookline.store.slow_verbs import noting_slow_verbs
 from hookline.store.sqlite.accept import SqliteAccept
+from hookline.store.sqlite.access.audit import SqliteAudit
 from hookline.store.sqlite.access.keys import SqliteKeys
 from hookline.store.sqlite.access.sessions import SqliteBrowserSessions
 from hookline.store.sqlite.deliveries import SqliteDeliveries
@@ -52,6 +53,7 @@ class SqliteStore(
     SqliteEventTypes,
     SqliteKeys,
     SqliteBrowserSessions,
+    SqliteAudit,
     SqliteIdRanges,
     SqliteInstallation,
     SqliteFigures,

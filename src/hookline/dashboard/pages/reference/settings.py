@@ -47,6 +47,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Keeping": {
         "keep_delivered_days": "days that delivered and cancelled ones are kept; 0: for ever",
         "keep_dead_days": "days that dead letters are kept; 0: for ever",
+        "keep_audit_days": "days that entries of the audit trail are kept; 0: for ever",
     },
     "Alerts": {
         "alert_dead_letters": "an account with more dead letters is alerted",

@@ -1,1 +1,1 @@
-"""Defines how a store keeps who may call."""
+"""Defines how a store keeps who may call, with what they did."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from hookline.model import Key, KeyId
+from hookline.model import AuditEntry, Key, KeyId
 
 CHANGED_KEYS = 1_000  # keys read at once by a process that keeps a copy of them
 
@@ -22,13 +22,13 @@ class ChangedKey(msgspec.Struct, frozen=True):
 class KeyStore(Protocol):
     """The verbs about keys."""
 
-    async def create_key(self, key: Key) -> None:
+    async def create_key(self, key: Key, *, audit: AuditEntry | None = None) -> None:
         """Add a key."""
 
-    async def create_first_key(self, key: Key) -> bool:
+    async def create_first_key(self, key: Key, *, audit: AuditEntry | None = None) -> bool:
         """Add a key if there has never been one; False when there is one, revoked or not."""
 
-    async def revoke_key(self, key: KeyId, *, now: float) -> bool:
+    async def revoke_key(self, key: KeyId, *, now: float, audit: AuditEntry | None = None) -> bool:
         """Revoke a key for good; a revoked one stays as it is. False when there is none."""
 
     async def key(self, key: KeyId) -> Key | None:

@@ -6,7 +6,7 @@ kept alike. Whether the API key that a session came from is still valid is the c
 
 from typing import Protocol
 
-from hookline.model import Session
+from hookline.model import AuditEntry, Session
 
 EXPIRED_AT_ONCE = 100  # expired sessions that a new one deletes, so that nothing else has to
 
@@ -14,7 +14,7 @@ EXPIRED_AT_ONCE = 100  # expired sessions that a new one deletes, so that nothin
 class SessionStore(Protocol):
     """The verbs about sessions."""
 
-    async def create_session(self, session: Session, *, now: float) -> None:
+    async def create_session(self, session: Session, *, now: float, audit: AuditEntry | None = None) -> None:
         """Add a session, and delete up to EXPIRED_AT_ONCE expired ones."""
 
     async def session(self, digest: bytes) -> Session | None:

@@ -1,1 +1,1 @@
-"""Keeps who may call in PostgreSQL."""
+"""Keeps who may call, with what they did, in PostgreSQL."""

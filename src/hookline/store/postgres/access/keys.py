@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hookline.model import Key, KeyId, Scope
+from hookline.model import AuditEntry, Key, KeyId, Scope
 from hookline.store.contract.access.keys import CHANGED_KEYS, ChangedKey
+from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 
@@ -19,9 +20,9 @@ VALUES ({_NEXT}, $1, $2, $3, $4, $5, $6, to_timestamp($7), to_timestamp($8))
 ON CONFLICT (id) DO NOTHING
 """
 ANY_KEY = "SELECT EXISTS (SELECT FROM keys WHERE id <> $1)"
-REVOKE_KEY = (
-    f"UPDATE keys SET revoked_at = to_timestamp($2), n = {_NEXT} WHERE id = $1 AND revoked_at IS NULL"
-)
+REVOKE_KEY = f"""
+UPDATE keys SET revoked_at = to_timestamp($2), n = {_NEXT} WHERE id = $1 AND revoked_at IS NULL RETURNING id
+"""
 READ_KEY = f"SELECT {_COLUMNS} FROM keys WHERE id = $1"
 LIST_KEYS = f"SELECT {_COLUMNS} FROM keys WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2"
 READ_CHANGED_KEYS = f"SELECT n, {_COLUMNS} FROM keys WHERE n > $1 ORDER BY n LIMIT $2"
@@ -31,25 +32,32 @@ class PostgresKeys(PostgresSessions):
     """The contract's verbs about keys."""
 
     @in_transaction
-    async def create_key(self, connection: Connection, key: Key) -> None:
+    async def create_key(self, connection: Connection, key: Key, *, audit: AuditEntry | None = None) -> None:
         """See the contract."""
         await connection.execute(LOCK_KEYS)
         await connection.fetch(CREATE_KEY, *_values(key))
+        await note_audit(connection, audit)
 
     @in_transaction
-    async def create_first_key(self, connection: Connection, key: Key) -> bool:
+    async def create_first_key(
+        self, connection: Connection, key: Key, *, audit: AuditEntry | None = None
+    ) -> bool:
         """See the contract."""
         await connection.execute(LOCK_KEYS)
         if await connection.fetchval(ANY_KEY, key.id):
             return False
         await connection.fetch(CREATE_KEY, *_values(key))
+        await note_audit(connection, audit)
         return True
 
     @in_transaction
-    async def revoke_key(self, connection: Connection, key: KeyId, *, now: float) -> bool:
+    async def revoke_key(
+        self, connection: Connection, key: KeyId, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """See the contract."""
         await connection.execute(LOCK_KEYS)
-        await connection.fetch(REVOKE_KEY, key, now)
+        if await connection.fetch(REVOKE_KEY, key, now):
+            await note_audit(connection, audit)
         return bool(await connection.fetch(READ_KEY, key))
 
     async def key(self, key: KeyId) -> Key | None:

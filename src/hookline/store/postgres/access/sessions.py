@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import Scope, Session, SessionKind
+from hookline.model import AuditEntry, Scope, Session, SessionKind
 from hookline.store.contract.access.sessions import EXPIRED_AT_ONCE
+from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
 
@@ -39,10 +40,13 @@ class PostgresBrowserSessions(PostgresSessions):
     """The contract's verbs about sessions."""
 
     @in_transaction
-    async def create_session(self, connection: Connection, session: Session, *, now: float) -> None:
+    async def create_session(
+        self, connection: Connection, session: Session, *, now: float, audit: AuditEntry | None = None
+    ) -> None:
         """See the contract."""
         await connection.fetch(DELETE_EXPIRED_SESSIONS, now, EXPIRED_AT_ONCE)
         await connection.fetch(CREATE_SESSION, *_values(session))
+        await note_audit(connection, audit)
 
     async def session(self, digest: bytes) -> Session | None:
         """See the contract."""

@@ -1,1 +1,1 @@
-"""Keeps who may call in SQLite."""
+"""Keeps who may call, with what they did, in SQLite."""

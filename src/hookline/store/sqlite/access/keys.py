@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import Key, KeyId, Scope
+from hookline.model import AuditEntry, Key, KeyId, Scope
 from hookline.store.contract.access.keys import CHANGED_KEYS, ChangedKey
+from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_loader, on_writer
 from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS
 
@@ -31,23 +32,32 @@ class SqliteKeys(SqliteConnections):
     """The contract's verbs about keys."""
 
     @on_writer
-    def create_key(self, connection: sqlite3.Connection, key: Key) -> None:
+    def create_key(
+        self, connection: sqlite3.Connection, key: Key, *, audit: AuditEntry | None = None
+    ) -> None:
         """Add a key."""
         connection.execute(CREATE_KEY, _values(key))
+        note_audit(connection, audit)
 
     @on_writer
-    def create_first_key(self, connection: sqlite3.Connection, key: Key) -> bool:
+    def create_first_key(
+        self, connection: sqlite3.Connection, key: Key, *, audit: AuditEntry | None = None
+    ) -> bool:
         """Add a key if there has never been one; False when there is one, revoked or not."""
         (exists,) = connection.execute(ANY_KEY, {"id": key.id}).fetchone()
         if exists:
             return False
         connection.execute(CREATE_KEY, _values(key))
+        note_audit(connection, audit)
         return True
 
     @on_writer
-    def revoke_key(self, connection: sqlite3.Connection, key: KeyId, *, now: float) -> bool:
+    def revoke_key(
+        self, connection: sqlite3.Connection, key: KeyId, *, now: float, audit: AuditEntry | None = None
+    ) -> bool:
         """Revoke a key for good; a revoked one stays as it is. False when there is none."""
-        connection.execute(REVOKE_KEY, {"id": key, "now": now})
+        if connection.execute(REVOKE_KEY, {"id": key, "now": now}).rowcount:
+            note_audit(connection, audit)
         return _one(connection, key) is not None
 
     @on_lister

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import Scope, Session, SessionKind
+from hookline.model import AuditEntry, Scope, Session, SessionKind
 from hookline.store.contract.access.sessions import EXPIRED_AT_ONCE
+from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_loader, on_writer
 
 _COLUMNS = "digest, kind, key_digest, account, scopes, created_at, seen_at, expires_at, visit_s"
@@ -33,10 +34,18 @@ class SqliteBrowserSessions(SqliteConnections):
     """The contract's verbs about sessions."""
 
     @on_writer
-    def create_session(self, connection: sqlite3.Connection, session: Session, *, now: float) -> None:
+    def create_session(
+        self,
+        connection: sqlite3.Connection,
+        session: Session,
+        *,
+        now: float,
+        audit: AuditEntry | None = None,
+    ) -> None:
         """Add a session, and delete up to EXPIRED_AT_ONCE expired ones."""
         connection.execute(DELETE_EXPIRED_SESSIONS, {"now": now, "limit": EXPIRED_AT_ONCE})
         connection.execute(CREATE_SESSION, _values(session))
+        note_audit(connection, audit)
 
     @on_loader
     def session(self, connection: sqlite3.Connection, digest: bytes) -> Session | None:
