@@ -38,6 +38,7 @@ _MAY_BE_EMPTY = frozenset(
         "api_key",
         "secret_key",
         "allow_networks",
+        "deny_networks",
         "contact",
         "smtp_host",
         "smtp_username",
@@ -70,6 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         None  # each process also listens alone: the first here, the next one above; 0: anywhere
     )
     allow_networks: tuple[Network, ...] = ()
+    deny_networks: tuple[Network, ...] = ()  # never sent to, whatever else is allowed
     heartbeat_s: float = 2.0
     takeover_s: float = 10.0
     poll_s: float = 0.5
@@ -327,6 +329,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "processes": _whole(1, 64),
     "metrics_port": _whole(0, 65_535),
     "allow_networks": _networks,
+    "deny_networks": _networks,
     "heartbeat_s": _seconds(0.05, 60),
     "takeover_s": _seconds(0.25, 600),
     "poll_s": _seconds(0.01, 60),

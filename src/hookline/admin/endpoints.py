@@ -60,6 +60,7 @@ class EndpointAdmin:
             now=self._clock.now(),
             private_allowed=self._destinations.private_allowed,
             allowed=self._destinations.allowed,
+            denied=self._destinations.denied,
         )
         self._destinations.refuse_own(endpoint.url)
         most = self._settings.endpoints_per_account
@@ -83,6 +84,7 @@ class EndpointAdmin:
                 now=self._clock.now(),
                 private_allowed=self._destinations.private_allowed,
                 allowed=self._destinations.allowed,
+                denied=self._destinations.denied,
                 secrets=self._opened(found[0]),
                 faults=self._judge.faults(found[0]),
             )

@@ -23,6 +23,8 @@ def check_settings(settings: Settings, sources: Mapping[str, str]) -> Iterator[F
             f"remove {sources.get('dev')} where others can reach this machine",
         )
     yield from check_networks(settings.allow_networks)
+    if settings.deny_networks:
+        yield ok("deny_networks", f"webhooks are never sent to {', '.join(map(str, settings.deny_networks))}")
 
 
 def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
