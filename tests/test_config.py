@@ -83,6 +83,7 @@ def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_our
         ("ALLOW_NETWORKS", "10.0.0.1/8", "networks such as"),
         ("ALLOW_NETWORKS", "home", "networks such as"),
         ("DENY_NETWORKS", "10.0.0.1/8", "networks such as"),
+        ("CA_FILE", "ca\n.pem", "the path of a file"),
         ("DATABASE", "mysql://x", "sqlite:///path.db or postgresql://"),
         ("DATABASE", "sqlite://x.db", "sqlite:///path.db"),
         ("DATABASE", "sqlite:///", "sqlite:///path.db"),
@@ -138,7 +139,7 @@ def test_a_bad_value_names_the_variable_the_setting_and_what_is_allowed(variable
 
 
 def test_a_variable_that_nobody_filled_in_is_not_set():
-    names = ("API_KEY", "SECRET_KEY", "ALLOW_NETWORKS", "DENY_NETWORKS", "CONTACT", "PUBLIC_URL")
+    names = ("API_KEY", "SECRET_KEY", "ALLOW_NETWORKS", "DENY_NETWORKS", "CA_FILE", "CONTACT", "PUBLIC_URL")
     names += ("PORTAL_FRAME_ANCESTORS", "PORTAL_NAME", "PORTAL_LOGO", "PORTAL_ACCENT")
     assert load(environ={f"HOOKLINE_{name}": "" for name in names}) == Settings()
 

@@ -39,6 +39,7 @@ _MAY_BE_EMPTY = frozenset(
         "secret_key",
         "allow_networks",
         "deny_networks",
+        "ca_file",
         "contact",
         "smtp_host",
         "smtp_username",
@@ -72,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     allow_networks: tuple[Network, ...] = ()
     deny_networks: tuple[Network, ...] = ()  # never sent to, whatever else is allowed
+    ca_file: str | None = None  # authorities that requests trust besides the machine's
     heartbeat_s: float = 2.0
     takeover_s: float = 10.0
     poll_s: float = 0.5
@@ -300,6 +302,13 @@ def _portal_name(value: Any) -> str:
     return name
 
 
+def _ca_file(value: Any) -> str:
+    path = _text(value)
+    if not 1 <= len(path) <= 1_000 or not path.isprintable():
+        raise _Unfit("the path of a file with certificates in PEM form")
+    return path
+
+
 def _portal_logo(value: Any) -> str:
     path = _text(value)
     if not re.fullmatch(r".{1,1000}\.(svg|png)", path, re.IGNORECASE) or not path.isprintable():
@@ -330,6 +339,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "metrics_port": _whole(0, 65_535),
     "allow_networks": _networks,
     "deny_networks": _networks,
+    "ca_file": _ca_file,
     "heartbeat_s": _seconds(0.05, 60),
     "takeover_s": _seconds(0.25, 600),
     "poll_s": _seconds(0.01, 60),

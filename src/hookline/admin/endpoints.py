@@ -92,6 +92,8 @@ class EndpointAdmin:
                 self._destinations.refuse_own(endpoint.url)
             if self._opened(found[0]) is not None:  # else its secret stays as it is stored
                 endpoint = self._sealer.sealed(endpoint)
+            elif self._sealer.seals:
+                endpoint = self._sealer.seal_certificate(endpoint)
             is_disabled = found[0].enabled and not endpoint.enabled
             with self._changes.making_due(id):
                 is_written = await self._store.update_endpoint(

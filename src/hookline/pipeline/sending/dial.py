@@ -19,6 +19,7 @@ from hookline.pipeline.sending.contract import Target
 from hookline.pipeline.sending.exchange import OVERDUE, Phase, Progress
 from hookline.pipeline.sending.net import Net, is_shortage
 from hookline.pipeline.sending.resolver import Names
+from hookline.pipeline.sending.tls_contexts import TlsContexts
 
 MAX_ADDRESSES = 8  # that are dialled; a name with a thousand addresses must not turn us into a port scanner
 
@@ -47,7 +48,7 @@ class Dialler:
         vet: Callable[[str, int], bool],
         timeout: float,
         lookup_timeout: float,
-        context: ssl.SSLContext,
+        contexts: TlsContexts,
         reached: Callable[[str, str], None],
     ) -> None:
         self._net = net
@@ -55,21 +56,33 @@ class Dialler:
         self._clock = clock
         self._vet = vet
         self._timeout = timeout
-        self._context = context
+        self._contexts = contexts
         self._reached = reached
 
     async def open(self, target: Target, make: Callable[[], Connection], progress: Progress) -> Connection:
         """An open connection; `progress` notes the current phase and how long each one took."""
+        context = self._context_of(target)
         try:
             addresses = await self._resolve(target, progress)
             connection, transport = await self._connect(target, addresses, make, progress)
-            if target.tls:
-                await self._secure(target, transport, connection, progress)
+            if context is not None:
+                await self._secure(target, context, transport, connection, progress)
         except (OSError, UnicodeError, MemoryError) as error:
             if is_shortage(error):
                 raise Shortage(str(error) or type(error).__name__) from error
             raise _explain(error, progress.phase) from error
         return connection
+
+    def _context_of(self, target: Target) -> ssl.SSLContext | None:
+        if not target.tls:
+            return None
+        try:
+            return self._contexts.of(target.identity)
+        except (ssl.SSLError, ValueError) as error:
+            why = getattr(error, "reason", None) or type(error).__name__
+            raise HostUnreachable(
+                ErrorKind.TLS, f"The endpoint's client_certificate cannot be used ({why})."
+            ) from None
 
     async def close(self) -> None:
         """Stop waiting for names."""
@@ -120,26 +133,24 @@ class Dialler:
         raise HostUnreachable(ErrorKind.DNS, "The name has no address.")
 
     async def _secure(
-        self, target: Target, transport: asyncio.Transport, connection: Connection, progress: Progress
+        self,
+        target: Target,
+        context: ssl.SSLContext,
+        transport: asyncio.Transport,
+        connection: Connection,
+        progress: Progress,
     ) -> None:
         progress.phase = Phase.TLS
         began = self._clock.monotonic()
         try:
             failpoint("tls.before")
             async with asyncio.timeout(self._timeout):
-                connection.adopt(await self._net.start_tls(transport, connection, self._context, target.host))
+                connection.adopt(await self._net.start_tls(transport, connection, context, target.host))
             failpoint("tls.after")
         except BaseException:
             connection.discard()
             raise
         progress.tls = self._clock.monotonic() - began
-
-
-def default_context() -> ssl.SSLContext:
-    """Certificates checked against the machine's authorities, names checked, TLS 1.2 or later."""
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _the(connection: Connection) -> Connection:

@@ -20,6 +20,7 @@ LABELS = {
     "account": "Account",
     "metadata": "Metadata",
     "headers": "Headers",
+    "client_certificate": "Client certificate",
     "signing": "Signing",
     "signature": "Signature",
     "secret": "Secret",
@@ -42,7 +43,10 @@ FORM_LABELS = {
 }
 SECTIONS = (  # what is in none of them comes last
     ("What it gets", ("url", "events", "filter", "description", "account", "metadata")),
-    ("How it is sent", ("headers", "signing", "signature", "timeout_ms", "max_redirects")),
+    (
+        "How it is sent",
+        ("headers", "client_certificate", "signing", "signature", "timeout_ms", "max_redirects"),
+    ),
     ("How fast", ("max_in_flight", "rate_limit", "ordering")),
     ("When it fails", ("retry", "retry_statuses", "circuit")),
     ("Whether it is sent", ("enabled", "paused")),
