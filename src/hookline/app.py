@@ -68,7 +68,7 @@ from hookline.reports.own_events import OwnEvents
 from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
 from hookline.reports.status import StatusReports
-from hookline.rules import trace_context
+from hookline.rules import egress_proxy, trace_context
 from hookline.rules.alerts import AlertThresholds
 from hookline.rules.hops import checked
 from hookline.rules.open_files import (
@@ -140,6 +140,7 @@ class Hookline:
             gate=self._heartbeat.is_fresh,
             vet=self.destinations.may_dial,
             contexts=tls_contexts(settings),
+            proxy=None if settings.egress_proxy is None else egress_proxy.read(settings.egress_proxy),
             reached=hosts.reached,
             most_open=most_connections(open_files.allowed()),
         )

@@ -85,6 +85,7 @@ BROKEN_SQLITE: list[tuple[str, Any]] = [
 # A harmless fault is shown, and the endpoint is sent to all the same.
 HARMLESS: list[tuple[str, Any]] = [("metadata", "no json"), ("metadata", "[]"), ("description", "x" * 2_000)]
 GOOD: dict[str, Any] = {
+    "client_certificate": None,
     "headers": {"x-good": "1"},
     "retry": {"preset": "quick"},
     "retry_statuses": [500],

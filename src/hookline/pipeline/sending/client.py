@@ -26,6 +26,7 @@ from hookline.pipeline.sending.pool import Pool, PoolLimits
 from hookline.pipeline.sending.response import Limits
 from hookline.pipeline.sending.target import head_of
 from hookline.pipeline.sending.tls_contexts import TlsContexts, default_context
+from hookline.rules.egress_proxy import EgressProxy
 from hookline.rules.lookups import BUDGET_S
 
 SWEEP_EVERY = 0.05  # seconds; a slot must be free 0.2 s after its deadline
@@ -54,6 +55,7 @@ class HttpSender:
         lookup_timeout: float = BUDGET_S,
         context: ssl.SSLContext | None = None,
         contexts: TlsContexts | None = None,
+        proxy: EgressProxy | None = None,
         limits: Limits | None = None,
         pool: PoolLimits | None = None,
         most_open: int | None = None,
@@ -70,6 +72,7 @@ class HttpSender:
             timeout=connect_timeout,
             lookup_timeout=lookup_timeout,
             contexts=contexts or TlsContexts(plain=context or default_context()),
+            proxy=proxy,
             reached=reached,
         )
         self._routes: dict[Target, tuple[Key, bytes]] = {}
