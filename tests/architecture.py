@@ -86,6 +86,22 @@ CLIENT_CHECKS = frozenset({"hookline.validate.names", "hookline.validate.payload
 HTTP_CLIENTS = frozenset(
     {"aiohttp", "httpx", "requests", "urllib3", "pyreqwest", "http.client", "urllib.request", "xmlrpc.client"}
 )
+# Libraries that open connections of other kinds. Mail is the one way out besides the sender.
+OTHER_CLIENTS = frozenset(
+    {
+        "smtplib",
+        "ftplib",
+        "poplib",
+        "imaplib",
+        "nntplib",
+        "telnetlib",
+        "logging.handlers",
+        "xmlrpc",
+        "websockets",
+    }
+    | {"aiosmtplib", "paramiko", "pycurl", "tornado", "twisted", "grpc", "dns", "aiodns"}
+)
+MAIL_CLIENT = ("hookline.pipeline.notifying.mail", "smtplib")
 CODE_FROM_DATA = frozenset({"pickle", "marshal", "shelve", "dill", "cloudpickle"})
 CODE_FROM_TEXT = frozenset({"eval", "exec", "compile", "__import__"})
 UNSAFE_NAMES = frozenset({"importlib.import_module", "yaml.load", "yaml.unsafe_load", "yaml.full_load"})
@@ -143,13 +159,13 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{node.module}.{alias.name}"
 
 
-def _is(name: str, roots: frozenset[str]) -> bool:
+def name_is(name: str, roots: frozenset[str]) -> bool:
     parts = name.split(".")
     return any(".".join(parts[:length]) in roots for length in range(1, len(parts) + 1))
 
 
 def _within(module: str, *packages: str) -> bool:
-    return _is(module, frozenset(packages))
+    return name_is(module, frozenset(packages))
 
 
 def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
@@ -169,16 +185,18 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
             )
         elif unit == "rules" and target not in PURE_MODULES and target.rpartition(".")[0] not in PURE_MODULES:
             yield Violation(Rule.PURE, line, target)
-        allowed = module in API_CLIENTS and _is(target, frozenset({API_CLIENTS[module]}))
-        if _is(target, HTTP_CLIENTS) and unit != "testing" and not allowed:
+        allowed = module in API_CLIENTS and name_is(target, frozenset({API_CLIENTS[module]}))
+        if name_is(target, HTTP_CLIENTS) and unit != "testing" and not allowed:
             yield Violation(Rule.CLIENT, line, target)
-        if _is(target, CODE_FROM_DATA):
+        if name_is(target, OTHER_CLIENTS) and (module, target) != MAIL_CLIENT:
+            yield Violation(Rule.CLIENT, line, target)
+        if name_is(target, CODE_FROM_DATA):
             yield Violation(Rule.UNSAFE, line, target)
-        if _is(target, frozenset({"asyncpg"})) and not _within(module, "hookline.store.postgres"):
+        if name_is(target, frozenset({"asyncpg"})) and not _within(module, "hookline.store.postgres"):
             yield Violation(Rule.DRIVER, line, target)
-        if _is(target, frozenset({"psycopg", "psycopg2"})):
+        if name_is(target, frozenset({"psycopg", "psycopg2"})):
             yield Violation(Rule.DRIVER, line, target)
-        if _is(target, frozenset({"sqlite3"})) and not _within(module, "hookline.store.sqlite"):
+        if name_is(target, frozenset({"sqlite3"})) and not _within(module, "hookline.store.sqlite"):
             yield Violation(Rule.DRIVER, line, target)
 
 
@@ -200,7 +218,7 @@ def _own_import(module: str, unit: str, line: int, target: str) -> Iterator[Viol
     if unit == "rules" and other not in PURE_UNITS:
         yield Violation(Rule.PURE, line, target)
     if unit == "client" and (
-        other not in CLIENT_UNITS or (other == "validate" and not _is(target, CLIENT_CHECKS))
+        other not in CLIENT_UNITS or (other == "validate" and not name_is(target, CLIENT_CHECKS))
     ):
         yield Violation(Rule.SERVER, line, target)
     if unit == other == "pipeline":

@@ -1,11 +1,24 @@
 """Imports point down, and effects stay where they belong."""
 
 import ast
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from architecture import Rule, Violation, imported, violations
+from architecture import (
+    API_CLIENTS,
+    DIALLING,
+    HTTP_CLIENTS,
+    OTHER_CLIENTS,
+    Rule,
+    Violation,
+    imported,
+    name_is,
+    violations,
+)
 from hookline.pipeline.lanes.circuit_breaker import CircuitBreaker
 from hookline.pipeline.lanes.flow_control import FlowControl
 from hookline.pipeline.lanes.lane import Lane
@@ -113,6 +126,9 @@ PLANTED = [
     (Rule.CLIENT, "hookline.client.call", "import http.client"),
     (Rule.CLIENT, "hookline.client.blocking.client", "import aiohttp"),
     (Rule.CLIENT, "hookline.client.aio.client", "import httpx"),
+    (Rule.CLIENT, "hookline.pipeline.notifying.channels", "import smtplib"),
+    (Rule.CLIENT, "hookline.pipeline.notifying.mail", "from ftplib import FTP"),
+    (Rule.CLIENT, "hookline.logs", "from logging.handlers import HTTPHandler"),
     (Rule.SERVER, "hookline.client.call", "from hookline.validate.schemas.json_schema import Schema"),
     (Rule.SERVER, "hookline.client.call", "from hookline.store.contract import Store"),
     (Rule.SERVER, "hookline.client.aio.client", "from hookline.crypto.signing import new_secret"),
@@ -181,6 +197,7 @@ def test_every_rule_has_a_planted_violation():
         ),
         ("hookline.testing.client", "import httpx"),
         ("hookline.cli.client", "from http.client import HTTPConnection"),
+        ("hookline.pipeline.notifying.mail", "import smtplib"),
         ("hookline.client.aio.client", "def f():\n    import aiohttp"),
         ("hookline.client.blocking.client", "from http.client import HTTPConnection"),
     ],
@@ -234,6 +251,104 @@ def test_no_module_imports_itself_by_a_detour():
 
 def test_a_planted_detour_is_found():
     assert cycle_in({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
+
+
+# --- one way out ---
+
+SERVING = ("hookline", "hookline.app", "hookline.cli.server.serve", "hookline.cli.server.worker")
+WAYS_OUT = {"hookline.pipeline.sending.net", "hookline.pipeline.notifying.mail"}  # the sender's, and mail's
+CONNECTING = frozenset({"connect", "connect_ex", "sendto"})  # of sockets
+
+
+class Outward(NamedTuple):
+    """What a module imports, also within functions, and whether it opens connections."""
+
+    imports: frozenset[str]
+    opens: bool
+
+
+@cache
+def outward(source: str) -> Outward:
+    tree = ast.parse(source)
+    for_types = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and is_for_types_only(node)]
+    hidden = {id(inner) for node in for_types for inner in ast.walk(node)}
+    nodes = [node for node in ast.walk(tree) if id(node) not in hidden]
+    names = {
+        name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for _, name in imported(node)
+    }
+    has_sockets = any(name.split(".")[0] in ("socket", "asyncio", "uvloop") for name in names)
+    opens = any(name.split(".")[0] in OTHER_CLIENTS or name_is(name, HTTP_CLIENTS) for name in names) or any(
+        node.attr in DIALLING
+        for node in nodes
+        if isinstance(node, ast.Attribute) and "_net" not in ast.unparse(node.value)
+    )
+    opens = opens or any(
+        has_sockets and node.func.attr in CONNECTING and "_net" not in ast.unparse(node.func)
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    )
+    return Outward(frozenset(names), opens)
+
+
+def imports_at_any_time(sources: dict[str, str]) -> dict[str, set[str]]:
+    """The modules that each module imports, and the packages that are imported with them."""
+    return {
+        module: {
+            ".".join(name.split(".")[:length])
+            for name in outward(source).imports
+            for length in range(1, name.count(".") + 2)
+        }
+        & sources.keys()
+        for module, source in sources.items()
+    }
+
+
+def reached(graph: dict[str, set[str]], entrances: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    left = list(entrances)
+    while left:
+        module = left.pop()
+        if module not in found:
+            found.add(module)
+            left += graph[module]
+    return found
+
+
+def ways_out(sources: dict[str, str]) -> set[str]:
+    serving = reached(imports_at_any_time(sources), SERVING)
+    return {
+        module
+        for module in serving
+        if not module.startswith("hookline.store.") and outward(sources[module]).opens
+    }
+
+
+def sources() -> dict[str, str]:
+    return {module: path.read_text() for module, path in MODULES.items()}
+
+
+def test_what_serves_and_delivers_has_one_way_out_and_mail():
+    assert ways_out(sources()) == WAYS_OUT
+    assert not reached(imports_at_any_time(sources()), SERVING) & API_CLIENTS.keys()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from http.client import HTTPSConnection",
+        "def f():\n    import socket\n    s = socket.socket()\n    s.connect(('a', 1))",
+        "import asyncio\nasync def f():\n    await asyncio.open_connection('a', 1)",
+        "import smtplib",
+        "def f():\n    from hookline.cli.client import Client",
+    ],
+)
+@pytest.mark.parametrize(
+    "module", ["hookline.api.calls.accounts", "hookline.reports.status", "hookline.dashboard.app"]
+)
+def test_another_way_out_is_seen(module, planted):
+    found = sources()
+    found[module] += "\n" + planted
+    assert ways_out(found) - WAYS_OUT in ({module}, {"hookline.cli.client"})
 
 
 # --- a newcomer finds the parts ---

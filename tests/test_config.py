@@ -86,6 +86,17 @@ def test_what_a_container_platform_sets_for_a_service_called_hookline_is_not_our
         ("POLL_S", "0", "seconds from 0.01 to 60"),
         ("ALLOW_NETWORKS", "10.0.0.1/8", "networks such as"),
         ("ALLOW_NETWORKS", "home", "networks such as"),
+        ("DENY_NETWORKS", "10.0.0.1/8", "networks such as"),
+        ("EGRESS_PROXY", "proxy:3128", "http://host:port or http://user:password@host:port"),
+        ("EGRESS_PROXY", "https://proxy:3128", "http://host:port"),
+        ("EGRESS_PROXY", "http://proxy", "http://host:port"),
+        ("EGRESS_PROXY", "http://proxy:0", "http://host:port"),
+        ("EGRESS_PROXY", "http://proxy:65536", "http://host:port"),
+        ("EGRESS_PROXY", "http://proxy:3128/path", "http://host:port"),
+        ("EGRESS_PROXY", "http://me@proxy:3128", "http://user:password@host:port"),
+        ("EGRESS_PROXY", "http://me:se@same@proxy:3128", "%40 for an @"),
+        ("EGRESS_PROXY", "http://me:a%0d%0ab@proxy:3128", "http://user:password@host:port"),
+        ("CA_FILE", "ca\n.pem", "the path of a file"),
         ("DATABASE", "mysql://x", "sqlite:///path.db or postgresql://"),
         ("DATABASE", "sqlite://x.db", "sqlite:///path.db"),
         ("DATABASE", "sqlite:///", "sqlite:///path.db"),
@@ -147,7 +158,16 @@ def test_a_bad_value_names_the_variable_the_setting_and_what_is_allowed(variable
 
 
 def test_a_variable_that_nobody_filled_in_is_not_set():
-    names = ("API_KEY", "SECRET_KEY", "ALLOW_NETWORKS", "CONTACT", "PUBLIC_URL")
+    names = (
+        "API_KEY",
+        "SECRET_KEY",
+        "ALLOW_NETWORKS",
+        "DENY_NETWORKS",
+        "EGRESS_PROXY",
+        "CA_FILE",
+        "CONTACT",
+        "PUBLIC_URL",
+    )
     names += ("PORTAL_FRAME_ANCESTORS", "PORTAL_NAME", "PORTAL_LOGO", "PORTAL_ACCENT")
     assert load(environ={f"HOOKLINE_{name}": "" for name in names}) == Settings()
 
@@ -207,6 +227,13 @@ def test_secrets_never_show():
         api_key="hlk_canary", database="postgresql://me:canary@db/x?sslmode=require&password=canary"
     )
     assert "canary" not in repr(settings) + str(settings)
+    settings = Settings(egress_proxy="http://canary:canary@proxy:3128")
+    assert "canary" not in repr(settings)
+    assert "http://***@proxy:3128" in repr(settings)
+    for url in ("http://me:canary@proxy", "me:canary"):
+        with pytest.raises(ConfigError) as caught:
+            load(environ={"HOOKLINE_EGRESS_PROXY": url})
+        assert "canary" not in str(caught.value)
     with pytest.raises(ConfigError) as caught:
         load(environ={"HOOKLINE_API_KEY": "canary with spaces"})
     assert "canary" not in str(caught.value)

@@ -57,6 +57,7 @@ from hookline.pipeline.notifying.telling import Telling
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
+from hookline.pipeline.sending.tls_contexts import TlsContexts, read_authorities, trusting
 from hookline.pipeline.worker import Worker
 from hookline.reports.account_list import AccountList
 from hookline.reports.analysis import DeathAnalysis
@@ -68,7 +69,7 @@ from hookline.reports.own_events import OwnEvents
 from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
 from hookline.reports.status import StatusReports
-from hookline.rules import trace_context
+from hookline.rules import egress_proxy, trace_context
 from hookline.rules.alerts import AlertThresholds
 from hookline.rules.hops import checked
 from hookline.rules.open_files import (
@@ -139,6 +140,8 @@ class Hookline:
             self.clock,
             gate=self._heartbeat.is_fresh,
             vet=self.destinations.may_dial,
+            contexts=tls_contexts(settings),
+            proxy=None if settings.egress_proxy is None else egress_proxy.read(settings.egress_proxy),
             reached=hosts.reached,
             most_open=most_connections(open_files.allowed()),
         )
@@ -506,6 +509,11 @@ def key_admin(store: Store, clock: Clock | None = None) -> KeyAdmin:
     """The admin of API keys, for code that runs no hookline."""
     clock = clock or SystemClock()
     return KeyAdmin(store, clock, Ids(clock, Random()))
+
+
+def tls_contexts(settings: Settings) -> TlsContexts | None:
+    """The TLS contexts of requests, where they are not the usual ones; `ConfigError` if `ca_file` cannot be used."""
+    return None if settings.ca_file is None else TlsContexts(trusting(read_authorities(settings.ca_file)))
 
 
 def _mailer(settings: Settings, clock: Clock) -> Mailer | None:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hookline.errors import ConfigError
+from hookline.rules import egress_proxy
 from hookline.rules.accent import LEAST_CONTRAST, LIGHT_PAPER, contrast
 from hookline.store import database_url
 from hookline.store.database_url import MASK
@@ -38,6 +39,9 @@ _MAY_BE_EMPTY = frozenset(
         "api_key",
         "secret_key",
         "allow_networks",
+        "deny_networks",
+        "egress_proxy",
+        "ca_file",
         "contact",
         "smtp_host",
         "smtp_username",
@@ -70,6 +74,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         None  # each process also listens alone: the first here, the next one above; 0: anywhere
     )
     allow_networks: tuple[Network, ...] = ()
+    deny_networks: tuple[Network, ...] = ()  # never sent to, whatever else is allowed
+    egress_proxy: str | None = None  # every request goes through it; it may have a password
+    ca_file: str | None = None  # authorities that requests trust besides the machine's
     heartbeat_s: float = 2.0
     takeover_s: float = 10.0
     poll_s: float = 0.5
@@ -127,6 +134,8 @@ def presentable(name: str, value: Any) -> Any:
     """A setting's value as it may be shown."""
     if name in SECRET and value:
         return MASK
+    if name == "egress_proxy" and value:
+        return egress_proxy.shown(value)
     return database_url.shown(value) if name == "database" and isinstance(value, str) else value
 
 
@@ -314,6 +323,20 @@ def _portal_name(value: Any) -> str:
     return name
 
 
+def _egress_proxy(value: Any) -> str:
+    url = _text(value)
+    if egress_proxy.read(url) is None:
+        raise _Unfit(f"{egress_proxy.ALLOWED}, with %40 for an @ in a password")
+    return url
+
+
+def _ca_file(value: Any) -> str:
+    path = _text(value)
+    if not 1 <= len(path) <= 1_000 or not path.isprintable():
+        raise _Unfit("the path of a file with certificates in PEM form")
+    return path
+
+
 def _portal_logo(value: Any) -> str:
     path = _text(value)
     if not re.fullmatch(r".{1,1000}\.(svg|png)", path, re.IGNORECASE) or not path.isprintable():
@@ -343,6 +366,9 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "processes": _whole(1, 64),
     "metrics_port": _whole(0, 65_535),
     "allow_networks": _networks,
+    "deny_networks": _networks,
+    "egress_proxy": _egress_proxy,
+    "ca_file": _ca_file,
     "heartbeat_s": _seconds(0.05, 60),
     "takeover_s": _seconds(0.25, 600),
     "poll_s": _seconds(0.01, 60),
@@ -424,7 +450,7 @@ def _given(name: str, value: Any) -> str:
     text = repr(value[:100] if isinstance(value, str) else value)
     if name in SECRET:
         return MASK
-    return "the value" if name == "database" or _may_be_url(text) else text
+    return "the value" if name in ("database", "egress_proxy") or _may_be_url(text) else text
 
 
 def _may_be_url(text: str) -> bool:

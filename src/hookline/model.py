@@ -178,6 +178,27 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
 
 
+class CertificateFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be shown of a certificate."""
+
+    subject: str
+    issuer: str
+    serial: str  # in hexadecimal
+    not_before: str
+    not_after: str
+    fingerprint: str  # sha256: and hexadecimal
+
+
+class ClientCertificate(msgspec.Struct, frozen=True, kw_only=True):
+    """A certificate with its private key, with which requests prove over TLS who sends them."""
+
+    pem: str  # as stored: sealed if the server has a key for that (`sealing`)
+    facts: CertificateFacts
+
+    def __repr__(self) -> str:
+        return f"ClientCertificate({self.facts.fingerprint})"
+
+
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A receiver's URL with its secret, event patterns and limits."""
 
@@ -195,6 +216,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     disabled_reason: str | None = None
     headers: dict[str, str] = {}
     metadata: dict[str, Any] = {}
+    client_certificate: ClientCertificate | None = None
     timeout: float = 10.0
     max_redirects: int = 0
     max_in_flight: int = 5

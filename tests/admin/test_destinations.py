@@ -65,3 +65,29 @@ def test_this_machine_knows_its_own_addresses():
     assert is_here("127.0.0.1")
     assert not is_here("198.41.0.4")
     assert not is_here("2001:503:ba3e::2:30")
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"dev": True}, {"allow_networks": (ip_network("0.0.0.0/0"), ip_network("::/0"))}]
+)
+def test_a_denied_network_is_never_dialled(settings):
+    guard = destinations(deny_networks=(ip_network("9.9.9.0/24"), ip_network("10.0.0.0/8")), **settings)
+    for address in ("9.9.9.9", "::ffff:9.9.9.9", "10.0.0.1", "64:ff9b::a00:1"):
+        assert not guard.may_dial(address, 443)
+    assert guard.may_dial("9.9.8.8", 443)
+    with pytest.raises(Invalid) as refused:
+        guard.canonical("https://9.9.9.9/")
+    assert refused.value.code == "url_forbidden"
+
+
+@pytest.mark.anyio
+async def test_an_endpoint_cannot_be_in_a_denied_network(tmp_path):
+    settings = Settings(dev=True, deny_networks=(ip_network("9.9.9.0/24"),))
+    async with Hookline(f"sqlite:///{tmp_path}/hooks.db", settings=settings) as hooks:
+        with pytest.raises(Invalid) as refused:
+            await hooks.create_endpoint(url="http://9.9.9.9/", events=["*"])
+        assert (refused.value.code, refused.value.pointer) == ("url_forbidden", "/url")
+        endpoint = await hooks.create_endpoint(url="http://9.9.8.8/", events=["*"], enabled=False)
+        with pytest.raises(Invalid) as refused:
+            await hooks.update_endpoint(endpoint.id, url="http://9.9.9.9/")
+        assert refused.value.code == "url_forbidden"

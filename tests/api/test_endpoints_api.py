@@ -4,6 +4,8 @@ import threading
 
 import pytest
 
+from pipeline.sending.certificates import Authority
+
 CLOSED = {
     "state": "closed",
     "consecutive_failures": 0,
@@ -42,6 +44,7 @@ def test_an_endpoint_is_created_with_its_secret_and_read_without(service):
         "enabled": True,
         "disabled_reason": None,
         "headers": {"X-Token": "***"},
+        "client_certificate": None,
         "metadata": {},
         "filter": None,
         "signing": "standard",
@@ -286,3 +289,29 @@ def test_changes_made_at_the_same_moment_are_all_kept(service):
     for thread in threads:
         thread.join()
     assert service.call("GET", path).json()["metadata"] == {f"k{number}": number for number in range(6)}
+
+
+def test_a_client_certificate_is_written_shown_as_facts_and_removed(service, tmp_path):
+    pem = Authority(tmp_path).identity("client")
+    lines = [line for line in pem.splitlines() if not line.startswith("-----")]
+    created = service.create(client_certificate=pem)
+    path = f"/v1/endpoints/{created['id']}"
+    answers = [
+        service.call("GET", path),
+        service.call("GET", "/v1/endpoints?limit=1"),
+        service.call("PATCH", path, {"description": "x"}),
+    ]
+    for answer in answers:
+        assert not any(line in answer.text for line in lines)
+    facts = answers[0].json()["client_certificate"]
+    assert facts == created["client_certificate"]
+    assert (facts["subject"], facts["issuer"]) == ("CN=client", "CN=Test Authority")
+    assert set(facts) == {"subject", "issuer", "serial", "not_before", "not_after", "fingerprint"}
+    for value in (pem.partition("-----BEGIN CERTIFICATE")[0], facts, 7, ""):
+        refused = service.call("PATCH", path, {"client_certificate": value})
+        problem = refused.json()
+        assert (refused.status_code, problem["code"]) == (422, "invalid_field")
+        assert [each["pointer"] for each in problem["errors"]] == ["/client_certificate"]
+        assert not any(line in refused.text for line in lines)
+    assert service.call("GET", path).json()["client_certificate"] == facts
+    assert service.call("PATCH", path, {"client_certificate": None}).json()["client_certificate"] is None

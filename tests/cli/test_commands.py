@@ -18,7 +18,7 @@ def assert_one_line(result, code, *words):
     """Assert the exit code, and one line on stderr that says why."""
     assert (result.returncode, result.stdout) == (code, ""), result.stderr
     assert result.stderr.count("\n") == 1, result.stderr
-    if result.args[3] == "serve":
+    if result.args[3] in ("serve", "worker"):
         [line] = log_lines(result.stderr)
         said = line["message"] if line["event"] == "process.failed" else ""
     else:
@@ -55,6 +55,10 @@ def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(tmp_path):
         ([], {**KEY, "HOOKLINE_POLL_S": "never"}, ["HOOKLINE_POLL_S", "seconds"]),
         ([], {**KEY, "HOOKLINE_DATABSE": "x"}, ["HOOKLINE_DATABSE", "HOOKLINE_DATABASE"]),
         ([], {**KEY, "HOOKLINE_ALLOW_NETWORKS": "10.0.0.1/8"}, ["HOOKLINE_ALLOW_NETWORKS"]),
+        ([], {**KEY, "HOOKLINE_CA_FILE": "none.pem"}, ["ca_file", "none.pem", "No such file"]),
+        ([], {**KEY, "HOOKLINE_CA_FILE": "/dev/null"}, ["ca_file", "/dev/null", "no certificate"]),
+        ([], {**KEY, "HOOKLINE_CA_FILE": "/"}, ["ca_file", "cannot be read", "directory"]),
+        ([], {**KEY, "HOOKLINE_EGRESS_PROXY": "proxy"}, ["HOOKLINE_EGRESS_PROXY", "http://host:port"]),
         (["--dev", "--host", "0.0.0.0"], {}, ["--host", "loopback"]),
         (["--dev", "--host", "127.0.0.1.example"], {}, ["loopback"]),
         (["--dev", "--host", "localhost.example"], {}, ["loopback"]),
@@ -64,6 +68,13 @@ def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(tmp_path):
 )
 def test_a_bad_value_is_a_usage_error(tmp_path, arguments, env, words):
     assert_one_line(run("serve", *arguments, cwd=tmp_path, env=env), 2, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_too_does_not_start_with_a_file_of_authorities_that_cannot_be_used(tmp_path):
+    assert_one_line(
+        run("worker", cwd=tmp_path, env={"HOOKLINE_CA_FILE": "none.pem"}), 2, "ca_file", "none.pem"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

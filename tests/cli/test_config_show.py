@@ -13,6 +13,7 @@ def test_every_setting_is_shown_with_its_source_and_secrets_are_masked(tmp_path)
         "HOOKLINE_PORT": "9001",
         "HOOKLINE_API_KEY": "hlk_canary",
         "HOOKLINE_DATABASE": "postgresql://me:canary@db/hooks",
+        "HOOKLINE_EGRESS_PROXY": "http://canary:canary@proxy:3128",
     }
     result = run("config", "show", "--json", cwd=tmp_path, env=env)
     assert (result.returncode, result.stderr) == (0, "")
@@ -22,6 +23,7 @@ def test_every_setting_is_shown_with_its_source_and_secrets_are_masked(tmp_path)
     assert (shown["host"]["value"], shown["host"]["from"]) == ("127.0.0.2", "hookline.toml: host")
     assert shown["allow_networks"]["value"] == ["10.0.0.0/8"]
     assert (shown["api_key"]["value"], shown["poll_s"]["from"]) == ("***", "default")
+    assert shown["egress_proxy"]["value"] == "http://***@proxy:3128"
     assert shown["database"]["value"] == "postgresql://me:***@db/hooks"
     table = run("config", "show", cwd=tmp_path, env=env)
     assert "canary" not in table.stdout

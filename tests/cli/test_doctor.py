@@ -334,7 +334,7 @@ def test_endpoints_that_these_settings_would_not_send_to_are_named(tmp_path, dat
     assert re.findall(r"ep_\w{26} at (\S+?),? ", detail) != []
     assert " and 1 more, and every attempt would fail" in detail
     assert step == (
-        "set HOOKLINE_ALLOW_NETWORKS to the same value for every hookline process, or disable these endpoints"
+        "set HOOKLINE_ALLOW_NETWORKS and HOOKLINE_DENY_NETWORKS to the same values for every hookline process, or disable these endpoints"
     )
     assert "canary" not in detail
     local = {"HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8,10.0.0.0/8"}

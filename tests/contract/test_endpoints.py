@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from factories import NOW, an_endpoint, ids
-from hookline.model import CircuitPolicy, Ordering, RateLimit, Signing
+from hookline.model import CertificateFacts, CircuitPolicy, ClientCertificate, Ordering, RateLimit, Signing
 from hookline.store.contract import EndpointSnapshot
 from scenes import an_endpoint_in
 
@@ -23,6 +23,17 @@ def a_full_endpoint():
         disabled_reason="gone",
         headers={"x-b": "2", "x-a": "1"},
         metadata={"z": [1, 2.5, None, {"deep": True}], "a": "\x00"},
+        client_certificate=ClientCertificate(
+            pem="sealed1 c2VhbGVk",
+            facts=CertificateFacts(
+                subject="CN=hookline,O=Büchse",
+                issuer="CN=authority",
+                serial="1f",
+                not_before="2026-01-01T00:00:00Z",
+                not_after="2027-01-01T00:00:00Z",
+                fingerprint="sha256:00ff",
+            ),
+        ),
         timeout=12.5,
         max_redirects=3,
         max_in_flight=7,

@@ -49,6 +49,7 @@ def an_endpoint(circuit: Mapping[str, Any] | None = None, **fields: Any) -> Endp
         "enabled": True,
         "disabled_reason": None,
         "headers": {},
+        "client_certificate": None,
         "metadata": {},
         "filter": None,
         "signing": "standard",

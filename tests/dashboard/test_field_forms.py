@@ -76,3 +76,16 @@ def test_a_form_without_the_fields_is_read_as_empty():
     for field in FIELDS:
         form_of(field).read(filled, None)
         form_of(field).controls(filled)
+
+
+def test_a_client_certificate_is_filled_in_and_never_shown_again():
+    form = form_of(BY_NAME["client_certificate"])
+    typed = {"client_certificate": ["-----BEGIN CERTIFICATE-----\r\ncanary"]}
+    assert form.read(typed, None) == "-----BEGIN CERTIFICATE-----\ncanary"
+    assert form.read({}, {"subject": "CN=a"}) is None
+    for filled in (typed, form.filled({"subject": "CN=a"})):
+        [control] = form.controls(filled)
+        assert (control.kind, control.value) == ("area", "")
+    assert said("client_certificate", {"subject": "CN=a", "not_after": "2030-01-02T03:04:05Z"}).text == (
+        "CN=a, until 2030-01-02"
+    )

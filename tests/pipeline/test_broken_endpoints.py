@@ -20,6 +20,10 @@ from tests.world import World
 pytestmark = pytest.mark.anyio
 
 MANY = '{"base": 1, "factor": 2, "cap": null, "attempts": 1000000000, "jitter": "full"}'
+CERTIFICATE = (
+    '{"pem": "PEM", "facts": {"subject": "", "issuer": "", "serial": "", "not_before": "", "not_after": "", '
+    '"fingerprint": ""}}'
+)
 BROKEN: list[tuple[str, Any]] = [
     ("url", ""),
     ("url", "no url at all"),
@@ -37,6 +41,10 @@ BROKEN: list[tuple[str, Any]] = [
     ("headers", '{"a name": "x"}'),
     ("headers", '{"webhook-id": "mine"}'),
     ("headers", "[" * 5_000),
+    ("client_certificate", "no json"),
+    ("client_certificate", '{"pem": "sealed1 ?"}'),
+    ("client_certificate", CERTIFICATE.replace("PEM", "no longer one")),
+    ("client_certificate", CERTIFICATE.replace("PEM", "sealed1 ?")),
     ("retry", '{"preset": "never heard of"}'),
     ("retry", "[]"),
     ("retry", "{}"),
@@ -77,6 +85,7 @@ BROKEN_SQLITE: list[tuple[str, Any]] = [
 # A harmless fault is shown, and the endpoint is sent to all the same.
 HARMLESS: list[tuple[str, Any]] = [("metadata", "no json"), ("metadata", "[]"), ("description", "x" * 2_000)]
 GOOD: dict[str, Any] = {
+    "client_certificate": None,
     "headers": {"x-good": "1"},
     "retry": {"preset": "quick"},
     "retry_statuses": [500],

@@ -17,8 +17,8 @@ from hookline.ids import delivery_of
 from hookline.model import Endpoint, Queue, Signing
 from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint
 from hookline.pipeline.sending import HttpSender, SendResult
-from hookline.pipeline.sending.dial import default_context
 from hookline.pipeline.sending.net import SystemNet
+from hookline.pipeline.sending.tls_contexts import default_context
 from hookline.store.contract import Loaded
 
 CONTEXT = default_context()  # loading the CA certificates takes longer than a whole example

@@ -219,3 +219,21 @@ def spelled_or_refused(text: str) -> str | Invalid:
         return canonical(text, private_allowed=True)
     except Invalid as refused:
         return refused
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"private_allowed": False},
+        {"private_allowed": True},  # development mode
+        {"private_allowed": True, "allowed": [ip_network("0.0.0.0/0"), ip_network("::/0")]},
+    ],
+)
+@pytest.mark.parametrize(
+    "host", ["9.9.9.9", "[::ffff:9.9.9.9]", "[64:ff9b::9.9.9.9]", "[2002:909:909::]", "[2600:1234::1]"]
+)
+def test_a_denied_address_is_refused_whatever_is_allowed_and_with_the_words_of_any_other(host, options):
+    denied = [ip_network("9.9.9.0/24"), ip_network("2600:1234::/32")]
+    assert refusal(f"http://{host}/", **options, denied=denied).code == "url_forbidden"
+    assert refusal(f"http://{host}/", **options, denied=denied).detail == refusal("http://10.0.0.1/").detail
+    assert canonical("http://9.9.8.1/", **options, denied=denied) == "http://9.9.8.1/"

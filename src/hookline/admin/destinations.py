@@ -1,6 +1,7 @@
 """Decides where requests may go.
 
-They may go to the public internet and to the networks that the operator allowed, but not back to this very server: an
+They may go to the public internet and to the networks that the operator allowed, but to none that the operator denied
+and not back to this very server: an
 endpoint that is our own API would publish what it is sent.
 """
 
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 from hookline.config import Network, Settings
 from hookline.errors import Invalid
 from hookline.pipeline.sending.target import parse
-from hookline.rules.address import is_within, may_dial
+from hookline.rules.address import is_denied, is_within, may_dial
 from hookline.rules.destination import canonical
 from hookline.rules.own_address import Place, is_own
 
@@ -23,11 +24,14 @@ class Destinations:
         self.allowed: Sequence[Network] | None = (
             None if settings.dev else settings.allow_networks
         )  # None: all
+        self.denied: Sequence[Network] = settings.deny_networks  # wins over all that is allowed
         self._is_here = is_here  # is it an address of this machine?
 
     def canonical(self, url: str) -> str:
         """The one spelling of a URL that may be sent to; `Invalid` for others."""
-        spelled = canonical(url, private_allowed=self.private_allowed, allowed=self.allowed)
+        spelled = canonical(
+            url, private_allowed=self.private_allowed, allowed=self.allowed, denied=self.denied
+        )
         self.refuse_own(spelled)
         return spelled
 
@@ -46,8 +50,8 @@ class Destinations:
     def may_dial(self, address: str, port: int) -> bool:
         """Whether a connection to this address may be opened."""
         if self.allowed is None:
-            return True
-        return may_dial(address, self.allowed) and not self._is_own(address, port)
+            return not is_denied(address, self.denied)
+        return may_dial(address, self.allowed, self.denied) and not self._is_own(address, port)
 
     def is_allowed(self, address: str) -> bool:
         """Whether it is in a network that the operator named, so that no stranger is on the other side."""

@@ -73,6 +73,7 @@ class EndpointAdmin:
             now=self._clock.now(),
             private_allowed=self._destinations.private_allowed,
             allowed=self._destinations.allowed,
+            denied=self._destinations.denied,
         )
         self._destinations.refuse_own(endpoint.url)
         most = self._settings.endpoints_per_account
@@ -103,6 +104,7 @@ class EndpointAdmin:
                 now=self._clock.now(),
                 private_allowed=self._destinations.private_allowed,
                 allowed=self._destinations.allowed,
+                denied=self._destinations.denied,
                 secrets=self._opened(found[0]),
                 faults=self._judge.faults(found[0]),
             )
@@ -110,6 +112,8 @@ class EndpointAdmin:
                 self._destinations.refuse_own(endpoint.url)
             if self._opened(found[0]) is not None:  # else its secret stays as it is stored
                 endpoint = self._sealer.sealed(endpoint)
+            elif self._sealer.seals:
+                endpoint = self._sealer.seal_certificate(endpoint)
             is_disabled = found[0].enabled and not endpoint.enabled
             entry = self._changed(found[0], endpoint)
             with self._changes.making_due(id):

@@ -18,6 +18,7 @@ class _Settings(TypedDict, total=False):
     description: str | None
     enabled: bool | None
     headers: Mapping[str, str | None] | None
+    client_certificate: str | None
     metadata: Mapping[str, Any] | None
     filter: str | None
     signing: Literal["standard", "classic"] | None
@@ -58,6 +59,7 @@ class Endpoint(ApiObject, frozen=True, kw_only=True):
     enabled: bool = True
     disabled_reason: str | None = None
     headers: dict[str, str] = msgspec.field(default_factory=dict)
+    client_certificate: dict[str, str] | None = None
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     filter: str | None = None
     signing: str = "standard"

@@ -1,6 +1,6 @@
 """Seals the secrets in the database.
 
-With a key of the server (`HOOKLINE_SECRET_KEY`) secrets are stored sealed: AES-256-GCM, bound to their endpoint, so
+With a key of the server (`HOOKLINE_SECRET_KEY`) secrets and client certificates are stored sealed: AES-256-GCM, bound to their endpoint, so
 that one cannot be put in the place of another. Without a key they are stored plain. A secret that was stored plain
 keeps working and is sealed when it is next written.
 """
@@ -9,13 +9,13 @@ import hashlib
 import hmac
 import secrets
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from hookline.errors import ConfigError, SealBroken, SealGarbled
-from hookline.model import Endpoint
+from hookline.model import Endpoint, EndpointId
 
 # No secret contains a space, so no plain secret can look like this. The number names the method.
 PREFIX = "sealed1 "
@@ -82,13 +82,24 @@ class Sealer:
             endpoint.old_secret_until,
         )
 
+    def open_certificate(self, endpoint: Endpoint) -> Endpoint:
+        """The endpoint with its client certificate opened for sending."""
+        return _with_certificate(endpoint, self.open)
+
+    def seal_certificate(self, endpoint: Endpoint) -> Endpoint:
+        """The endpoint with its client certificate as it is stored; one that cannot be opened stays as it is."""
+        try:
+            return _with_certificate(endpoint, self.seal)
+        except SealBroken:
+            return endpoint
+
     def sealed(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint as it is stored."""
         if not self._ciphers:
             return endpoint
         old = endpoint.old_secret
         return msgspec.structs.replace(
-            endpoint,
+            self.seal_certificate(endpoint),
             secret=self.seal(endpoint.secret, of=endpoint.id),
             old_secret=None if old is None else self.seal(old, of=endpoint.id),
         )
@@ -96,7 +107,9 @@ class Sealer:
     def plain(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint as it would be stored without a key."""
         opened = self.opened(endpoint)
-        return msgspec.structs.replace(endpoint, secret=opened.secret, old_secret=opened.old)
+        return msgspec.structs.replace(
+            self.open_certificate(endpoint), secret=opened.secret, old_secret=opened.old
+        )
 
     def mark(self) -> str:
         """A sealed value stored beside the secrets: a key that opens it is the right key."""
@@ -122,6 +135,19 @@ class Sealer:
 
     def _is_current(self, text: str, *, of: bytes) -> bool:
         return text.startswith(PREFIX) and _opened(self._ciphers[0], text, of=of) is not None
+
+
+def of_certificate(endpoint: EndpointId) -> bytes:
+    """What an endpoint's client certificate is bound to."""
+    return endpoint + b" client_certificate"
+
+
+def _with_certificate(endpoint: Endpoint, change: Callable[..., str]) -> Endpoint:
+    certificate = endpoint.client_certificate
+    if certificate is None:
+        return endpoint
+    pem = change(certificate.pem, of=of_certificate(endpoint.id))
+    return msgspec.structs.replace(endpoint, client_certificate=msgspec.structs.replace(certificate, pem=pem))
 
 
 def _cipher(key: str) -> Any:

@@ -181,24 +181,25 @@ class Deliverer:
         answer = SendResult(duration=0.0, error=ErrorKind.INTERNAL, detail=detail)
         asyncio.get_running_loop().call_soon(partial(self.land, flight, answer, was_made=False))
 
-    def _follow(self, flight: Flight, answer: SendResult) -> bool:
-        """Send the request to the URL of a redirect, if the endpoint allows it; True if that was handled.
+    def _follow(self, flight: Flight, answer: SendResult) -> SendResult | None:
+        """Send the request to the URL of a redirect, if the endpoint allows it; else the answer that counts.
 
         A host gets no more requests by redirects than by its own endpoints: if it is full, the delivery is put back, and
         the first host is asked again when there is room at the other one.
         """
         endpoint = flight.prepared.endpoint
         if flight.hops >= endpoint.max_redirects:
-            return False
+            return answer
         current = flight.final_url or endpoint.url
         url = next_url(answer.status, _header(answer, b"location"), current=current)
         left = endpoint.timeout - (self._clock.monotonic() - flight.began)
         if url is None or left <= 0:
-            return False
+            return answer
         try:
             url = self._canonical(url)
-        except Invalid:
-            return False
+        except Invalid as error:
+            # A forbidden address is the same failure whether a redirect names it or a name leads to it.
+            return _blocked(answer) if error.code == "url_forbidden" else answer
         flight.hops += 1
         flight.final_url = url
         request = flight.prepared.redirected(
@@ -213,7 +214,7 @@ class Deliverer:
             self._sender.send(request, flight.done)
         else:
             self._put_back(flight)
-        return True
+        return None
 
     def land(self, flight: Flight, answer: SendResult, *, was_made: bool = True) -> None:
         """An attempt ended, or its request could not even be made."""
@@ -225,8 +226,11 @@ class Deliverer:
             self._put_back(flight)
             return
         try:
-            if answer.status is not None and 300 <= answer.status < 400 and self._follow(flight, answer):
-                return
+            if answer.status is not None and 300 <= answer.status < 400:
+                followed = self._follow(flight, answer)
+                if followed is None:
+                    return
+                answer = followed
             settlement = self._settlement(flight, answer, with_evidence=was_made)
             asked = None if settlement.attempt.outcome is Outcome.ACCEPTED else self._asked(answer)
         except Exception as error:
@@ -355,6 +359,12 @@ class Deliverer:
             ),
             response_headers=received if answer.status is not None else None,
         )
+
+
+def _blocked(answer: SendResult) -> SendResult:
+    """The answer in place of a redirect to an address that is forbidden."""
+    detail = "The redirect leads to an address or a port that this worker may not send to."
+    return SendResult(answer.duration, error=ErrorKind.BLOCKED_ADDRESS, detail=detail, timings=answer.timings)
 
 
 def _header(answer: SendResult, wanted: bytes) -> str | None:

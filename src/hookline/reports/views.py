@@ -11,6 +11,7 @@ import msgspec
 from hookline.ids import PREFIXES
 from hookline.model import (
     AlertKind,
+    CertificateFacts,
     CircuitPolicy,
     CircuitState,
     ErrorKind,
@@ -99,6 +100,7 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     enabled: bool
     disabled_reason: str | None
     headers: dict[str, str]
+    client_certificate: CertificateFacts | None
     metadata: dict[str, Any]
     filter: str | None
     signing: SigningWord

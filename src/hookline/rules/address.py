@@ -1,7 +1,7 @@
 """Decides which IP addresses a request may be sent to.
 
-The machines of the public internet are allowed, and so are the networks that an operator named. This is an allow-list
-where it can be one: an address nobody thought of is refused. `ipaddress.is_global` is not used: it calls multicast
+The machines of the public internet are allowed, and so are the networks that an operator named, but none of those that
+the operator denied. This is an allow-list where it can be one: an address nobody thought of is refused. `ipaddress.is_global` is not used: it calls multicast
 global, and also the NAT64, 6to4 and IPv4-compatible spellings of 127.0.0.1.
 """
 
@@ -43,33 +43,44 @@ _V6_DENIED = _ranges(
     "3fff::/20",  # documentation
 )
 _V6_6TO4 = _ranges("2002::/16")
+_V6_TEREDO = _ranges("2001::/32")
+_V6_LOCAL_NAT64 = _ranges("64:ff9b:1::/48")
 _V6_ENDING_IN_V4 = _ranges("::/96", "::ffff:0:0:0/96", "64:ff9b::/96")  # compatible, translated, NAT64
+_ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})  # how an interface's id begins that ends in an IPv4 address
 
 
 def is_public(address: str) -> bool:
     """Whether the address, as text, is a machine of the public internet; False for text that is no address.
 
-    Every form that wraps an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) lies outside the allowed
-    ranges and is refused whatever it wraps: every public machine can be reached without one.
+    Every form that wraps an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo, ISATAP) is refused
+    whatever it wraps: every public machine can be reached without one.
     """
     found = _read(address)
     return found is not None and _is_public(found)
 
 
-def may_dial(address: str, allowed: Sequence[Network] = ()) -> bool:
-    """Whether a connection to the address may be opened: public, or within a network the operator allowed."""
+def may_dial(address: str, allowed: Sequence[Network] = (), denied: Sequence[Network] = ()) -> bool:
+    """Whether a connection to the address may be opened: public or in a network the operator allowed, and not denied."""
     found = _read(address)
-    if found is None:
+    if found is None or (denied and _is_denied(found, denied)):
         return False
     if isinstance(found, IPv6Address):
         if found.ipv4_mapped is not None:
             # The kernel connects a mapped address to the IPv4 machine, so that machine has to be allowed.
             return _within(found.ipv4_mapped, allowed)
-        inner = _wrapped(int(found))
-        if inner is not None:
+        wrapped = _wrapped(int(found))
+        if wrapped:
             # A gateway may be allowed without everything behind it being allowed.
-            return _within(found, allowed) and (_is_public(inner) or _within(inner, allowed))
+            return _within(found, allowed) and all(
+                _is_public(inner) or _within(inner, allowed) for inner in wrapped
+            )
     return _is_public(found) or _within(found, allowed)
+
+
+def is_denied(address: str, denied: Sequence[Network]) -> bool:
+    """Whether the address, in any of the forms that lead to it, is in a network that the operator denied."""
+    found = _read(address)
+    return found is not None and _is_denied(found, denied)
 
 
 def is_within(address: str, networks: Sequence[Network]) -> bool:
@@ -93,16 +104,40 @@ def _is_public(address: Address) -> bool:
         return not _among(number, _V4_DENIED)
     if address.scope_id is not None:
         return False  # a zone has a meaning only on a local link
-    return _among(number, _V6_GLOBAL) and not _among(number, _V6_DENIED)
+    return _among(number, _V6_GLOBAL) and not _among(number, _V6_DENIED) and not _is_isatap(number)
 
 
-def _wrapped(number: int) -> IPv4Address | None:
-    """The IPv4 address that a gateway would forward this IPv6 address to."""
+def _is_denied(address: Address, denied: Sequence[Network]) -> bool:
+    forms: list[Address] = [address]
+    if isinstance(address, IPv4Address):
+        forms.append(IPv6Address(0xFFFF << 32 | int(address)))
+    else:
+        forms += _wrapped(int(address))
+        if address.ipv4_mapped is not None:
+            forms.append(address.ipv4_mapped)
+    return any(_within(form, denied) for form in forms)
+
+
+def _wrapped(number: int) -> list[IPv4Address]:
+    """The IPv4 addresses that a gateway would forward this IPv6 address to, or by way of."""
+    found = []
     if _among(number, _V6_ENDING_IN_V4) and number > 1:  # :: and ::1 are themselves
-        return IPv4Address(number & 0xFFFF_FFFF)
+        found.append(number)
     if _among(number, _V6_6TO4):
-        return IPv4Address(number >> 80 & 0xFFFF_FFFF)
-    return None
+        found.append(number >> 80)
+    if _among(number, _V6_TEREDO):
+        found += [number >> 64, ~number]  # the server, and the client behind it, whose bits are inverted
+    if _among(number, _V6_LOCAL_NAT64):
+        # RFC 6052: around the middle octet under a prefix of 48 bits, at the end under one of 96.
+        around = number >> 48 & 0xFFFF_0000 | number >> 40 & 0xFFFF
+        found.append(number if number & 0xFF_FFFF_FFFF else around)
+    if _is_isatap(number):
+        found.append(number)
+    return [IPv4Address(each & 0xFFFF_FFFF) for each in found]
+
+
+def _is_isatap(number: int) -> bool:
+    return number >> 32 & 0xFFFF_FFFF in _ISATAP
 
 
 def _among(number: int, ranges: tuple[tuple[int, int], ...]) -> bool:

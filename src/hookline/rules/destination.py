@@ -13,7 +13,7 @@ from typing import NoReturn
 import idna
 
 from hookline.errors import Invalid
-from hookline.rules.address import Network, is_public, may_dial
+from hookline.rules.address import Network, is_denied, is_public, may_dial
 
 MAX_URL_BYTES = 2_048
 MAX_NAME_BYTES = 253
@@ -39,14 +39,22 @@ _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _NUMBER = re.compile(r"(?:[0-9]+|0x[0-9a-f]*)\Z")  # what resolvers would read as (part of) an IPv4 address
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
+# One text for every refused address: it must not tell what is behind it, or which rule refused it.
+_REFUSED = "Webhooks cannot be sent to this address. "
 _PRIVATE_HINT = "Private destinations need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS."
 
 
-def canonical(url: str, *, private_allowed: bool, allowed: Sequence[Network] | None = None) -> str:
+def canonical(
+    url: str,
+    *,
+    private_allowed: bool,
+    allowed: Sequence[Network] | None = None,
+    denied: Sequence[Network] = (),
+) -> str:
     """The one spelling of an endpoint's URL; `Invalid` with `url_invalid` or `url_forbidden` if it has none.
 
     With `private_allowed`, names of private machines pass. A literal address must then be public or within `allowed`;
-    if that is None, every literal passes and the check before each connection decides.
+    if that is None, every literal passes and the check before each connection decides. None within `denied` passes.
     """
     if len(url) > MAX_URL_BYTES or len(url.encode("utf-8", "surrogatepass")) > MAX_URL_BYTES:
         _invalid(f"A URL may have at most {MAX_URL_BYTES:,} bytes.")
@@ -63,7 +71,7 @@ def canonical(url: str, *, private_allowed: bool, allowed: Sequence[Network] | N
     if not (path + query).isascii():
         _invalid("The path and the query of a URL must be ASCII; percent-encode other characters as UTF-8.")
     host, port = _host_and_port(shape["authority"])
-    host = _canonical_host(host, private_allowed=private_allowed, allowed=allowed)
+    host = _canonical_host(host, private_allowed=private_allowed, allowed=allowed, denied=denied)
     suffix = _canonical_port(port, scheme=scheme)
     spelled = f"{scheme}://{host}{suffix}{path}{query}"
     if len(spelled) > MAX_URL_BYTES:
@@ -100,13 +108,15 @@ def _canonical_port(port: str | None, *, scheme: str) -> str:
     return "" if number == _DEFAULT_PORTS[scheme] else f":{number}"
 
 
-def _canonical_host(host: str, *, private_allowed: bool, allowed: Sequence[Network] | None) -> str:
+def _canonical_host(
+    host: str, *, private_allowed: bool, allowed: Sequence[Network] | None, denied: Sequence[Network]
+) -> str:
     if host.startswith("["):
         address = _v6(host[1:-1])
-        _check_literal(address, private_allowed=private_allowed, allowed=allowed)
+        _check_literal(address, private_allowed=private_allowed, allowed=allowed, denied=denied)
         return f"[{address}]"
     if _V4.match(host):
-        _check_literal(host, private_allowed=private_allowed, allowed=allowed)
+        _check_literal(host, private_allowed=private_allowed, allowed=allowed, denied=denied)
         return host
     return _canonical_name(host, private_allowed=private_allowed)
 
@@ -121,12 +131,12 @@ def _v6(text: str) -> str:
     return str(address)
 
 
-def _check_literal(address: str, *, private_allowed: bool, allowed: Sequence[Network] | None) -> None:
-    if private_allowed and (allowed is None or may_dial(address, allowed)):
-        return
-    if not is_public(address):
-        # One text for every refused address: it must not tell what is behind it.
-        _forbidden(f"The address is not public. {_PRIVATE_HINT}")
+def _check_literal(
+    address: str, *, private_allowed: bool, allowed: Sequence[Network] | None, denied: Sequence[Network]
+) -> None:
+    is_open = is_public(address) or (private_allowed and (allowed is None or may_dial(address, allowed)))
+    if not is_open or is_denied(address, denied):
+        _forbidden(_REFUSED + _PRIVATE_HINT)
 
 
 def _canonical_name(host: str, *, private_allowed: bool) -> str:

@@ -45,6 +45,7 @@ COLUMNS = {
     "old_secret_until": Form.TIME,
     "filter": Form.PLAIN,
     "signature": Form.WORD,
+    "client_certificate": Form.JSON,
 }
 
 

@@ -34,10 +34,11 @@ def new_endpoint(
     now: float,
     private_allowed: bool,
     allowed: Sequence[Network] | None = None,
+    denied: Sequence[Network] = (),
 ) -> Endpoint:
     """The endpoint that these fields describe; `Invalid` names the field that is invalid."""
     check_known(fields, BY_NAME)
-    fields = _with_allowed_url(fields, private_allowed=private_allowed, allowed=allowed)
+    fields = _with_allowed_url(fields, private_allowed=private_allowed, allowed=allowed, denied=denied)
     values: dict[str, Any] = {
         field.attribute: field.created(fields.get(field.name))
         if field.name in fields or field.is_required
@@ -61,6 +62,7 @@ def patched(
     now: float,
     private_allowed: bool,
     allowed: Sequence[Network] | None = None,
+    denied: Sequence[Network] = (),
     secrets: Secrets | None = None,
     faults: Collection[str] = (),
 ) -> Endpoint:
@@ -70,7 +72,7 @@ def patched(
     replaced, not merged.
     """
     check_known(patch, IN_PATCH)
-    patch = _with_allowed_url(patch, private_allowed=private_allowed, allowed=allowed)
+    patch = _with_allowed_url(patch, private_allowed=private_allowed, allowed=allowed, denied=denied)
     changes: dict[str, Any] = {}
     for name, value in patch.items():
         field = IN_PATCH[name]
@@ -118,13 +120,17 @@ def chosen_secret(value: str | None, *, style: Signing, signature: Signature | N
 
 
 def _with_allowed_url(
-    fields: Mapping[str, Any], *, private_allowed: bool, allowed: Sequence[Network] | None
+    fields: Mapping[str, Any],
+    *,
+    private_allowed: bool,
+    allowed: Sequence[Network] | None,
+    denied: Sequence[Network],
 ) -> Mapping[str, Any]:
     """The fields, with a URL that the server may call in its one spelling."""
     url = fields.get("url")
     if not isinstance(url, str):
         return fields
-    return {**fields, "url": canonical(url, private_allowed=private_allowed, allowed=allowed)}
+    return {**fields, "url": canonical(url, private_allowed=private_allowed, allowed=allowed, denied=denied)}
 
 
 def _check_style(style: Signing, secrets: Secrets, *, has_two: bool) -> None:

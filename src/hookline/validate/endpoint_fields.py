@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from hookline.crypto import client_certificate
 from hookline.errors import Invalid
 from hookline.model import DEFAULT_ACCOUNT, Endpoint, Ordering, Signature, Signing
 from hookline.rules.destination import canonical
@@ -200,6 +201,15 @@ FIELDS: tuple[EndpointField, ...] = (
         schema=headers.SCHEMA,
         text="headers to add to each request; their values are never shown. A patch replaces them by name, "
         "and null removes one",
+    ),
+    EndpointField(
+        name="client_certificate",
+        check=client_certificate.checked,
+        check_stored=lambda value: client_certificate.checked(value["pem"]),
+        show=lambda value: None if value is None else value.facts,
+        schema=api_schema.text(client_certificate.MAX_BYTES),
+        text="a PEM text with a certificate, those that lead to its authority, and the private key, not encrypted: "
+        "requests over TLS show it (mutual TLS). Never shown again; null removes it",
     ),
     EndpointField(
         name="metadata",

@@ -32,6 +32,10 @@ class EndpointJudge:
     def faults(self, endpoint: Endpoint) -> Mapping[str, str]:
         """The fields at fault, each with the reason."""
         found = dict(endpoint.unread)
+        try:
+            endpoint = self._sealer.open_certificate(endpoint)
+        except SealBroken as error:
+            found["client_certificate"] = str(error)
         for name, usual, check in _CHECKS:
             value = getattr(endpoint, name)
             if value != usual and name not in found and (why := _why_not(check, value)) is not None:

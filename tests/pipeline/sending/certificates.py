@@ -36,9 +36,26 @@ class Authority:
         self._root = folder / "root.pem"
         self._root.write_bytes(root.public_bytes(serialization.Encoding.PEM))
 
+    @property
+    def root(self) -> Path:
+        """The file with its own certificate."""
+        return self._root
+
     def client(self) -> ssl.SSLContext:
         """A default context that trusts only this authority."""
         return ssl.create_default_context(cafile=str(self._root))
+
+    def requiring(self, *names: str) -> ssl.SSLContext:
+        """A server's context that accepts only clients with a certificate of this authority."""
+        context = self.server(*names)
+        context.load_verify_locations(self._root)
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def identity(self, name: str) -> str:
+        """A client's certificate and private key."""
+        self.server(name)
+        return (self._folder / f"{name}-False-False.pem").read_text()
 
     def server(self, *names: str, expired: bool = False, self_signed: bool = False) -> ssl.SSLContext:
         """A server's context with a certificate for these names and addresses."""

@@ -52,6 +52,10 @@ class Posts:
     def begin(
         self, url: str, *, body: bytes = b"{}", headers: bytes = HEADERS, timeout: float = 30.0
     ) -> asyncio.Future[SendResult]:
+        """Send."""
+        return self.begin_with(Request(parse(url), headers, body, timeout))
+
+    def begin_with(self, request: Request) -> asyncio.Future[SendResult]:
         """Send; the future has the first answer, `calls` has them all."""
         answered: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
         answers: list[SendResult] = []
@@ -62,8 +66,13 @@ class Posts:
             if not answered.done():
                 answered.set_result(answer)
 
-        self.sender.send(Request(parse(url), headers, body, timeout), done)
+        self.sender.send(request, done)
         return answered
+
+    async def wait(self, request: Request) -> SendResult:
+        """Send and wait, likewise."""
+        async with asyncio.timeout(60):
+            return await self.begin_with(request)
 
     async def post(self, url: str, **options: Any) -> SendResult:
         """Send and wait; a missing answer is a failure, not a hanging test."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hookline.model import ErrorKind
-from hookline.pipeline.sending.dial import default_context
+from hookline.pipeline.sending.tls_contexts import default_context
 from pipeline.sending.certificates import Authority
 from pipeline.sending.raw_server import Conversation, RawServer, always
 from pipeline.sending.sending import OK, Names, Posts

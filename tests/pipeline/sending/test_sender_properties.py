@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hookline.clock import SystemClock
 from hookline.model import ErrorKind
 from hookline.pipeline.sending import HttpSender, Request, SendResult, parse
-from hookline.pipeline.sending.dial import default_context
 from hookline.pipeline.sending.net import SystemNet
 from hookline.pipeline.sending.response import Limits
+from hookline.pipeline.sending.tls_contexts import default_context
 from pipeline.sending.raw_server import Conversation, RawServer, always
 from pipeline.sending.sending import OK, Posts, until
 

@@ -1,7 +1,7 @@
 """Commands that manage endpoints."""
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -26,6 +26,7 @@ from hookline.cli.printing.columns import endpoint_columns
 from hookline.cli.printing.short_ids import whole_id
 from hookline.cli.printing.table import print_list
 from hookline.cli.printing.times import Times
+from hookline.crypto.client_certificate import MAX_BYTES
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
@@ -86,6 +87,12 @@ def _fields(command: Any) -> Any:
             multiple=True,
             metavar="NAME:VALUE",
             help="Header to send with each request; can be repeated.",
+        ),
+        click.option(
+            "--client-certificate",
+            type=click.File("rb"),
+            metavar="FILE",
+            help="Certificate and private key (PEM) to show over TLS; - reads standard input.",
         ),
         click.option("--description", help="Text that describes the endpoint."),
         click.option(
@@ -285,6 +292,7 @@ def _said(
     *,
     events: tuple[str, ...],
     description: str | None,
+    client_certificate: BinaryIO | None,
     headers: tuple[str, ...],
     ordering: str | None,
     signing: str | None,
@@ -295,6 +303,7 @@ def _said(
     said: dict[str, Any] = {
         "events": list(events) or None,
         "description": description,
+        "client_certificate": None if client_certificate is None else _pem(client_certificate),
         "headers": _headers(headers) or None,
         "ordering": ordering,
         "signing": signing,
@@ -306,6 +315,13 @@ def _said(
         name, value = _split(each, "=", "--field")
         said[name] = json_value(value, option="--field")
     return said
+
+
+def _pem(file: BinaryIO) -> str:
+    try:
+        return file.read(2 * MAX_BYTES).decode("ascii")  # what is too much, the server refuses
+    except UnicodeDecodeError:
+        raise CommandError("--client-certificate: the file is not in PEM form.", USAGE) from None
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, str]:

@@ -33,7 +33,7 @@ def check_destinations(found: Examination, settings: Settings) -> Iterator[Findi
     yield warn(
         "endpoints",
         f"a process with these settings would refuse to send to {named}{more}, and every attempt would fail",
-        f"set {PREFIX}ALLOW_NETWORKS to the same value for every hookline process, or disable these endpoints",
+        f"set {PREFIX}ALLOW_NETWORKS and {PREFIX}DENY_NETWORKS to the same values for every hookline process, or disable these endpoints",
     )
 
 
@@ -49,7 +49,12 @@ def _is_url(url: str) -> bool:
 def _may_send(url: str, settings: Settings) -> bool:
     allowed = None if settings.dev else settings.allow_networks
     try:
-        canonical(url, private_allowed=settings.dev or bool(settings.allow_networks), allowed=allowed)
+        canonical(
+            url,
+            private_allowed=settings.dev or bool(settings.allow_networks),
+            allowed=allowed,
+            denied=settings.deny_networks,
+        )
     except Invalid:
         return False
     return True

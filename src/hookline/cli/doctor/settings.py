@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hookline.cli.doctor.findings import Finding, ok, warn
 from hookline.config import FILE, SECRET, Network, Settings
+from hookline.rules.egress_proxy import shown
 from hookline.store.database_url import has_password
 
 # Addresses where clouds give credentials to every caller from inside.
@@ -23,6 +24,13 @@ def check_settings(settings: Settings, sources: Mapping[str, str]) -> Iterator[F
             f"remove {sources.get('dev')} where others can reach this machine",
         )
     yield from check_networks(settings.allow_networks)
+    if settings.egress_proxy is not None:
+        yield ok(
+            "egress_proxy",
+            f"requests go through {shown(settings.egress_proxy)}, which has to keep them from private addresses",
+        )
+    if settings.deny_networks:
+        yield ok("deny_networks", f"webhooks are never sent to {', '.join(map(str, settings.deny_networks))}")
 
 
 def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
@@ -50,7 +58,9 @@ def check_networks(allowed: tuple[Network, ...]) -> Iterator[Finding]:
 def check_file(sources: Mapping[str, str], database: str) -> Iterator[Finding]:
     """Check that others cannot read the secrets in the file."""
     in_file = {name for name, source in sources.items() if source.startswith(FILE)}
-    holds_secrets = in_file & SECRET or ("database" in in_file and has_password(database))
+    holds_secrets = in_file & (SECRET | {"egress_proxy"}) or (
+        "database" in in_file and has_password(database)
+    )
     if not holds_secrets:
         return
     mode = Path(FILE).stat().st_mode & 0o777

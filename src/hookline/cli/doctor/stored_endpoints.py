@@ -21,6 +21,9 @@ def check_stored_endpoints(found: Examination, settings: Settings) -> Iterator[F
         faults = dict(judge.faults(endpoint))
         if endpoint.secret.startswith("sealed1 "):
             faults.pop("secret", None)
+        certificate = endpoint.client_certificate
+        if certificate is not None and certificate.pem.startswith("sealed1 "):
+            faults.pop("client_certificate", None)
         if faults:
             field, why = next(iter(faults.items()))
             at_fault.append(f"{ids.show('endpoint', endpoint.id)}: {shown_as(field)} is not valid ({why})")

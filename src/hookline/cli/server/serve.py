@@ -19,7 +19,7 @@ from hookline.admin.key_cache import KeyCache
 from hookline.admin.keys import KeyAdmin, KeyReport
 from hookline.api.app import Api
 from hookline.api.server import FINISH_WITHIN_S, ApiServer
-from hookline.app import Hookline, key_admin, store_for
+from hookline.app import Hookline, key_admin, store_for, tls_contexts
 from hookline.cli.database.origin import command_line
 from hookline.cli.server import logs
 from hookline.cli.server.lifetime import (
@@ -93,6 +93,7 @@ def _check(settings: Settings) -> None:
             f"--processes: {settings.processes} processes need PostgreSQL; an SQLite file is served by one."
         )
     Portal(settings)  # raises if its logo cannot be used
+    tls_contexts(settings)  # likewise for the file of authorities
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,7 +6,7 @@ and it may be a worker.
 
 import asyncio
 
-from hookline.app import Hookline
+from hookline.app import Hookline, tls_contexts
 from hookline.cli.server import logs
 from hookline.cli.server.lifetime import end, on_signals, prepare, say_stopping, spare_the_collector
 from hookline.config import Settings
@@ -17,6 +17,7 @@ from hookline.version import VERSION
 
 def run(settings: Settings) -> None:
     """Deliver until told to stop."""
+    tls_contexts(settings)  # raises if the file of authorities cannot be used
     open_files.raise_limit()
     end(is_drained=logs.in_loop(_work(settings)))
 

@@ -192,6 +192,7 @@ class Catalogue:
     def _refuse_sealed(self, endpoint: Endpoint) -> None:
         with contextlib.suppress(SealGarbled):
             self._sealer.opened(endpoint)
+            self._sealer.open_certificate(endpoint)
 
     def _put(self, endpoint: Endpoint, *, health: LaneHealth = LaneHealth.UNTRIED) -> None:
         prepared = self._prepared(endpoint, health)
@@ -204,12 +205,15 @@ class Catalogue:
         secrets = None
         try:
             secrets = self._sealer.opened(endpoint)
+            endpoint = self._sealer.open_certificate(endpoint)
         except SealGarbled:
-            pass  # a fault in its secret
+            pass  # a fault in its secret or its certificate
         except SealBroken as error:
             # Another process wrote it, with another key, since this one started: this process must not send to it.
             log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
+            secrets = None
             faults.pop("secret", None)
+            faults.pop("client_certificate", None)
         if not faults:
             try:
                 return self._make(endpoint, secrets, health)

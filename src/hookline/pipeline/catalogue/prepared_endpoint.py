@@ -23,7 +23,7 @@ from hookline.crypto.signing import Ed25519, Mac
 from hookline.errors import EndpointUnusable, SealBroken
 from hookline.model import Endpoint, Signature, Signing
 from hookline.pipeline.catalogue.host_limits import Host, Hosts
-from hookline.pipeline.sending.contract import Request
+from hookline.pipeline.sending.contract import ClientIdentity, Request
 from hookline.pipeline.sending.target import parse
 from hookline.rules import trace_context
 from hookline.rules.hops import HEADER as HOPS
@@ -40,6 +40,7 @@ MASK = "***"
 # What replaces the fields at fault of an endpoint. Nothing is sent with these values.
 _REPLACED = [
     "headers",
+    "client_certificate",
     "timeout",
     "max_redirects",
     "max_in_flight",
@@ -99,7 +100,9 @@ class PreparedEndpoint:
         # fault is open: its deliveries fail and say why.
         is_sealed = secrets is None and fault is None
         self.is_open = endpoint.enabled and not endpoint.paused and not is_sealed
-        self.target = parse(endpoint.url)
+        certificate = endpoint.client_certificate
+        identity = None if certificate is None else ClientIdentity(certificate.pem)
+        self.target = msgspec.structs.replace(parse(endpoint.url), identity=identity)
         self._hosts = hosts
         self.host = self.host_of(self.target.host)  # None: it has no cap
         self.health = health  # after the last attempt of this process
@@ -134,11 +137,14 @@ class PreparedEndpoint:
     ) -> Request:
         """The same request for the URL that a redirect points to.
 
-        The endpoint's own headers may hold credentials: they are sent only to the origin they are meant for.
+        The endpoint's own headers may hold credentials: they and its certificate are only for the origin they are
+        meant for.
         """
         target = parse(url)
         ours = (self.target.tls, self.target.host, self.target.port)
         is_same = (target.tls, target.host, target.port) == ours
+        if is_same and self.target.identity is not None:
+            target = msgspec.structs.replace(target, identity=self.target.identity)
         constant = (
             self._constant_after(delivery.hops) if is_same else _lines(_after(delivery.hops, self._base))
         )

@@ -19,12 +19,14 @@ from hookline.failpoints import failpoint
 from hookline.model import ErrorKind
 from hookline.pipeline.sending.connection import Connection, Key
 from hookline.pipeline.sending.contract import Request, SendResult, Target
-from hookline.pipeline.sending.dial import Dialler, HostUnreachable, Shortage, default_context
+from hookline.pipeline.sending.dial import Dialler, HostUnreachable, Shortage
 from hookline.pipeline.sending.exchange import OVERDUE, Exchange, Progress
 from hookline.pipeline.sending.net import Net
 from hookline.pipeline.sending.pool import Pool, PoolLimits
 from hookline.pipeline.sending.response import Limits
 from hookline.pipeline.sending.target import head_of
+from hookline.pipeline.sending.tls_contexts import TlsContexts, default_context
+from hookline.rules.egress_proxy import EgressProxy
 from hookline.rules.lookups import BUDGET_S
 
 SWEEP_EVERY = 0.05  # seconds; a slot must be free 0.2 s after its deadline
@@ -52,6 +54,8 @@ class HttpSender:
         connect_timeout: float = 3.0,
         lookup_timeout: float = BUDGET_S,
         context: ssl.SSLContext | None = None,
+        contexts: TlsContexts | None = None,
+        proxy: EgressProxy | None = None,
         limits: Limits | None = None,
         pool: PoolLimits | None = None,
         most_open: int | None = None,
@@ -67,7 +71,8 @@ class HttpSender:
             vet=vet,
             timeout=connect_timeout,
             lookup_timeout=lookup_timeout,
-            context=context or default_context(),
+            contexts=contexts or TlsContexts(plain=context or default_context()),
+            proxy=proxy,
             reached=reached,
         )
         self._routes: dict[Target, tuple[Key, bytes]] = {}
@@ -181,7 +186,9 @@ class HttpSender:
     def _learn(self, target: Target) -> tuple[Key, bytes]:
         if len(self._routes) >= MAX_ROUTES:
             self._routes.clear()
-        route = self._routes[target] = ((target.tls, target.host, target.port), head_of(target))
+        # A connection that was opened with a certificate carries requests with that certificate only.
+        identity = target.identity.digest if target.tls and target.identity is not None else ""
+        route = self._routes[target] = ((target.tls, target.host, target.port, identity), head_of(target))
         return route
 
     def _start(

@@ -5,6 +5,7 @@ put the next request on this very connection before the report returns.
 """
 
 import asyncio
+import ssl
 from typing import Protocol, cast
 
 from hookline.clock import Clock
@@ -14,7 +15,7 @@ from hookline.pipeline.sending.contract import SendResult
 from hookline.pipeline.sending.exchange import Exchange
 from hookline.pipeline.sending.response import Limits, Malformed, Response
 
-Key = tuple[bool, str, int]  # tls, host, port
+Key = tuple[bool, str, int, str]  # tls, host, port, the digest of the client certificate
 
 LARGE_BYTES = 65_536  # larger bodies are not copied behind their head
 
@@ -167,6 +168,9 @@ class Connection(asyncio.Protocol):
         elif self.was_idle and not exchange.was_sent_again:
             self.abort()
             self._owner.on_stale(self, exchange)
+        elif isinstance(error, ssl.SSLError):
+            # Such as a server that asks for a client certificate: with TLS 1.3 it refuses after the handshake.
+            self._fail(exchange, ErrorKind.TLS, error.reason or str(error), now=now)
         else:
             self._fail(exchange, ErrorKind.RESET, "The connection was closed before any answer.", now=now)
 

@@ -1,11 +1,27 @@
 """Defines what the pipeline needs of a sender."""
 
+import hashlib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Protocol
 
 import msgspec
 
 from hookline.model import NO_TIMINGS, ErrorKind, Timings
+
+
+class ClientIdentity(msgspec.Struct, frozen=True, dict=True):
+    """The certificate with which a request proves over TLS who sends it."""
+
+    pem: str  # certificates and their private key
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells it from others, the key included."""
+        return hashlib.sha256(self.pem.encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return "ClientIdentity(***)"
 
 
 class Target(msgspec.Struct, frozen=True, cache_hash=True):
@@ -16,6 +32,7 @@ class Target(msgspec.Struct, frozen=True, cache_hash=True):
     host: str  # for SNI, certificates and the Host header; IPv6 without brackets
     port: int
     path: str  # with query, starts with "/"
+    identity: ClientIdentity | None = None
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

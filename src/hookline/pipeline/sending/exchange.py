@@ -21,12 +21,14 @@ class Phase(StrEnum):
 
     DNS = "looking up the name"
     CONNECT = "connecting"
+    TUNNEL = "waiting for the egress proxy"
     TLS = "shaking hands for TLS"
 
 
 OVERDUE = {
     Phase.DNS: ErrorKind.DNS,
     Phase.CONNECT: ErrorKind.CONNECT_TIMEOUT,
+    Phase.TUNNEL: ErrorKind.CONNECT_TIMEOUT,
     Phase.TLS: ErrorKind.TLS,
 }
 

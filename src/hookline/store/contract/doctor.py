@@ -15,7 +15,10 @@ SEALED = """
 SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
 UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
 """
-PLAIN = "SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'"
+PLAIN = """
+SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'
+OR client_certificate LIKE '%-----BEGIN %'
+"""
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):

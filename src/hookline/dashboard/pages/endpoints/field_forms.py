@@ -54,6 +54,16 @@ class TextForm(msgspec.Struct):
         return [_control(self.field, filled, kind=self.kind)]
 
 
+class HiddenForm(TextForm):
+    """A text that is given and never shown again, not even to who just gave it."""
+
+    def filled(self, value: Any) -> Filled:
+        return {}
+
+    def controls(self, filled: Filled) -> list[Control]:
+        return [_control(self.field, {}, kind=self.kind)]
+
+
 class NumberForm(TextForm):
     """A number."""
 
@@ -122,6 +132,7 @@ _BY_NAME: Mapping[str, FieldForm] = {
     "retry": RetryForm(),
 }
 _LISTS = frozenset({"retry_statuses"})
+_HIDDEN = frozenset({"client_certificate"})
 _AREAS = frozenset({"description", "filter"})
 
 
@@ -131,6 +142,8 @@ def form_of(field: EndpointField) -> FieldForm:
     kind = schema.get("type")
     if field.name in _BY_NAME:
         return _BY_NAME[field.name]
+    if field.name in _HIDDEN:
+        return HiddenForm(field, "area")
     if "enum" in schema:
         return ChoiceForm(field)
     if kind == "string":

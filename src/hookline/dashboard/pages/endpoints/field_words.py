@@ -20,6 +20,7 @@ LABELS = {
     "account": "Account",
     "metadata": "Metadata",
     "headers": "Headers",
+    "client_certificate": "Client certificate",
     "signing": "Signing",
     "signature": "Signature",
     "secret": "Secret",
@@ -42,7 +43,10 @@ FORM_LABELS = {
 }
 SECTIONS = (  # what is in none of them comes last
     ("What it gets", ("url", "events", "filter", "description", "account", "metadata")),
-    ("How it is sent", ("headers", "signing", "signature", "timeout_ms", "max_redirects")),
+    (
+        "How it is sent",
+        ("headers", "client_certificate", "signing", "signature", "timeout_ms", "max_redirects"),
+    ),
     ("How fast", ("max_in_flight", "rate_limit", "ordering")),
     ("When it fails", ("retry", "retry_statuses", "circuit")),
     ("Whether it is sent", ("enabled", "paused")),
@@ -62,6 +66,8 @@ HELP = {
     "retry_statuses": "After these answers it is tried again: numbers such as 429, and classes such as 5xx. "
     "Others that are not 2xx are final.",
     "secret": "Empty: a new one is made and shown to you. Or bring one that is in use.",
+    "client_certificate": "PEM: a certificate, those that lead to its authority, and the private key, not encrypted. It "
+    "is never shown again. Empty: none.",
     "ordering": "",
     "signing": "",
     "signature": "",
@@ -154,6 +160,10 @@ def _said(name: str, value: Any) -> ValueWords:
             return ValueWords(codes=[value]) if value else ValueWords(text="none: all of them", is_none=True)
         case "headers":
             return _listed([f"{each}: {MASK}" for each in value])
+        case "client_certificate":
+            if value is None:
+                return _NONE
+            return ValueWords(text=f"{value['subject']}, until {value['not_after'][:10]}")
         case "metadata":
             return ValueWords(codes=[_json(value)]) if value else _NONE
         case "timeout_ms":

@@ -29,6 +29,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Sending": {
         "retry": "schedule of endpoints without one of their own",
         "allow_networks": "private networks that webhooks may go to",
+        "deny_networks": "networks that they never go to, whatever else is allowed",
+        "egress_proxy": "proxy that every request goes through; it decides where names lead to",
+        "ca_file": "authorities that requests trust besides the machine's",
         "max_in_flight": "requests under way at once, for each worker",
         "max_in_flight_per_host": "and to one host",
         "contact": "said to receivers, so that they can ask",
