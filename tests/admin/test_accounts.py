@@ -10,6 +10,7 @@ from hookline.admin.accounts import (
     ChannelReport,
     NotifyReport,
 )
+from hookline.crypto.sealing import Sealer
 from hookline.errors import Invalid, NotFound
 from hookline.model import Account, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
@@ -39,6 +40,7 @@ class Bench:
             store,
             self.catalogue,
             ManualClock(),
+            sealer=Sealer(),
             canonical=lambda url: canonical(url, private_allowed=False),
             try_channels=self._try,
         )

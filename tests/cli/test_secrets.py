@@ -37,7 +37,7 @@ def secret(tmp_path):
 def test_secrets_are_sealed_change_keys_and_are_plain_again(tmp_path, secret):
     assert secret in stored(tmp_path)
     sealed = run("secrets", "seal", "--json", *DATABASE, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": FIRST})
-    assert (sealed.returncode, json.loads(sealed.stdout)) == (0, {"sealed": 1}), sealed.stderr
+    assert (sealed.returncode, json.loads(sealed.stdout)) == (0, {"sealed": 1, "accounts": 0}), sealed.stderr
     assert secret not in stored(tmp_path)
 
     again = run("secrets", "seal", *DATABASE, cwd=tmp_path, env={"HOOKLINE_SECRET_KEY": FIRST})

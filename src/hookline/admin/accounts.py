@@ -11,7 +11,8 @@ import msgspec
 
 from hookline import rfc3339
 from hookline.clock import Clock
-from hookline.errors import Invalid, NotFound
+from hookline.crypto.sealing import Sealer
+from hookline.errors import Invalid, NotFound, SealBroken
 from hookline.model import Account, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.notifying.channels import ChannelAnswer
@@ -66,12 +67,14 @@ class Accounts:
         catalogue: Catalogue,
         clock: Clock,
         *,
+        sealer: Sealer,
         canonical: Callable[[str], str],
         try_channels: TryChannels,
     ) -> None:
         self._store = store
         self._catalogue = catalogue
         self._clock = clock
+        self._sealer = sealer
         self._canonical = canonical  # the one spelling of a URL that may be sent to
         self._try_channels = try_channels
 
@@ -84,9 +87,10 @@ class Accounts:
         """Replace the settings of an account; when this returns, they are in force here."""
         check_account(id)
         check_known(fields, ("notify",))
-        notify = self._notify(fields.get("notify"), kept=(await self._stored(id)).notify)
+        notify = self._notify(fields.get("notify"), kept=self._kept(await self._stored(id)))
         now = self._clock.now()
-        await self._store.put_account(Account(id=id, notify=notify, updated_at=now), now=now)
+        sealed = self._sealer.sealed_notify(Account(id=id, notify=notify))
+        await self._store.put_account(Account(id=id, notify=sealed), now=now)
         await self._catalogue.include_own()
         await self._catalogue.read_notified()
         return self._shown(await self._stored(id))
@@ -105,6 +109,13 @@ class Accounts:
 
     async def _stored(self, id: str) -> Account:
         return await self._store.account(id) or Account(id=id)
+
+    def _kept(self, account: Account) -> Notify:
+        """The settings to which a request may refer; URLs that no key opens can only be replaced."""
+        try:
+            return self._sealer.open_notify(account)
+        except SealBroken:
+            return Notify()
 
     def _notify(self, value: Any, *, kept: Notify) -> Notify:
         if value is None:
@@ -137,7 +148,7 @@ class Accounts:
             raise Invalid(error.detail, pointer=pointer, code=error.code) from None
 
     def _shown(self, account: Account) -> AccountReport:
-        notify, changed = account.notify, account.updated_at
+        notify, changed = self._sealer.open_notify(account), account.updated_at
         return AccountReport(
             id=account.id,
             notify=NotifyReport(

@@ -20,7 +20,7 @@ SECTIONS = {
         ("stats", "stats", "Show how fast an endpoint answers and what."),
         ("alerts", "alerts", "List alerts: what hookline found wrong."),
         ("doctor", "doctor", "Check the installation and suggest fixes."),
-        ("secrets", "secrets", "Encrypt or decrypt the stored endpoint secrets."),
+        ("secrets", "secrets", "Encrypt, decrypt or count the stored secrets."),
         ("config", "config", "Show the settings and where each comes from."),
         ("version", "operating", "Print the version."),
         ("completion", "completion", "Print the shell completion script."),

@@ -32,6 +32,11 @@ class EndpointJudge:
     def faults(self, endpoint: Endpoint) -> Mapping[str, str]:
         """The fields at fault, each with the reason."""
         found = dict(endpoint.unread)
+        if endpoint.headers:
+            try:
+                endpoint = msgspec.structs.replace(endpoint, headers=self._sealer.open_headers(endpoint))
+            except SealBroken as error:
+                found.setdefault("headers", str(error))
         for name, usual, check in _CHECKS:
             value = getattr(endpoint, name)
             if value != usual and name not in found and (why := _why_not(check, value)) is not None:

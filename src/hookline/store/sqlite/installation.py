@@ -21,6 +21,9 @@ PUT_ACCOUNT = """
 INSERT INTO accounts (id, notify, updated_at) VALUES (:id, :notify, :updated_at)
 ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.updated_at
 """
+REPLACE_ACCOUNT = (
+    "UPDATE accounts SET notify = :notify, updated_at = :updated_at WHERE id = :id AND updated_at = :was"
+)
 READ_ACCOUNT = "SELECT id, notify, updated_at FROM accounts WHERE id = :id"
 READ_ACCOUNTS = "SELECT id, notify, updated_at FROM accounts WHERE id > :after ORDER BY id LIMIT :limit"
 
@@ -42,11 +45,17 @@ class SqliteInstallation(SqliteConnections):
         return str(kept)
 
     @on_writer
-    def put_account(self, connection: sqlite3.Connection, account: Account, *, now: float) -> None:
-        """Replace the settings of an account."""
+    def put_account(
+        self, connection: sqlite3.Connection, account: Account, *, now: float, was: float | None = None
+    ) -> bool:
+        """Replace the settings of an account, with `was` only those that were read with `updated_at = was`."""
         values = {"id": account.id, "notify": json_text(account.notify), "updated_at": now}
-        connection.execute(PUT_ACCOUNT, values)
+        if was is None:
+            connection.execute(PUT_ACCOUNT, values)
+        elif not connection.execute(REPLACE_ACCOUNT, values | {"was": was}).rowcount:
+            return False
         write_change(connection, NO_ENDPOINT, kind="account", now=now)
+        return True
 
     @on_lister
     def account(self, connection: sqlite3.Connection, id: str) -> Account | None:
