@@ -299,7 +299,12 @@ async def test_a_header_alone_that_is_sealed_refuses_a_start_without_the_key(wor
 
 async def test_a_process_that_cannot_open_a_header_sends_nothing_and_the_deliveries_wait(world, receiver):
     hooks = await world.start(**settings_of(None))
-    created = await hooks.create_endpoint(url=receiver.url("/sealed"), events=["*"], headers={"x-a": "b"})
+    created = await hooks.create_endpoint(
+        url=receiver.url("/sealed"),
+        events=["*"],
+        headers={"x-a": "b" * 8_000},  # sealed, it is longer than a header may be
+        retry={"schedule": [0], "jitter": "none"},
+    )
     [stored] = (await hooks.store.catalogue()).endpoints
     sealed = Sealer([OTHER]).sealed(stored)
     changed = msgspec.structs.replace(

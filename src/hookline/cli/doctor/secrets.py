@@ -19,9 +19,12 @@ def check_secret_key(keys: Sequence[str], found: Examination | None) -> Iterator
     sealer = Sealer(keys)
     sealed = () if found is None else found.sealed
     closed = sum(not _opens(sealer, text, of=id) for id, text in sealed)
+    # The values of headers are known of the endpoints that were read.
+    endpoints = [] if found is None else [sealer.seals_of(each) for each in found.endpoints]
     accounts = [] if found is None else [sealer.seals_of(each) for each in found.notified]
-    closed += sum(Seal.CLOSED in each for each in accounts)
-    plain_accounts = sum(Seal.PLAIN in each for each in accounts)
+    closed = max(closed, _count(endpoints, Seal.CLOSED)) + _count(accounts, Seal.CLOSED)
+    plain = max(0 if found is None else found.plain, _count(endpoints, Seal.PLAIN))
+    plain_accounts = _count(accounts, Seal.PLAIN)
     is_other = sealer.seals and found is not None and not sealer.opens_mark(found.seal)
     if not keys and closed:
         yield bad(
@@ -41,14 +44,18 @@ def check_secret_key(keys: Sequence[str], found: Examination | None) -> Iterator
             "secrets are stored in plain text",
             f"set {KEY}, keep it apart from the database, and run `hookline secrets seal` to encrypt them",
         )
-    elif found is not None and (found.plain or plain_accounts):
+    elif plain or plain_accounts:
         yield warn(
             "secret_key",
-            f"the secrets of {_owners(found.plain, plain_accounts)} are still stored in plain text",
+            f"the secrets of {_owners(plain, plain_accounts)} are still stored in plain text",
             "run `hookline secrets seal` to encrypt them",
         )
     else:
         yield ok("secret_key", "secrets are encrypted")
+
+
+def _count(found: Sequence[frozenset[Seal]], seal: Seal) -> int:
+    return sum(seal in each for each in found)
 
 
 def _owners(endpoints: int, accounts: int) -> str:
