@@ -5,10 +5,13 @@ SHELL = /bin/sh
 VENV = .venv
 PYTHON = $(VENV)/bin/python
 READY = $(VENV)/.ready
+PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check
 PORT = 8080
 SEEDS = 1000
 
-.PHONY: help setup run test check bench sim chaos clean nginx prometheus postgres15 browser languages nftables faketime
+LOCK = requirements-dev.lock
+
+.PHONY: help setup run test test-security check bench sim chaos lock audit-dependencies sbom clean nginx prometheus postgres15 browser languages nftables faketime
 .DEFAULT_GOAL = help
 
 help:
@@ -16,6 +19,7 @@ help:
 	@echo "              another port: make run PORT=8081"
 	@echo "make test     set up everything and run the suite, a few parts at once: the same for the same commit, and no times are judged;"
 	@echo "              of planted bugs and faults a quarter, by the commit's number: HOOKLINE_TEST_SHARE=0 (to 3) chooses one"
+	@echo "make test-security  what of the suite is about security, in the same way (it is part of make test too): tests/security/files.py"
 	@echo "make check    format, lint, types, fast tests"
 	@echo "make bench    the benchmarks, throughput first"
 	@echo "make sim      simulated worlds with seeds that nobody has tried, and Hypothesis with fresh examples: SEEDS=1000,"
@@ -24,20 +28,24 @@ help:
 	@echo "              ROWS=F05,F07 STORE=postgres|sqlite TRIALS=40 SEED=1 choose, CONTROL=1 plants a bug: must end with Error 1;"
 	@echo "              without ROWS it also plants every bug of the simulation and of the model, which must be noticed;"
 	@echo "              LONG=1 (PART=L1|L2|L3): the long set, in three parts of an hour or so"
-	@echo "make setup    the virtual environment alone, in $(VENV)"
+	@echo "make setup    the virtual environment alone, in $(VENV): exactly what $(LOCK) names, each file checked by its hash"
+	@echo "make lock     renew the locks after a change of dependencies in pyproject.toml (needs uv); UPGRADE=1 takes the newest"
+	@echo "make audit-dependencies  ask for known vulnerabilities of what is locked"
+	@echo "make sbom     write dist/hookline-VERSION.cdx.json: what a release consists of, with versions and licences"
 	@echo "make clean    remove what the above made; databases stay"
 
 setup: $(READY)
 
 # The stamp is written last: an interrupted set-up is done again.
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(LOCK)
 	@if [ -e $(VENV) ] && ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	  echo "$(VENV) is broken or too old, making it anew"; rm -rf $(VENV); \
 	fi
 	@if command -v uv >/dev/null 2>&1; then \
 	  set -e; \
 	  [ -e $(VENV) ] || uv venv --quiet --python '>=3.11' $(VENV); \
-	  uv pip install --quiet --python $(PYTHON) --editable . --group dev; \
+	  uv pip install --quiet --python $(PYTHON) --require-hashes --requirement $(LOCK); \
+	  uv pip install --quiet --python $(PYTHON) --no-deps --no-build-isolation --editable .; \
 	else \
 	  set -e; \
 	  if [ ! -e $(VENV) ]; then \
@@ -51,8 +59,8 @@ $(READY): pyproject.toml
 	    $$found -m venv $(VENV); \
 	  fi; \
 	  $(PYTHON) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m ensurepip; \
-	  $(PYTHON) -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'; \
-	  $(PYTHON) -m pip install --quiet --disable-pip-version-check --editable . --group dev; \
+	  $(PIP) --require-hashes --requirement $(LOCK); \
+	  $(PIP) --no-deps --no-build-isolation --editable .; \
 	fi
 	@touch $(READY)
 
@@ -133,6 +141,9 @@ faketime:
 test: setup nginx prometheus postgres15 browser languages faketime
 	@$(PYTHON) tests/run_parts.py
 
+test-security: setup nginx postgres15 browser faketime
+	@$(PYTHON) tests/run_parts.py --security
+
 check: setup
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
@@ -153,6 +164,15 @@ chaos: setup nftables faketime
 	@$(PYTHON) -m tests.chaos.whole $(if $(ROWS),--rows $(ROWS)) $(if $(STORE),--store $(STORE)) \
 	  $(if $(TRIALS),--trials $(TRIALS)) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE)) \
 	  $(if $(LONG),--long) $(if $(PART),--part $(PART)) $(if $(CONTROL),--control)
+
+lock:
+	@python3 scripts/lock.py $(if $(UPGRADE),--upgrade)
+
+audit-dependencies: setup
+	@$(PYTHON) scripts/audit_dependencies.py
+
+sbom: setup
+	@$(PYTHON) scripts/sbom.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

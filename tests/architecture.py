@@ -104,7 +104,14 @@ OTHER_CLIENTS = frozenset(
 MAIL_CLIENT = ("hookline.pipeline.notifying.mail", "smtplib")
 CODE_FROM_DATA = frozenset({"pickle", "marshal", "shelve", "dill", "cloudpickle"})
 CODE_FROM_TEXT = frozenset({"eval", "exec", "compile", "__import__"})
-UNSAFE_NAMES = frozenset({"importlib.import_module", "yaml.load", "yaml.unsafe_load", "yaml.full_load"})
+UNSAFE_NAMES = frozenset(
+    {"importlib.import_module", "yaml.load", "yaml.unsafe_load", "yaml.full_load"}
+    | {"tempfile.mktemp", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"}
+    | {"ssl._create_unverified_context", "ssl.CERT_NONE"}
+)
+# Arguments that switch a check off: of a shell's words, of a certificate, of what a template escapes.
+UNSAFE_ARGUMENTS = {"shell": True, "verify": False, "check_hostname": False, "autoescape": False}
+SECRET_MAKERS = frozenset({"crypto", "admin"})  # what they make by chance is a key, a secret or a token
 # These two load names of our own, from a table, on demand.
 ON_DEMAND = frozenset({"hookline", "hookline.cli.root"})
 EFFECT_BUILTINS = frozenset({"open", "input", "print", "breakpoint"})
@@ -265,12 +272,25 @@ def _names(module: str, tree: ast.AST) -> Iterator[Violation]:
             and unit not in BUILDING
         ):
             yield Violation(Rule.CHANCE, node.lineno, "random.Random(…)")
+        if isinstance(node, ast.Call):
+            for given in node.keywords:
+                is_off = isinstance(given.value, ast.Constant) and given.arg in UNSAFE_ARGUMENTS
+                if is_off and given.value.value is UNSAFE_ARGUMENTS[given.arg]:  # type: ignore[attr-defined,index]
+                    yield Violation(Rule.UNSAFE, node.lineno, f"{given.arg}={given.value.value}")  # type: ignore[attr-defined]
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == "check_hostname"
+            and isinstance(node.ctx, ast.Store)
+        ):
+            yield Violation(Rule.UNSAFE, node.lineno, "check_hostname = …")
     for line, name in uses:
         first, _, last = name.rpartition(".")
         if name in CLOCK_READS and module not in CLOCKS:
             yield Violation(Rule.CLOCK, line, name)
         if name in CHANCE or (first == "random" and last != "Random"):
             yield Violation(Rule.CHANCE, line, name)
+        if first == "random" and unit in SECRET_MAKERS:
+            yield Violation(Rule.UNSAFE, line, name)
         if module != "hookline.pipeline.sending.net" and (
             last in DIALLING or (_is_effect_of_socket(name) and unit not in BINDING)
         ):

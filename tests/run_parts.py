@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from security.files import ELSEWHERE as ABOUT_SECURITY
 from shares import SHARES, share_of_the_commit
 
 TESTS = Path(__file__).parent
@@ -69,6 +70,7 @@ PARTS = (
     Part("api", ("api",), 4),
     Part("pipeline", ("pipeline",), 4, is_fast=True),
     Part("contract", ("contract",), 4, is_fast=True),
+    Part("security", ("security",), 4),
     Part("browser", ("browser",), 2),
     Part("model", ("model",)),
     Part("clients, testing kit", ("client", "testing")),
@@ -85,11 +87,13 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("parts", nargs="*", help="such as 'pipeline' or 'pipeline 2' (default: all)")
     options.add_argument("--fast", action="store_true", help="some of the parts, on SQLite alone")
+    options.add_argument("--security", action="store_true", help="what is about security, of all parts")
     options.add_argument("--at-once", type=int, default=AT_ONCE, help=f"parts (default here: {AT_ONCE})")
     given = options.parse_args()
-    wanted = [each for each in slices(fast=given.fast) if not given.parts or _is_named(each, given.parts)]
+    there_are = security() if given.security else slices(fast=given.fast)
+    wanted = [each for each in there_are if not given.parts or _is_named(each, given.parts)]
     if not wanted:
-        options.error(f"no such part; there are {', '.join(each.name for each in slices(fast=given.fast))}")
+        options.error(f"no such part; there are {', '.join(each.name for each in there_are)}")
     # A shell that starts us in the background has it ignored, by all that we start too; some tests end programs with it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -117,6 +121,13 @@ def slices(*, fast: bool) -> list[Slice]:
     )
     found = [each for part in wanted for each in dealt(part)]
     return found if fast else [FAULTS, *found]
+
+
+def security() -> list[Slice]:
+    """What is about security, each file in the slice that it is in otherwise; the same name runs it there."""
+    wanted = {TESTS / each for each in ABOUT_SECURITY} | set(tests_in("security"))
+    found = [Slice(each.name, [file for file in each.files if file in wanted]) for each in slices(fast=False)]
+    return [each for each in found if each.files]
 
 
 def dealt(part: Part) -> list[Slice]:

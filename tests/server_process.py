@@ -12,8 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from confidential import confidential, revealed
+
 CEILING_S = 180.0  # ours is not the only work of this machine
 COMMAND = [sys.executable, "-m", "hookline"]
+# A server that says more than usual: nothing confidential may be in that either.
+SERVER = [sys.executable, str(Path(__file__).parent / "at_debug_level.py")]
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -43,10 +47,14 @@ def log_lines(stderr: str) -> list[dict[str, Any]]:
 
 
 class ServerProcess:
-    """Started when entered, and listening; killed at the end if it still runs."""
+    """Started when entered, and listening; killed at the end if it still runs.
+
+    It logs at debug level, and its end fails the test if anything confidential was printed. `lines` leaves the lines out
+    that it prints for that alone.
+    """
 
     def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        self._command = [*COMMAND, "serve", "--port", "0", *arguments]
+        self._command = [*SERVER, "serve", "--port", "0", *arguments]
         self._cwd = cwd
         self._env = environment(env)
         self._errors = cwd / f"stderr-{id(self)}"
@@ -86,11 +94,13 @@ class ServerProcess:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Its log, every line of it but those that only say that the machine is busy."""
+        """Its log as it usually is, but for lines that only say that the machine is busy."""
         is_running, text = self.process.poll() is None, self.stderr
         if is_running:
             text = text[: text.rfind("\n") + 1]  # the last line may not be whole yet
-        return [line for line in log_lines(text) if line["event"] != "statement.slow"]
+        return [
+            line for line in log_lines(text) if line["event"] != "statement.slow" and line["level"] != "debug"
+        ]
 
     @property
     def messages(self) -> list[str]:
@@ -122,3 +132,5 @@ class ServerProcess:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(CEILING_S)
+        found = revealed(self.stderr + self.stdout, confidential(self._env, self._command))
+        assert not found, f"the server printed what is confidential: {found}"

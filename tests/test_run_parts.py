@@ -5,7 +5,19 @@ from collections import Counter
 from pathlib import Path
 
 from tests import run_parts
-from tests.run_parts import FAULTS, PARTS, Case, Part, Result, Runner, Slice, cases, slices, summary
+from tests.run_parts import (
+    ABOUT_SECURITY,
+    FAULTS,
+    PARTS,
+    Case,
+    Part,
+    Result,
+    Runner,
+    Slice,
+    cases,
+    slices,
+    summary,
+)
 
 TESTS = Path(run_parts.__file__).parent
 
@@ -32,6 +44,13 @@ def test_the_fast_set_has_the_whole_of_its_parts():
     fast = {file for each in slices(fast=True) for file in each.files}
     named = [folder for part in PARTS if part.is_fast for folder in part.folders]
     assert fast == {file for folder in named for file in run_parts.tests_in(folder)}
+
+
+def test_what_is_about_security_is_a_part_of_the_whole():
+    chosen = [file for each in run_parts.security() for file in each.files]
+    assert len(chosen) == len(set(chosen)) == len(ABOUT_SECURITY) + len(run_parts.tests_in("security"))
+    assert set(chosen) <= {file for each in slices(fast=False) for file in each.files}
+    assert all((TESTS / each).is_file() for each in ABOUT_SECURITY)
 
 
 def test_the_files_of_a_part_are_dealt_out_evenly():

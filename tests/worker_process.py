@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from server_process import COMMAND, ServerProcess
+from server_process import SERVER, ServerProcess
 
 
 class WorkerProcess(ServerProcess):
@@ -12,7 +12,7 @@ class WorkerProcess(ServerProcess):
 
     def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
         super().__init__(cwd=cwd, env=env)
-        self._command = [*COMMAND, "worker", *arguments]
+        self._command = [*SERVER, "worker", *arguments]
 
     def __enter__(self) -> Self:
         self.start()

@@ -237,12 +237,14 @@ class Hookline:
             self.clock,
             rng,
             try_own_event=self._try_own_event,
+            open_notify=self.sealer.open_notify,
         )
         self.accounts = Accounts(
             self.store,
             self._catalogue,
             self.clock,
             audit,
+            sealer=self.sealer,
             canonical=self.destinations.canonical,
             try_channels=self.notifications.try_channels,
         )

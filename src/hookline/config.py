@@ -54,6 +54,14 @@ _MAY_BE_EMPTY = frozenset(
         "portal_accent",
     }
 )  # the ones that may be left out
+_LOGINS = frozenset(
+    {"database", "egress_proxy", "smtp_username"}
+)  # settings whose refused value is not repeated either
+_MOST_SHOWN = 100  # characters of a refused value
+# Numbers, addresses and networks, which have colons too.
+_IS_ADDRESSES = re.compile(r"[0-9a-fA-F.:/, +_-]*")
+# Words have no digits between their letters: a key of some kind, also the end of one that was cut.
+_LOOKS_RANDOM = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9_-]{12,}|[A-Za-z0-9+/_-]{32,}")
 _MOST_ORIGINS = 20  # in one header of every page
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _ORIGIN = re.compile(rf"https?://(?=[^:]{{1,253}}(:|\Z)){_LABEL}(\.{_LABEL})*(:(?P<port>[1-9][0-9]{{0,4}}))?")
@@ -272,7 +280,7 @@ def _networks(value: Any) -> tuple[Network, ...]:
             ipaddress.ip_network(part) for part in value if isinstance(part, str) or _reject(allowed)
         )
     except ValueError as error:
-        detail = "" if _may_be_url(str(error)) else f" ({error})"
+        detail = "" if may_hold_credentials(",".join(map(str, value))) else f" ({error})"
         raise _Unfit(f"{allowed}{detail}") from None
 
 
@@ -446,15 +454,19 @@ def load_with_sources(
 
 
 def _given(name: str, value: Any) -> str:
-    """A refused value as it may be shown: a URL may hold a password, even one given to the wrong setting."""
-    text = repr(value[:100] if isinstance(value, str) else value)
+    """A refused value as it may be shown: it may hold a password, also in the wrong setting."""
     if name in SECRET:
         return MASK
-    return "the value" if name in ("database", "egress_proxy") or _may_be_url(text) else text
+    text = str(value)
+    if name in _LOGINS or may_hold_credentials(text):
+        return "the value"
+    return repr(value) if len(text) <= _MOST_SHOWN else repr(text[:_MOST_SHOWN])
 
 
-def _may_be_url(text: str) -> bool:
-    return "://" in text or "@" in text
+def may_hold_credentials(text: str) -> bool:
+    """Whether a text may be a URL with a login, however misspelt, or a key: nothing of it is repeated."""
+    is_like_a_url = any(each in text for each in (":", "@", "//", "%", "="))
+    return (is_like_a_url and _IS_ADDRESSES.fullmatch(text) is None) or bool(_LOOKS_RANDOM.search(text))
 
 
 def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
@@ -527,7 +539,8 @@ def _from_file(file: Path | None) -> list[tuple[str, Any, str]]:
 
 def _key(key: str) -> str:
     """A key of the file as it may be shown: a secret value may stand where a name should."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) else "a key that is no name"
+    is_name = re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) is not None and not may_hold_credentials(key)
+    return key if is_name else "a key that is no name"
 
 
 def _known(name: str, source: str, *, shout: bool = False) -> str:

@@ -11,6 +11,7 @@ from hookline.admin.accounts import (
     NotifyReport,
 )
 from hookline.admin.audit import Audit
+from hookline.crypto.sealing import Sealer
 from hookline.errors import Invalid, NotFound
 from hookline.model import Account, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
@@ -41,6 +42,7 @@ class Bench:
             self.catalogue,
             ManualClock(),
             Audit(ManualClock(), ids),
+            sealer=Sealer(),
             canonical=lambda url: canonical(url, private_allowed=False),
             try_channels=self._try,
         )

@@ -29,6 +29,19 @@ async def test_what_was_said_last_is_kept(store):
     assert await store.account("other") == Account(id="other", updated_at=NOW)
 
 
+async def test_settings_are_replaced_only_if_they_are_those_that_were_read(store):
+    first, second = Notify(slack="https://a.example/x"), Notify(slack="sealed1 AAAA")
+    await store.put_account(Account(id="acme", notify=first), now=NOW + 0.125)
+    seen = (await store.pulse(seen=0)).changes[-1].n
+    assert not await store.put_account(Account(id="acme", notify=second), now=NOW + 1, was=NOW)
+    assert not await store.put_account(Account(id="none", notify=second), now=NOW + 1, was=NOW)
+    assert await store.accounts(limit=9) == [Account(id="acme", notify=first, updated_at=NOW + 0.125)]
+    assert not (await store.pulse(seen=seen)).changes
+    assert await store.put_account(Account(id="acme", notify=second), now=NOW + 1, was=NOW + 0.125)
+    assert await store.accounts(limit=9) == [Account(id="acme", notify=second, updated_at=NOW + 1)]
+    assert len((await store.pulse(seen=seen)).changes) == 1
+
+
 async def test_all_that_have_settings_are_listed_by_name(store):
     for name in ("b", "a.z", "B"):
         await store.put_account(Account(id=name, notify=Notify(email=f"{name}@x.example")), now=NOW)

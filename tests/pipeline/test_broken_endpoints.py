@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from hookline import Hookline
-from hookline.admin.secrets import RotationInput, seal_all
+from hookline.admin.resealing import Rewritten, seal_all
+from hookline.admin.secrets import RotationInput
+from hookline.app import audit_of
 from hookline.crypto.sealing import PREFIX, Sealer
 from hookline.errors import Invalid
 from hookline.ids import read, show
@@ -240,7 +242,7 @@ async def test_sealing_all_secrets_leaves_broken_rows_as_they_are(world: World, 
     unread, garbled, fine = await world.pass_until(create(hooks, receiver, 3))
     plant(world.database, unread, "headers", "no json")
     plant(world.database, garbled, "secret", "sealed1 ?")
-    assert await world.pass_until(seal_all(hooks.store, Sealer(["k" * 40]))) == 1
+    assert await world.pass_until(seal_all(hooks.store, Sealer(["k" * 40]), audit_of())) == Rewritten(1, 0)
     found = {
         each.id: each for each in await world.pass_until(hooks.store.endpoints_by_id([unread, garbled, fine]))
     }

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hookline import Hookline, Settings
-from hookline.admin.secrets import seal_all, unseal_all
+from hookline.admin.resealing import Rewritten, seal_all, unseal_all
+from hookline.app import audit_of
 from hookline.crypto.sealing import Sealer
 from hookline.errors import ConfigError, Invalid
 from hookline.model import ErrorKind, State
@@ -149,14 +150,14 @@ async def test_it_is_sealed_anew_and_unsealed_with_the_secrets(tmp_path: Path, a
             return endpoint.client_certificate.pem
 
         plain = await stored()
-        assert await seal_all(store, Sealer([KEY])) == 1
+        assert await seal_all(store, Sealer([KEY]), audit_of()) == Rewritten(1, 0)
         sealed = await stored()
         assert sealed.startswith("sealed1 ")
-        assert await seal_all(store, Sealer([OTHER, KEY])) == 1
+        assert await seal_all(store, Sealer([OTHER, KEY]), audit_of()) == Rewritten(1, 0)
         assert await stored() not in (sealed, plain)
         [endpoint] = (await store.catalogue()).endpoints
         assert Sealer([OTHER]).open_certificate(endpoint).client_certificate.pem == plain
-        assert await unseal_all(store, Sealer([OTHER])) == 1
+        assert await unseal_all(store, Sealer([OTHER]), audit_of()) == Rewritten(1, 0)
         assert await stored() == plain
     finally:
         await store.close()

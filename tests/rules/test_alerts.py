@@ -7,7 +7,7 @@ from hookline.rules.alerts import STUCK_AFTER_S, AlertThresholds, GrowthSample, 
 
 NOW = 1_000_000.0
 ENDPOINT = EndpointId(b"e" * 16)
-URL = "https://example.com/hooks?token=x"
+URL = "https://example.com/hooks/T0k3n?token=x"
 SCHEDULE = 7_200.0
 
 
@@ -185,24 +185,24 @@ SENTENCES = [
     (a_fact(AlertKind.DEAD_LETTERS, 1_420), "Account acme has 1,420 dead letters, more than 100."),
     (
         a_fact(AlertKind.OLDEST_DUE, NOW - 2_520),
-        "The oldest due delivery is 42 min late; it is for example.com/hooks.",
+        "The oldest due delivery is 42 min late; it is for example.com/….",
     ),
     (
         a_fact(AlertKind.STUCK, NOW - 4 * 3_600),
-        "A delivery to example.com/hooks is pending for 4 h, longer than its whole retry schedule.",
+        "A delivery to example.com/… is pending for 4 h, longer than its whole retry schedule.",
     ),
     (
         a_fact(AlertKind.ENDPOINT_SLOW, 3.21),
-        "The slowest 5 % of the answers of example.com/hooks take over 3.2 s; the limit is 2 s.",
+        "The slowest 5 % of the answers of example.com/… take over 3.2 s; the limit is 2 s.",
     ),
     (
         a_fact(AlertKind.CIRCUIT_OPEN, detail="5 failures in a row"),
-        "The circuit of example.com/hooks is open: 5 failures in a row.",
+        "The circuit of example.com/… is open: 5 failures in a row.",
     ),
-    (a_fact(AlertKind.CIRCUIT_OPEN), "The circuit of example.com/hooks is open."),
+    (a_fact(AlertKind.CIRCUIT_OPEN), "The circuit of example.com/… is open."),
     (
         a_fact(AlertKind.ENDPOINT_DISABLED, detail="It answered 410 Gone."),
-        "hookline disabled example.com/hooks: It answered 410 Gone.",
+        "hookline disabled example.com/…: It answered 410 Gone.",
     ),
 ]
 

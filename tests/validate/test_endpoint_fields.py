@@ -248,6 +248,14 @@ def test_null_in_a_patch_puts_the_default_back():
     assert (after.signing, after.timeout, after.max_in_flight) == (Signing.STANDARD, 10.0, 5)
 
 
+def test_a_header_that_looks_like_an_encrypted_one_is_refused():
+    """In the database it would pass for one, and could not be opened."""
+    with pytest.raises(Invalid, match="cannot begin with 'sealed1 '") as refused:
+        an_endpoint(headers={"X-A": "sealed1 AAAA"})
+    assert refused.value.pointer == "/headers/X-A"
+    assert an_endpoint(headers={"X-A": "sealed1"}).headers == {"X-A": "sealed1"}
+
+
 def test_headers_are_replaced_by_name_and_null_removes_one():
     before = an_endpoint(headers={"X-A": "1", "X-B": "2", "X-C": "3"})
     after = a_patch(before, headers={"x-a": "new", "X-B": None, "X-Absent": None, "X-D": "4"})

@@ -12,7 +12,8 @@ import msgspec
 from hookline import rfc3339
 from hookline.admin.audit import Audit
 from hookline.clock import Clock
-from hookline.errors import Invalid, NotFound
+from hookline.crypto.sealing import Sealer
+from hookline.errors import Invalid, NotFound, SealBroken
 from hookline.model import Account, AuditAction, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.notifying.channels import ChannelAnswer
@@ -69,6 +70,7 @@ class Accounts:
         clock: Clock,
         audit: Audit,
         *,
+        sealer: Sealer,
         canonical: Callable[[str], str],
         try_channels: TryChannels,
     ) -> None:
@@ -76,6 +78,7 @@ class Accounts:
         self._catalogue = catalogue
         self._clock = clock
         self._audit = audit
+        self._sealer = sealer
         self._canonical = canonical  # the one spelling of a URL that may be sent to
         self._try_channels = try_channels
 
@@ -88,7 +91,7 @@ class Accounts:
         """Replace the settings of an account; when this returns, they are in force here."""
         check_account(id)
         check_known(fields, ("notify",))
-        before = (await self._stored(id)).notify
+        before = self._kept(await self._stored(id))
         notify = self._notify(fields.get("notify"), kept=before)
         now = self._clock.now()
         # Whoever knows the URL of a channel can write there.
@@ -98,7 +101,8 @@ class Accounts:
         entry = None
         if changes:
             entry = self._audit.entry(AuditAction.ACCOUNT_UPDATED, "account", id, account=id, changes=changes)
-        await self._store.put_account(Account(id=id, notify=notify, updated_at=now), now=now, audit=entry)
+        sealed = self._sealer.sealed_notify(Account(id=id, notify=notify))
+        await self._store.put_account(Account(id=id, notify=sealed, updated_at=now), now=now, audit=entry)
         await self._catalogue.include_own()
         await self._catalogue.read_notified()
         return self._shown(await self._stored(id))
@@ -117,6 +121,13 @@ class Accounts:
 
     async def _stored(self, id: str) -> Account:
         return await self._store.account(id) or Account(id=id)
+
+    def _kept(self, account: Account) -> Notify:
+        """The settings to which a request may refer; URLs that no key opens can only be replaced."""
+        try:
+            return self._sealer.open_notify(account)
+        except SealBroken:
+            return Notify()
 
     def _notify(self, value: Any, *, kept: Notify) -> Notify:
         if value is None:
@@ -149,7 +160,7 @@ class Accounts:
             raise Invalid(error.detail, pointer=pointer, code=error.code) from None
 
     def _shown(self, account: Account) -> AccountReport:
-        notify, changed = account.notify, account.updated_at
+        notify, changed = self._sealer.open_notify(account), account.updated_at
         return AccountReport(
             id=account.id,
             notify=NotifyReport(

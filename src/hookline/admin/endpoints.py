@@ -112,8 +112,8 @@ class EndpointAdmin:
                 self._destinations.refuse_own(endpoint.url)
             if self._opened(found[0]) is not None:  # else its secret stays as it is stored
                 endpoint = self._sealer.sealed(endpoint)
-            elif self._sealer.seals:
-                endpoint = self._sealer.seal_certificate(endpoint)
+            else:
+                endpoint = self._sealer.sealed_but_secrets(endpoint)
             is_disabled = found[0].enabled and not endpoint.enabled
             entry = self._changed(found[0], endpoint)
             with self._changes.making_due(id):

@@ -1,10 +1,6 @@
-"""Shows, rotates, seals and unseals the secrets of endpoints.
-
-Sealing and unsealing go from one endpoint to the next, each in a transaction of its own, while servers keep working.
-"""
+"""Shows and rotates the secrets of endpoints."""
 
 import hmac
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,8 +11,8 @@ from hookline.admin.audit import Audit
 from hookline.clock import Clock
 from hookline.crypto import signing
 from hookline.crypto.sealing import Sealer
-from hookline.errors import ConfigError, Invalid, NotFound, OverlapUnderWay, Overloaded, SealGarbled
-from hookline.model import AuditAction, AuditEntry, Endpoint, EndpointId, Signature
+from hookline.errors import Invalid, NotFound, OverlapUnderWay, Overloaded
+from hookline.model import AuditAction, Endpoint, EndpointId, Signature
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.rules.audit_changes import noted
 from hookline.rules.rotation import DEFAULT_OVERLAP_S, LONGEST_OVERLAP_S, UnderWay, is_overlapping, rotate
@@ -111,7 +107,9 @@ class Rotation:
             )
             if isinstance(rotated, UnderWay):
                 raise OverlapUnderWay(rfc3339.show(rotated.until))
-            changed = msgspec.structs.replace(rotated.endpoint, updated_at=later_than(endpoint, now))
+            changed = msgspec.structs.replace(
+                rotated.endpoint, updated_at=later_than(endpoint.updated_at, now)
+            )
             changed = self._sealer.sealed(written_whole(changed, given=()))
             entry = self._audit.entry(
                 AuditAction.SECRET_ROTATED,
@@ -157,66 +155,6 @@ def _half(secret: str, endpoint: Endpoint) -> tuple[str, str | None]:
     """The kind of a secret's signatures, and the public key that verifies them without being able to sign."""
     signature = signing.signature_of(secret, endpoint.signing)
     return signature.value, signing.public_key_of(secret) if signature is Signature.V1A else None
-
-
-_TRIES = 10  # against others who change the same endpoint at the same moment
-
-
-async def seal_all(store: Store, sealer: Sealer, audit: Audit) -> int:
-    """Seal every secret with the first key; how many endpoints had to be written."""
-    if not sealer.seals:
-        raise ConfigError("HOOKLINE_SECRET_KEY is not set; set it to the key that is to encrypt the secrets.")
-    mark = await store.mark_sealed(sealer.mark())
-    renewed = sealer.renewed_mark(mark)  # refuses a wrong key
-    await store.write_audit(_about_all(audit, AuditAction.SECRETS_SEALED))
-    await store.mark_sealed(renewed, was=mark)
-    return await _rewrite_all(store, sealer.sealed)
-
-
-async def unseal_all(store: Store, sealer: Sealer, audit: Audit) -> int:
-    """Store every secret plain; how many endpoints had to be written."""
-    if not sealer.seals:
-        raise ConfigError("HOOKLINE_SECRET_KEY is not set; set it to the key that encrypted the secrets.")
-    mark = await store.mark_sealed(sealer.mark())
-    sealer.renewed_mark(mark)  # refuses a wrong key
-    await store.write_audit(_about_all(audit, AuditAction.SECRETS_UNSEALED))
-    written = await _rewrite_all(store, sealer.plain)
-    await store.mark_sealed("", was=mark)  # from now on any key is right
-    return written
-
-
-def _about_all(audit: Audit, action: AuditAction) -> AuditEntry:
-    """It tells of all endpoints: they follow in transactions of their own."""
-    return audit.entry(action, "installation", "secrets", account=None)
-
-
-async def _rewrite_all(store: Store, rewritten: Callable[[Endpoint], Endpoint]) -> int:
-    now = (await store.pulse(seen=0)).now
-    written = 0
-    for endpoint in (await store.catalogue()).endpoints:
-        try:
-            written += await _rewrite(store, endpoint, rewritten, now=now)
-        except (Invalid, SealGarbled) as error:  # only this endpoint is affected
-            log.warning("secret.left", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
-    return written
-
-
-async def _rewrite(
-    store: Store, endpoint: Endpoint, rewritten: Callable[[Endpoint], Endpoint], *, now: float
-) -> bool:
-    for _ in range(_TRIES):
-        changed = rewritten(endpoint)
-        if changed == endpoint:
-            return False
-        changed = written_whole(changed, given=())
-        changed = msgspec.structs.replace(changed, updated_at=later_than(endpoint, now))
-        if await store.update_endpoint(changed, was=endpoint.updated_at, now=now):
-            return True
-        found = await store.endpoints_by_id([endpoint.id])
-        if not found:
-            return False
-        [endpoint] = found
-    raise Overloaded("An endpoint was changed by others meanwhile; try again.")
 
 
 def _is_one_of(secret: str, *used: str | None) -> bool:

@@ -14,6 +14,7 @@ EXAMPLES = {
     "stats": ("hookline stats ep_06f3b1q2a7", "hookline stats ep_06f3b1q2a7 --window 7d --json"),
     "doctor": ("hookline doctor", "hookline doctor --json"),
     "secrets seal": ("hookline secrets seal",),
+    "secrets status": ("hookline secrets status",),
     "secrets unseal": ("hookline secrets unseal --yes",),
     "config show": ("hookline config show",),
     "version": ("hookline version --json",),

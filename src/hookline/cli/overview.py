@@ -21,7 +21,7 @@ SECTIONS = {
         ("alerts", "alerts", "List alerts: what hookline found wrong."),
         ("audit", "audit", "List who changed what, when and from where."),
         ("doctor", "doctor", "Check the installation and suggest fixes."),
-        ("secrets", "secrets", "Encrypt or decrypt the stored endpoint secrets."),
+        ("secrets", "secrets", "Encrypt, decrypt or count the stored secrets."),
         ("config", "config", "Show the settings and where each comes from."),
         ("version", "operating", "Print the version."),
         ("completion", "completion", "Print the shell completion script."),

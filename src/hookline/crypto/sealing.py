@@ -1,8 +1,11 @@
 """Seals the secrets in the database.
 
-With a key of the server (`HOOKLINE_SECRET_KEY`) secrets and client certificates are stored sealed: AES-256-GCM, bound to their endpoint, so
-that one cannot be put in the place of another. Without a key they are stored plain. A secret that was stored plain
-keeps working and is sealed when it is next written.
+With a key of the server (`HOOKLINE_SECRET_KEY`) secrets are stored sealed: AES-256-GCM, bound to their place, so that
+one cannot be put in the place of another. Without a key they are stored plain. A secret that was stored plain keeps
+working and is sealed when it is next written.
+
+Secrets are those that sign an endpoint's requests, the values of its own headers, the client certificate
+that it shows, and the URLs at which accounts are notified: whoever knows one of those can write there.
 """
 
 import hashlib
@@ -10,14 +13,15 @@ import hmac
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from hookline.errors import ConfigError, SealBroken, SealGarbled
-from hookline.model import Endpoint, EndpointId
+from hookline.model import Account, Endpoint, EndpointId, Notify
 
-# No secret contains a space, so no plain secret can look like this. The number names the method.
+# No secret or URL contains a space, and no header's value may begin like this. The number names the method.
 PREFIX = "sealed1 "
 _NONCE_BYTES = 12
 _TAG_BYTES = 16
@@ -34,6 +38,19 @@ class Secrets(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "Secrets(***)"
+
+
+class Seal(StrEnum):
+    """How a secret is stored."""
+
+    CURRENT = "current"  # sealed with the first key
+    OLDER = "older"  # with another key that is set
+    PLAIN = "plain"
+    CLOSED = "closed"  # no key opens it, or it is damaged
+
+
+# (a secret as it is, what it is bound to) -> the secret as it is to be
+Change = Callable[[str, bytes], str]
 
 
 class Sealer:
@@ -82,33 +99,58 @@ class Sealer:
             endpoint.old_secret_until,
         )
 
+    def open_headers(self, endpoint: Endpoint) -> dict[str, str]:
+        """An endpoint's own headers, opened for sending."""
+        return {
+            name: self.open(value, of=_of_header(endpoint, name)) for name, value in endpoint.headers.items()
+        }
+
     def open_certificate(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint with its client certificate opened for sending."""
-        return _with_certificate(endpoint, self.open)
-
-    def seal_certificate(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint with its client certificate as it is stored; one that cannot be opened stays as it is."""
-        try:
-            return _with_certificate(endpoint, self.seal)
-        except SealBroken:
-            return endpoint
+        return _with_certificate(endpoint, self._open)
 
     def sealed(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint as it is stored."""
-        if not self._ciphers:
-            return endpoint
-        old = endpoint.old_secret
-        return msgspec.structs.replace(
-            self.seal_certificate(endpoint),
-            secret=self.seal(endpoint.secret, of=endpoint.id),
-            old_secret=None if old is None else self.seal(old, of=endpoint.id),
-        )
+        """The endpoint as it is stored; a header or a certificate that cannot be opened stays as it is."""
+        return _changed(endpoint, self._seal, besides=self._seal_if_open) if self._ciphers else endpoint
+
+    def sealed_but_secrets(self, endpoint: Endpoint) -> Endpoint:
+        """Likewise for an endpoint whose secrets cannot be opened: these stay as they are."""
+        return _changed(endpoint, _as_it_is, besides=self._seal_if_open) if self._ciphers else endpoint
 
     def plain(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint as it would be stored without a key."""
-        opened = self.opened(endpoint)
-        return msgspec.structs.replace(
-            self.open_certificate(endpoint), secret=opened.secret, old_secret=opened.old
+        return _changed(endpoint, self._open)
+
+    def open_notify(self, account: Account) -> Notify:
+        """Where an account is notified, opened for sending."""
+        return _changed_notify(account, self._open)
+
+    def sealed_notify(self, account: Account) -> Notify:
+        """Where an account is notified, as it is stored."""
+        return _changed_notify(account, self._seal) if self._ciphers else account.notify
+
+    def seals_of(self, stored: Endpoint | Account) -> frozenset[Seal]:
+        """How the secrets of an endpoint or an account are stored; nothing if there are none."""
+        found = set()
+
+        def look(text: str, of: bytes) -> str:
+            found.add(self.seal_of(text, of=of))
+            return text
+
+        if isinstance(stored, Endpoint):
+            _changed(stored, look)
+        else:
+            _changed_notify(stored, look)
+        return frozenset(found)
+
+    def seal_of(self, text: str, *, of: bytes) -> Seal:
+        """How a secret is stored."""
+        if not text.startswith(PREFIX):
+            return Seal.PLAIN
+        if self._ciphers and self._is_current(text, of=of):
+            return Seal.CURRENT
+        return (
+            Seal.CLOSED if all(_opened(each, text, of=of) is None for each in self._ciphers) else Seal.OLDER
         )
 
     def mark(self) -> str:
@@ -133,6 +175,22 @@ class Sealer:
             return False
         return True
 
+    def seal_of_mark(self, mark: str) -> Seal:
+        """How the mark is stored; an empty one belongs to no key."""
+        return self.seal_of(mark, of=_MARK)
+
+    def _seal(self, text: str, of: bytes) -> str:
+        return self.seal(text, of=of)
+
+    def _seal_if_open(self, text: str, of: bytes) -> str:
+        try:
+            return self.seal(text, of=of)
+        except SealBroken:
+            return text
+
+    def _open(self, text: str, of: bytes) -> str:
+        return self.open(text, of=of)
+
     def _is_current(self, text: str, *, of: bytes) -> bool:
         return text.startswith(PREFIX) and _opened(self._ciphers[0], text, of=of) is not None
 
@@ -142,12 +200,51 @@ def of_certificate(endpoint: EndpointId) -> bytes:
     return endpoint + b" client_certificate"
 
 
-def _with_certificate(endpoint: Endpoint, change: Callable[..., str]) -> Endpoint:
+def _changed(endpoint: Endpoint, change: Change, *, besides: Change | None = None) -> Endpoint:
+    """The endpoint with each of its secrets changed: the one list of what is sealed in an endpoint.
+
+    `besides` is for what does not sign: its headers and its certificate.
+    """
+    old = endpoint.old_secret
+    return msgspec.structs.replace(
+        _with_certificate(endpoint, besides or change),
+        secret=change(endpoint.secret, endpoint.id),
+        old_secret=None if old is None else change(old, endpoint.id),
+        headers={
+            name: (besides or change)(value, _of_header(endpoint, name))
+            for name, value in endpoint.headers.items()
+        },
+    )
+
+
+def _with_certificate(endpoint: Endpoint, change: Change) -> Endpoint:
     certificate = endpoint.client_certificate
     if certificate is None:
         return endpoint
-    pem = change(certificate.pem, of=of_certificate(endpoint.id))
+    pem = change(certificate.pem, of_certificate(endpoint.id))
     return msgspec.structs.replace(endpoint, client_certificate=msgspec.structs.replace(certificate, pem=pem))
+
+
+def _as_it_is(text: str, of: bytes) -> str:
+    return text
+
+
+def _changed_notify(account: Account, change: Change) -> Notify:
+    """Likewise for an account: a mail address is no secret."""
+    urls = {"slack": account.notify.slack, "webhook": account.notify.webhook}
+    return msgspec.structs.replace(
+        account.notify,
+        **{
+            name: change(url, f"account, {name}: {account.id}".encode())
+            for name, url in urls.items()
+            if url is not None
+        },
+    )
+
+
+def _of_header(endpoint: Endpoint, name: str) -> bytes:
+    """What a header's value is bound to; an id alone is shorter."""
+    return endpoint.id + b" header: " + name.lower().encode()
 
 
 def _cipher(key: str) -> Any:

@@ -222,8 +222,10 @@ def _subject(fact: AlertFact) -> str:
 
 
 def shown_place(url: str | None) -> str:
-    """An endpoint as people know it. A query may hold a token, and is left out."""
-    shown = (url or "an endpoint").split("://", 1)[-1].split("?", 1)[0]
+    """An endpoint as people know it. Path and query may hold a token, and are left out."""
+    place, slash, rest = (url or "an endpoint").split("://", 1)[-1].partition("/")
+    place = place.partition("?")[0]
+    shown = f"{place}/…" if rest else f"{place}{slash}"
     return shown if len(shown) <= _MOST_OF_A_URL else f"{shown[: _MOST_OF_A_URL - 1]}…"
 
 

@@ -89,7 +89,7 @@ def patched(
     if "signing" in changes:
         stored = secrets or Secrets(endpoint.secret, endpoint.old_secret, endpoint.old_secret_until)
         _check_style(changes["signing"], stored, has_two=is_overlapping(endpoint, at=now))
-    changed = msgspec.structs.replace(endpoint, **changes, updated_at=later_than(endpoint, now))
+    changed = msgspec.structs.replace(endpoint, **changes, updated_at=later_than(endpoint.updated_at, now))
     return written_whole(changed, given=changes)
 
 
@@ -103,9 +103,9 @@ def written_whole(endpoint: Endpoint, *, given: Collection[str]) -> Endpoint:
     return msgspec.structs.replace(endpoint, unread={}) if endpoint.unread else endpoint
 
 
-def later_than(endpoint: Endpoint, now: float) -> float:
+def later_than(updated_at: float, now: float) -> float:
     """When it was changed. Never the same time twice: a replacement names the `updated_at` that was read before."""
-    return max(now, round(endpoint.updated_at + _TICK, 6))
+    return max(now, round(updated_at + _TICK, 6))
 
 
 def chosen_secret(value: str | None, *, style: Signing, signature: Signature | None) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.crypto import sealing
 from hookline.errors import Invalid
 from hookline.validate.api_schema import Schema
 from hookline.validate.names import pointer_step
@@ -82,3 +83,6 @@ def _check_value(value: Any, *, pointer: str) -> None:
         raise Invalid(
             f"{MASK} stands for a hidden value; give the value, or leave the header out.", pointer=pointer
         )
+    if value.startswith(sealing.PREFIX):
+        # In the database it would pass for an encrypted one.
+        raise Invalid(f"A header's value cannot begin with {sealing.PREFIX!r}.", pointer=pointer)

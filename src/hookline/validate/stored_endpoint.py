@@ -35,7 +35,12 @@ class EndpointJudge:
         try:
             endpoint = self._sealer.open_certificate(endpoint)
         except SealBroken as error:
-            found["client_certificate"] = str(error)
+            found.setdefault("client_certificate", str(error))
+        if endpoint.headers:
+            try:
+                endpoint = msgspec.structs.replace(endpoint, headers=self._sealer.open_headers(endpoint))
+            except SealBroken as error:
+                found.setdefault("headers", str(error))
         for name, usual, check in _CHECKS:
             value = getattr(endpoint, name)
             if value != usual and name not in found and (why := _why_not(check, value)) is not None:

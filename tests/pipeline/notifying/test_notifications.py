@@ -65,6 +65,7 @@ class Stage:
             self.world.clock,
             Random(1),
             try_own_event=try_own_event,
+            open_notify=self.hooks.sealer.open_notify,
         )
 
     async def notify(self, account="acme", **channels) -> None:

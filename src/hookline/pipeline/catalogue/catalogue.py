@@ -8,12 +8,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import msgspec
 import structlog
 
 from hookline import ids
 from hookline.crypto.sealing import Sealer, Secrets
 from hookline.errors import Invalid, SealBroken, SealGarbled
-from hookline.model import OWN_ACCOUNT, Endpoint, EndpointId, Notify
+from hookline.model import OWN_ACCOUNT, Account, Endpoint, EndpointId, Notify
 from hookline.pipeline.catalogue.host_limits import Hosts
 from hookline.pipeline.catalogue.payload_rules import PayloadRules
 from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint, usable
@@ -77,7 +78,7 @@ class Catalogue:
             self._put(endpoint)
         # Read after the number, so that they include every change up to it; later changes are read again.
         self.content.describe(await self._store.event_types())
-        await self.read_notified()
+        await self.read_notified(refuses_sealed=not self._sealer.seals)
         self.n = catalogue.n
         self._look_for_listeners()
 
@@ -105,8 +106,8 @@ class Catalogue:
         """The accounts that have endpoints or are notified."""
         return {*self._members, *self.notified}
 
-    async def read_notified(self) -> None:
-        """Read where accounts are notified.
+    async def read_notified(self, *, refuses_sealed: bool = False) -> None:
+        """Read where accounts are notified; `SealBroken` when a URL is sealed and that is to be refused.
 
         Not with the other changes: there may be many accounts, and a pulse must not wait for them.
         """
@@ -117,7 +118,8 @@ class Catalogue:
         try:
             last = ""
             while part := await self._store.accounts(after=last, limit=ACCOUNTS_AT_ONCE):
-                found |= {each.id: each.notify for each in part if each.notify != Notify()}
+                opened = {each.id: self._notify_of(each, refuses_sealed=refuses_sealed) for each in part}
+                found |= {id: notify for id, notify in opened.items() if notify != Notify()}
                 last = part[-1].id
         except BaseException:
             self.accounts_changed.set()
@@ -193,6 +195,17 @@ class Catalogue:
         with contextlib.suppress(SealGarbled):
             self._sealer.opened(endpoint)
             self._sealer.open_certificate(endpoint)
+            self._sealer.open_headers(endpoint)
+
+    def _notify_of(self, account: Account, *, refuses_sealed: bool) -> Notify:
+        try:
+            return self._sealer.open_notify(account)
+        except SealBroken as error:
+            if refuses_sealed and not isinstance(error, SealGarbled):
+                raise
+            # Another process wrote it, with another key, since this one started: mail still arrives.
+            log.error("account.sealed", account=account.id, error=str(error))
+            return Notify(email=account.notify.email)
 
     def _put(self, endpoint: Endpoint, *, health: LaneHealth = LaneHealth.UNTRIED) -> None:
         prepared = self._prepared(endpoint, health)
@@ -206,14 +219,19 @@ class Catalogue:
         try:
             secrets = self._sealer.opened(endpoint)
             endpoint = self._sealer.open_certificate(endpoint)
+            endpoint = msgspec.structs.replace(endpoint, headers=self._sealer.open_headers(endpoint))
         except SealGarbled:
-            pass  # a fault in its secret or its certificate
+            pass  # a fault in its secret, its certificate or its headers
         except SealBroken as error:
             # Another process wrote it, with another key, since this one started: this process must not send to it.
             log.error("endpoint.sealed", endpoint_id=ids.show("endpoint", endpoint.id), error=str(error))
             secrets = None
             faults.pop("secret", None)
             faults.pop("client_certificate", None)
+            faults.pop("headers", None)
+            endpoint = msgspec.structs.replace(
+                endpoint, headers={}, client_certificate=None
+            )  # nothing is sent with them
         if not faults:
             try:
                 return self._make(endpoint, secrets, health)

@@ -19,7 +19,7 @@ import structlog
 from hookline import ids, rfc3339
 from hookline.clock import Clock
 from hookline.errors import HooklineError, StoreUnavailable
-from hookline.model import OWN_ACCOUNT, AlertId, Notify
+from hookline.model import OWN_ACCOUNT, Account, AlertId, Notify
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.notifying.channels import ChannelAnswer, Channels
 from hookline.rules.people import (
@@ -93,6 +93,7 @@ class Notifications:
         rng: Random,
         *,
         try_own_event: Callable[[bytes], Awaitable[int]],
+        open_notify: Callable[[Account], Notify],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
@@ -100,6 +101,7 @@ class Notifications:
         self._clock = clock
         self._rng = rng
         self._try_own_event = try_own_event  # publishes one for a test; how many endpoints get it
+        self._open_notify = open_notify  # decrypts stored settings
         self._mails = _Places((Channel.EMAIL.value,), MAILS_AT_ONCE)
         self._posts = _Places((Channel.SLACK.value, Channel.WEBHOOK.value), POSTS_AT_ONCE)
         self._is_closing = False
@@ -275,7 +277,7 @@ class Notifications:
     async def try_channels(self, account: str) -> list[ChannelAnswer]:
         """Send a test on every channel of an account, all at once; the answers."""
         stored = await self._store.account(account)
-        notify = Notify() if stored is None else stored.notify
+        notify = Notify() if stored is None else self._open_notify(stored)
         message = about_a_test(account, at=rfc3339.show(self._clock.wall()))
         id = f"test.{int(self._clock.wall() * 1e6)}"
         answers = await asyncio.gather(

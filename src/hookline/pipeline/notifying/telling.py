@@ -10,6 +10,7 @@ from hookline import ids
 from hookline.errors import HooklineError
 from hookline.model import EndpointId
 from hookline.pipeline.catalogue.catalogue import Catalogue
+from hookline.pipeline.notifying.channels import shown
 from hookline.rules.alerts import shown_place
 from hookline.rules.people import (
     DEAD,
@@ -81,7 +82,7 @@ class Telling:
 def _row(to: Recipient, kind: str, detail: str, *, due_at: float) -> NotificationRow:
     return NotificationRow(
         channel=to.channel.value,
-        recipient=to.address,
+        recipient=shown(to),  # it is sent to where the account's settings say by then
         kind=kind,
         account=to.account,
         detail=detail,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from hookline.model import Endpoint, EndpointId
+from hookline.model import Account, Endpoint, EndpointId
 from hookline.store.contract.figures import Snapshot
 from hookline.store.contract.workers import WorkerRow
 
@@ -15,6 +15,7 @@ SEALED = """
 SELECT id, secret FROM endpoints WHERE secret LIKE 'sealed1 %'
 UNION ALL SELECT id, old_secret FROM endpoints WHERE old_secret LIKE 'sealed1 %'
 """
+NOTIFIED = "SELECT id, notify FROM accounts WHERE notify LIKE '%://%' OR notify LIKE '%sealed1 %'"
 PLAIN = """
 SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret NOT LIKE 'sealed1 %'
 OR client_certificate LIKE '%-----BEGIN %'
@@ -59,6 +60,7 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     seal: str = ""  # the mark beside the secrets that only their key opens; empty: any key is right
     sealed: tuple[tuple[bytes, str], ...] = ()  # endpoints' sealed secrets, each with its endpoint
     plain: int = 0  # endpoints with a secret that is not sealed
+    notified: tuple[Account, ...] = ()  # those with a URL
     endpoints: tuple[Endpoint, ...] = ()  # MOST_COUNTED at most
     workers: tuple[WorkerRow, ...] = ()
     waiting: Waiting | None = None

@@ -17,8 +17,13 @@ class InstallationStore(Protocol):
     async def mark_sealed(self, mark: str, *, was: str | None = None) -> str:
         """Store the mark if there is none, or if the stored one is `was`; the mark that is stored then."""
 
-    async def put_account(self, account: Account, *, now: float, audit: AuditEntry | None = None) -> None:
-        """Replace the settings of an account; a change of the kind `account` tells every process."""
+    async def put_account(
+        self, account: Account, *, now: float, was: float | None = None, audit: AuditEntry | None = None
+    ) -> bool:
+        """Replace the settings of an account; a change of the kind `account` tells every process.
+
+        With `was`, only those that were read with `updated_at = was`; False if they were changed meanwhile.
+        """
 
     async def account(self, id: str) -> Account | None:
         """The settings of an account; None: it has none."""

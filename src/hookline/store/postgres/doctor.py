@@ -7,9 +7,12 @@ from typing import Any, TypeVar
 import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
+from hookline.model import Account
+from hookline.store.account_row import notify_of
 from hookline.store.contract.doctor import (
     HOUR,
     MOST_COUNTED,
+    NOTIFIED,
     PLAIN,
     SEAL,
     SEALED,
@@ -172,6 +175,7 @@ async def _contents(questions: _SessionQuestions, *, now: float) -> dict[str, An
     seals = await questions.rows("secrets", SEAL)
     sealed = await questions.rows("secrets", SEALED)
     plain = await questions.rows("secrets", PLAIN)
+    notified = await questions.rows("secrets", NOTIFIED)
     endpoints = await questions.rows("endpoints", sql.LIST_ENDPOINTS, None, None, None, MOST_COUNTED)
     workers = await questions.rows("workers", sql.PULSE_WORKERS)
     circuits = await questions.rows("circuits", CIRCUITS, MOST_COUNTED)
@@ -185,6 +189,7 @@ async def _contents(questions: _SessionQuestions, *, now: float) -> dict[str, An
         "seal": seals[0][0] if seals else "",
         "sealed": tuple((row["id"], row["secret"]) for row in sealed),
         "plain": plain[0][0] if plain else 0,
+        "notified": tuple(Account(id=row["id"], notify=notify_of(row["notify"])) for row in notified),
         "endpoints": tuple(columns.read_endpoints(endpoints)),
         "workers": tuple(read_worker(row) for row in workers if row["id"] is not None),
         "waiting": waiting,

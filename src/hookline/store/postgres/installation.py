@@ -23,6 +23,10 @@ PUT_ACCOUNT = """
 INSERT INTO accounts (id, notify, updated_at) VALUES ($1, $2, to_timestamp($3))
 ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.updated_at
 """
+REPLACE_ACCOUNT = """
+UPDATE accounts SET notify = $2, updated_at = to_timestamp($3)
+WHERE id = $1 AND updated_at = to_timestamp($4) RETURNING id
+"""
 _ACCOUNTS = "SELECT id, notify, date_part('epoch', updated_at) AS updated_at FROM accounts"
 READ_ACCOUNT = f"{_ACCOUNTS} WHERE id = $1"
 READ_ACCOUNTS = f'{_ACCOUNTS} WHERE id COLLATE "C" > $1 ORDER BY id COLLATE "C" LIMIT $2'
@@ -47,12 +51,23 @@ class PostgresInstallation(PostgresSessions):
 
     @in_transaction
     async def put_account(
-        self, connection: Connection, account: Account, *, now: float, audit: AuditEntry | None = None
-    ) -> None:
+        self,
+        connection: Connection,
+        account: Account,
+        *,
+        now: float,
+        was: float | None = None,
+        audit: AuditEntry | None = None,
+    ) -> bool:
         """See the contract."""
-        await connection.fetch(PUT_ACCOUNT, account.id, msgspec.json.encode(account.notify).decode(), now)
+        values = (account.id, msgspec.json.encode(account.notify).decode(), now)
+        if was is None:
+            await connection.fetch(PUT_ACCOUNT, *values)
+        elif not await connection.fetch(REPLACE_ACCOUNT, *values, was):
+            return False
         await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, NO_ENDPOINT, "account", now)
+        return True
 
     async def account(self, id: str) -> Account | None:
         """See the contract."""

@@ -7,9 +7,12 @@ from urllib.parse import quote
 
 from hookline.clock import ThreadClock
 from hookline.errors import HooklineError
+from hookline.model import Account
+from hookline.store.account_row import notify_of
 from hookline.store.contract.doctor import (
     HOUR,
     MOST_COUNTED,
+    NOTIFIED,
     PLAIN,
     SEAL,
     SEALED,
@@ -126,6 +129,7 @@ def _contents(connection: sqlite3.Connection, questions: _FileQuestions, *, now:
     mark = connection.execute(SEAL).fetchone()
     values = {"now": now, "most": MOST_COUNTED, "hour_ago": now - HOUR}
     plain = questions.rows("secrets", PLAIN)
+    notified = questions.rows("secrets", NOTIFIED)
     endpoints = questions.answer(
         "endpoints",
         lambda: read_endpoints(
@@ -146,6 +150,7 @@ def _contents(connection: sqlite3.Connection, questions: _FileQuestions, *, now:
         "seal": mark[0] if mark else "",
         "sealed": tuple(questions.rows("secrets", SEALED)),
         "plain": plain[0][0] if plain else 0,
+        "notified": tuple(Account(id=id, notify=notify_of(notify)) for id, notify in notified),
         "endpoints": tuple(endpoints or ()),
         "workers": tuple(map(read_worker, workers)),
         "waiting": waiting,

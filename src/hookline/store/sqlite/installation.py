@@ -22,6 +22,9 @@ PUT_ACCOUNT = """
 INSERT INTO accounts (id, notify, updated_at) VALUES (:id, :notify, :updated_at)
 ON CONFLICT (id) DO UPDATE SET notify = excluded.notify, updated_at = excluded.updated_at
 """
+REPLACE_ACCOUNT = (
+    "UPDATE accounts SET notify = :notify, updated_at = :updated_at WHERE id = :id AND updated_at = :was"
+)
 READ_ACCOUNT = "SELECT id, notify, updated_at FROM accounts WHERE id = :id"
 READ_ACCOUNTS = "SELECT id, notify, updated_at FROM accounts WHERE id > :after ORDER BY id LIMIT :limit"
 
@@ -49,13 +52,18 @@ class SqliteInstallation(SqliteConnections):
         account: Account,
         *,
         now: float,
+        was: float | None = None,
         audit: AuditEntry | None = None,
-    ) -> None:
-        """Replace the settings of an account."""
+    ) -> bool:
+        """Replace the settings of an account, with `was` only those that were read with `updated_at = was`."""
         values = {"id": account.id, "notify": json_text(account.notify), "updated_at": now}
-        connection.execute(PUT_ACCOUNT, values)
+        if was is None:
+            connection.execute(PUT_ACCOUNT, values)
+        elif not connection.execute(REPLACE_ACCOUNT, values | {"was": was}).rowcount:
+            return False
         note_audit(connection, audit)
         write_change(connection, NO_ENDPOINT, kind="account", now=now)
+        return True
 
     @on_lister
     def account(self, connection: sqlite3.Connection, id: str) -> Account | None:
