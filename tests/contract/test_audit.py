@@ -1,5 +1,6 @@
 """An entry of the audit trail is written with the change that it tells of, or neither is; entries are listed and pruned."""
 
+import asyncio
 import contextlib
 import inspect
 
@@ -211,6 +212,21 @@ async def test_a_call_that_changes_nothing_leaves_no_entry(store, verb):
     with contextlib.suppress(NotFound, WrongState):
         await idle(an_audit_entry())
     assert await store.list_audit(ANY, after=None, limit=10) == []
+
+
+async def test_of_two_processes_with_one_idempotency_key_only_the_one_that_starts_the_job_is_told(
+    store, second_store
+):
+    keys = [f"k{n}" for n in range(10)]
+    entries = {each: [an_audit_entry(subject=key) for key in keys] for each in (store, second_store)}
+    await asyncio.gather(
+        *(
+            each.create_job(a_job(idempotency_key=key), now=NOW, audit=entry)
+            for each, told in entries.items()
+            for key, entry in zip(keys, told, strict=True)
+        )
+    )
+    assert sorted(entry.subject for entry in await listed(store)) == sorted(keys)
 
 
 # --- the trail itself ---

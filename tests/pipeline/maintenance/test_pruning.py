@@ -9,7 +9,7 @@ from factories import a_publication, a_settlement
 from hookline import Hookline, Settings
 from hookline.errors import StorageFull
 from hookline.ids import Ids, delivery_of
-from hookline.model import State
+from hookline.model import Actor, ActorKind, State, Via
 from hookline.pipeline.maintenance.pruning import STEP, walk
 from hookline.rules.retention import CutOffs
 from hookline.store.contract import AuditFilter, Conservation, Verdict
@@ -84,7 +84,8 @@ async def test_entries_of_the_audit_trail_go_after_their_time_and_not_before(wor
     hooks = await world.start(keep_delivered_days=0, keep_dead_days=0, keep_audit_days=3)
     await hooks.create_endpoint(url=receiver.url(), events=["*"])
     await pass_long(world, 2 * DAY)
-    assert len(await entries(hooks)) == 1
+    [entry] = await entries(hooks)
+    assert (entry.actor, entry.via) == (Actor(kind=ActorKind.PROGRAM), Via.LIBRARY)
     await pass_long(world, DAY)
     async with asyncio.timeout(60.0):
         while await entries(hooks):
