@@ -22,6 +22,7 @@ from typing import Any
 import trustme
 
 from security.canary import RECEIVER, Canary
+from security.name_server import Trouble
 from security.namespace import connections_begun, own_every_address, put_over
 from server_process import CEILING_S, ServerProcess, run
 
@@ -33,6 +34,8 @@ URLS = {id: CASES[id]["input"] for id in LITERAL} | {id: CASES[id]["input"].part
 CODES = (301, 302, 303, 307, 308)
 REBOUND = 100  # names that point inside from their second lookup on
 AT_ONCE = 4  # commands
+LOST = ("silent", "failing", "cut-off", "unknown")  # how lookups of names end
+OF_EACH = 25
 PROXY, SOCKS = "http://10.1.1.1:3128", "socks5h://10.1.1.1:1080"
 KEY = "egress-trial-key"
 ONCE = {"schedule": [0], "jitter": "none"}
@@ -80,6 +83,9 @@ ZONE: dict[str, Any] = {
     "hookline-self.test": ["127.0.0.1"],
     "own-public.test": ["93.184.216.40"],
     "turned.test": ["127.0.0.1"],
+    "*.silent.test": Trouble.SILENCE,
+    "*.failing.test": Trouble.SERVER_FAILURE,
+    "*.cut-off.test": Trouble.CUT_OFF,
 }
 
 
@@ -194,6 +200,20 @@ class Trial:
             asked = self._canary.names.asked
             self.found["rebound_lookups"] = max(asked[f"r{n}.rebind.test", 1] for n in range(REBOUND))
             self.found["asked"] = sorted({name for name, _ in asked})
+
+    def look_up_in_vain(self) -> None:
+        """Send to names that are not found, in every way there is, and to one that is."""
+        with self._server() as (_, api):
+            for kind in LOST:
+                for n in range(OF_EACH):
+                    self._create(api, f"{kind} {n}", f"http://n{n}.{kind}.test/", events=["case.lost"])
+            self._create(api, "healthy", "http://hooks.example.com/healthy", events=["case.lost"])
+            event = self._publish(api, "case.lost")
+            by_endpoint = {endpoint: about for about, endpoint in self._ids.items()}
+            self.found["lost"] = {
+                by_endpoint[each["endpoint_id"]]: self._result(api, each)
+                for each in self._settled(api, event)
+            }
 
     def deliver_to_itself(self) -> None:
         """A public address of the server itself, as a literal and as a name."""
@@ -320,6 +340,7 @@ def main(folder: Path) -> None:
         trial.accept_and_refuse()
         trial.deliver()
         trial.deliver_to_itself()
+        trial.look_up_in_vain()
         trial.found["hits"] = [tuple(each) for each in canary.hits]
         trial.without_the_guard()
     (folder / "found.json").write_text(json.dumps(trial.found))

@@ -4,14 +4,24 @@ import asyncio
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from ipaddress import IPv4Address, IPv6Address
 
 A, CNAME, AAAA = 1, 5, 28
 NO_SUCH_NAME = 3
 
+
+class Trouble(IntEnum):
+    """How a question about a name ends without an answer."""
+
+    SILENCE = -1
+    SERVER_FAILURE = 2
+    CUT_OFF = 0x200  # the bit that says so; nothing listens where the whole answer would be had, over TCP
+
+
 Addresses = list[str]
 # The addresses of a name, or a function of how often it was asked before; a text is another name for it.
-Zone = Mapping[str, Addresses | str | Callable[[int], Addresses]]
+Zone = Mapping[str, Addresses | str | Trouble | Callable[[int], Addresses]]
 
 
 class NameServer(asyncio.DatagramProtocol):
@@ -28,17 +38,25 @@ class NameServer(asyncio.DatagramProtocol):
         name, kind, end = _question(data)
         times = self.asked[name, kind]
         self.asked[name, kind] += 1
+        found = self._found(name)
+        if isinstance(found, Trouble):
+            if found is not Trouble.SILENCE:
+                self._transport.sendto(
+                    data[:2] + struct.pack(">HHHHH", 0x8180 | found, 1, 0, 0, 0) + data[12:end], sender
+                )
+            return
         records = self._records(name, kind, times)
         code = NO_SUCH_NAME if records is None else 0
         head = data[:2] + struct.pack(">HHHHH", 0x8580 | code, 1, len(records or ()), 0, 0)
         self._transport.sendto(head + data[12:end] + b"".join(records or ()), sender)  # type: ignore[attr-defined]
 
-    def _records(self, name: str, kind: int, times: int) -> list[bytes] | None:
+    def _found(self, name: str) -> Addresses | str | Trouble | Callable[[int], Addresses] | None:
         found = self._zone.get(name)
-        if found is None:
-            parent = "*." + name.partition(".")[2]
-            found = self._zone.get(parent)
-        if found is None:
+        return self._zone.get("*." + name.partition(".")[2]) if found is None else found
+
+    def _records(self, name: str, kind: int, times: int) -> list[bytes] | None:
+        found = self._found(name)
+        if found is None or isinstance(found, Trouble):
             return None
         if isinstance(found, str):
             alias = _record(name, CNAME, _spelled(found))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from security.canary import INSIDE, RECEIVER
-from security.egress_trial import CASES, CODES, LITERAL, NAMED, REBOUND, URLS, WITHIN_REACH
+from security.egress_trial import CASES, CODES, LITERAL, LOST, NAMED, OF_EACH, REBOUND, URLS, WITHIN_REACH
 from security.namespace import missing, way_in
 
 ROOT = Path(__file__).parents[2]
@@ -234,6 +234,14 @@ def test_alerts_are_not_posted_inside_either(found):
         "points to an address that this worker may not send to" in each["detail"]
         for each in answer["results"]
     )
+
+
+@pytest.mark.parametrize("kind", LOST)
+def test_a_name_that_is_not_found_is_a_dns_error_and_holds_up_nobody(found, kind):
+    for n in range(OF_EACH):
+        result = found["lost"][f"{kind} {n}"]
+        assert (kinds(result), result["reason"]) == (["dns"], "exhausted")
+    assert found["lost"]["healthy"]["state"] == "delivered"
 
 
 def test_only_names_are_looked_up(found):
