@@ -165,8 +165,8 @@ chaos: setup nftables faketime
 	  $(if $(TRIALS),--trials $(TRIALS)) $(if $(SEED),--seed $(SEED)) $(if $(SCALE),--scale $(SCALE)) \
 	  $(if $(LONG),--long) $(if $(PART),--part $(PART)) $(if $(CONTROL),--control)
 
-lock:
-	@python3 scripts/lock.py $(if $(UPGRADE),--upgrade)
+lock: setup
+	@$(PYTHON) scripts/lock.py $(if $(UPGRADE),--upgrade)
 
 audit-dependencies: setup
 	@$(PYTHON) scripts/audit_dependencies.py

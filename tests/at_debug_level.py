@@ -19,6 +19,7 @@ if sys.argv[1] == "--libraries":
 
     logging.basicConfig = configure  # type: ignore[assignment]
 sys.argv[0] = "hookline"
+del sys.path[0]  # the folder of tests, which no server sees
 
 from hookline.cli import main  # noqa: E402 - it sets up logging
 
