@@ -11,7 +11,7 @@ SEEDS = 1000
 
 LOCK = requirements-dev.lock
 
-.PHONY: help setup run test test-security check bench sim chaos lock audit-dependencies sbom clean nginx prometheus postgres15 browser languages nftables faketime
+.PHONY: help setup run test test-security check bench sim chaos fuzz lock audit-dependencies sbom clean nginx prometheus postgres15 browser languages nftables faketime
 .DEFAULT_GOAL = help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make bench    the benchmarks, throughput first"
 	@echo "make sim      simulated worlds with seeds that nobody has tried, and Hypothesis with fresh examples: SEEDS=1000,"
 	@echo "              FIRST=27 begins there; what fails is printed with the command that repeats it"
+	@echo "make fuzz     search for input that breaks a reader: answers, URLs, requests, cursors, filters; FUZZ_S=600 seconds"
 	@echo "make chaos    kill real processes under load and count what arrives;"
 	@echo "              ROWS=F05,F07 STORE=postgres|sqlite TRIALS=40 SEED=1 choose, CONTROL=1 plants a bug: must end with Error 1;"
 	@echo "              without ROWS it also plants every bug of the simulation and of the model, which must be noticed;"
@@ -159,6 +160,13 @@ bench: setup
 sim: setup
 	@$(PYTHON) tests/fresh.py --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST))
 
+# Guided by coverage; what fails is printed with the command that repeats it.
+FUZZ_S = 600
+fuzz: setup
+	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python $(PYTHON) --group fuzz; \
+	else $(PYTHON) -m pip install --quiet --disable-pip-version-check --group fuzz; fi
+	@$(PYTHON) tests/fuzz/fuzz.py --seconds $(FUZZ_S)
+
 # make itself exits 2 whatever the exit status of what it runs; with CONTROL=1 that is the good end.
 chaos: setup nftables faketime
 	@$(PYTHON) -m tests.chaos.whole $(if $(ROWS),--rows $(ROWS)) $(if $(STORE),--store $(STORE)) \
@@ -175,5 +183,5 @@ sbom: setup
 	@$(PYTHON) scripts/sbom.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz dist build
 	find src tests benchmarks -name __pycache__ -type d -exec rm -rf {} +

@@ -18,6 +18,7 @@ from hookline import Hookline, Settings
 from hookline.model import Attempt, Delivery, ErrorKind, Outcome, State
 from pipeline.sending.raw_server import Conversation, RawServer, Script, always
 from pipeline.sending.sending import OK, until
+from tests.own_memory import Memory
 from tests.world import World
 
 pytestmark = pytest.mark.anyio
@@ -148,23 +149,6 @@ async def test_R04_a_body_that_drips_past_the_deadline_is_not_delivered(hooks: H
 
 
 # --- size ---
-
-
-class Memory:
-    """How much more memory this process held at its peak than at the beginning."""
-
-    def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts over
-        self._before = self._read("VmRSS")
-
-    @property
-    def growth_bytes(self) -> int:
-        return self._read("VmHWM") - self._before
-
-    def _read(self, name: str) -> int:
-        found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-        assert found is not None
-        return int(found[1]) * 1024
 
 
 async def test_R05_a_huge_body_is_not_read_to_its_end(world: World) -> None:

@@ -89,7 +89,7 @@ def event_type_report(event_type: EventType) -> EventTypeReport:
     return EventTypeReport(
         name=event_type.name,
         description=event_type.description,
-        schema=msgspec.Raw((event_type.schema or "null").encode()),
+        schema=_shown_schema(event_type.schema),
         created_at=rfc3339.show(event_type.created_at),
         updated_at=rfc3339.show(event_type.updated_at),
     )
@@ -107,3 +107,13 @@ def _schema(value: Any) -> str:
     from hookline.validate.schemas import json_schema  # only types with a schema pay for the import
 
     return json_schema.checked(value)
+
+
+def _shown_schema(stored: str | None) -> msgspec.Raw:
+    """The stored schema; null if it is no JSON, which would make a whole list unreadable."""
+    text = (stored or "null").encode()
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return msgspec.Raw(b"null")
+    return msgspec.Raw(text)

@@ -18,9 +18,16 @@ def read(values: dict[str, Any], *, events: object) -> BoardFigures:
     values["paused"] = values["paused"] in (True, 1)
     if values["disabled_reason"] is not None:
         values["disabled_reason"] = _text(values["disabled_reason"])
-    values["circuit"] = CircuitState(values["circuit"])
+    values["circuit"] = _circuit(values["circuit"])
     values["is_back"] = bool(values["is_back"])
     return BoardFigures(**values)
+
+
+def _circuit(value: Any) -> CircuitState:
+    try:
+        return CircuitState(value)
+    except ValueError:
+        return CircuitState.CLOSED
 
 
 def _text(value: object) -> str:

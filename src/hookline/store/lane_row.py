@@ -3,12 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
-from hookline.model import Circuit, CircuitSlice, CircuitState
+from hookline.model import CLOSED, Circuit
+from hookline.store import spoiled_rows
 from hookline.store.contract.lanes import LaneRow, Taken
-
-_SLICES = msgspec.json.Decoder(tuple[CircuitSlice, ...])
 
 
 def read_taken(row: Iterable[Any], *, copies: int = 0) -> Taken:
@@ -38,14 +35,15 @@ def read_lane(row: Iterable[Any]) -> LaneRow:
 
 def _read_circuit(state: str, failures: int, slices: str | None, *rest: Any) -> Circuit:
     cooldown, opened_at, probe_at, reason, last_success_at, last_failure_at = rest
-    return Circuit(
-        state=CircuitState(state),
-        failures=failures,
-        slices=() if slices is None else _SLICES.decode(slices),
-        cooldown=cooldown,
-        opened_at=opened_at,
-        probe_at=probe_at,
-        reason=reason,
-        last_success_at=last_success_at,
-        last_failure_at=last_failure_at,
-    )
+    values = {
+        "state": state,
+        "failures": failures,
+        "slices": () if slices is None else spoiled_rows.decoded(slices),
+        "cooldown": cooldown,
+        "opened_at": opened_at,
+        "probe_at": probe_at,
+        "reason": reason,
+        "last_success_at": last_success_at,
+        "last_failure_at": last_failure_at,
+    }
+    return spoiled_rows.read(Circuit, values) or CLOSED

@@ -116,6 +116,13 @@ def _url(value: Any) -> str:
     return canonical(value, private_allowed=True)
 
 
+def _stored_url(value: Any) -> str:
+    spelled = _url(value)
+    if spelled != value:
+        raise Invalid("The URL is not stored in its one spelling.", pointer="/url", code="url_invalid")
+    return spelled
+
+
 def _events(value: Any) -> tuple[str, ...]:
     if value is None:
         raise Invalid('An endpoint needs events, such as ["order.*"] or ["*"].', pointer="/events")
@@ -160,6 +167,7 @@ FIELDS: tuple[EndpointField, ...] = (
     EndpointField(
         name="url",
         check=_url,
+        check_stored=_stored_url,
         schema={"type": "string", "format": "uri"},
         text="where events are sent to",
     ),
@@ -244,7 +252,7 @@ FIELDS: tuple[EndpointField, ...] = (
         attribute="timeout",
         check=_timeout,
         check_stored=lambda value: number(value, 1, 60, pointer="/timeout", unit=" of seconds"),
-        show=lambda value: round(value * 1_000) if math.isfinite(value) else 0,
+        show=lambda value: round(value * 1_000) if math.isfinite(value * 1_000) else 0,
         schema=api_schema.whole(1_000, 60_000),
         text="how long a request may take, in milliseconds",
     ),

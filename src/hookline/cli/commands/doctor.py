@@ -47,6 +47,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     from hookline.cli.doctor.secrets import check_secret_key
     from hookline.cli.doctor.server import check_server
     from hookline.cli.doctor.settings import check_file, check_settings
+    from hookline.cli.doctor.spoiled_rows import check_spoiled_rows
     from hookline.cli.doctor.stored_endpoints import check_stored_endpoints
     from hookline.cli.doctor.trouble import check_trouble
     from hookline.clock import SystemClock
@@ -67,6 +68,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
         yield from check_trouble(found, wall=wall, heartbeat=settings.heartbeat_s)
         yield from check_destinations(found, settings)
         yield from check_stored_endpoints(found, settings)
+        yield from check_spoiled_rows(found)
     yield from check_open_files(settings.max_in_flight)
     yield from check_server(settings, found, wall=wall)
 

@@ -92,7 +92,9 @@ def as_text(arrival: Arrival, *, headers: bool) -> str:
     if arrival.check is not None:
         good = _coloured("signature ok", "green")
         parts.append(
-            good if arrival.check.is_good else _coloured(f"NOT VERIFIED: {arrival.check.detail}", "red")
+            good
+            if arrival.check.is_good
+            else _coloured(f"NOT VERIFIED: {printable(arrival.check.detail)}", "red")
         )
     if arrival.forwarded is not None:
         answer = arrival.forwarded.status or arrival.forwarded.detail

@@ -8,8 +8,10 @@ import re
 from typing import NamedTuple
 
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.responses import Response
+
+from hookline.dashboard.look.hidden_marks import visible_payload
 
 SHOWN_BYTES = 65_536
 _DEEPEST = 64  # as deep as the API takes it
@@ -35,7 +37,7 @@ def viewed(payload: bytes, *, is_raw: bool = False) -> PayloadView:
     if size > SHOWN_BYTES:
         text = payload[:SHOWN_BYTES].decode("utf-8", "ignore")
         note = f"Only its first {SHOWN_BYTES // 1024} KiB are shown, as they were sent. The download has all of it."
-        return PayloadView(size, escape(text), "", False, True, note)
+        return PayloadView(size, visible_payload(text), "", False, True, note)
     if not is_raw:
         pieces = _pretty(payload)
         if pieces is not None:
@@ -48,7 +50,7 @@ def viewed(payload: bytes, *, is_raw: bool = False) -> PayloadView:
         )
     except UnicodeDecodeError:
         text, note = payload.decode("utf-8", "replace"), "It is not UTF-8: what cannot be read is shown as �."
-    return PayloadView(size, escape(text), text, False, False, note)
+    return PayloadView(size, visible_payload(text), text, False, False, note)
 
 
 def payload_file(payload: bytes, *, name: str) -> Response:
@@ -97,5 +99,5 @@ def _pretty(payload: bytes) -> list[tuple[str, str]] | None:
 
 def _marked(kind: str, text: str) -> str:
     if not kind:
-        return escape(text)
-    return f'<span class="{"k" if kind == "key" else "s"}">{escape(text)}</span>'
+        return visible_payload(text)
+    return f'<span class="{"k" if kind == "key" else "s"}">{visible_payload(text)}</span>'

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from hookline import rfc3339
 from hookline.dashboard.look import figures, words
 from hookline.dashboard.look.assets import Assets
+from hookline.dashboard.look.hidden_marks import visible
 from hookline.dashboard.visit.tokens import form_token
 
 
@@ -39,6 +40,7 @@ class Templates:
             "short_id": words.short_id,
             "short_url": words.short_url,
             "host": words.host,
+            "visible": visible,
         }
         self._environment.globals |= {
             "words": words,

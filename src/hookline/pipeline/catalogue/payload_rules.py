@@ -187,7 +187,7 @@ def _schema(name: str, text: str) -> "Schema | None":
 
     try:
         return Schema(text)
-    except ValueError as error:
+    except Exception as error:  # of any kind: a row may hold anything
         log.error("event_type.not_checked", name=name, error=str(error))
         return None
 
@@ -197,6 +197,6 @@ def _filter(id: EndpointId, expression: str) -> "Filter | None":
 
     try:
         return Filter(expression)
-    except ValueError as error:
+    except Exception as error:  # likewise
         log.error("endpoint.not_filtered", endpoint_id=ids.show("endpoint", id), error=str(error))
         return None

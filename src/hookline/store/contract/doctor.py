@@ -2,9 +2,10 @@
 
 import msgspec
 
-from hookline.model import Account, Endpoint, EndpointId
+from hookline.model import Account, Endpoint, EndpointId, EventType
 from hookline.store.contract.figures import Snapshot
 from hookline.store.contract.workers import WorkerRow
+from hookline.store.spoiled_rows import Spoiled
 
 HOUR = 3_600.0  # seconds
 MOST_COUNTED = 10_000  # of a backlog: of a larger one, it is enough to know that it is large
@@ -62,6 +63,8 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     plain: int = 0  # endpoints with a secret that is not sealed
     notified: tuple[Account, ...] = ()  # those with a URL
     endpoints: tuple[Endpoint, ...] = ()  # MOST_COUNTED at most
+    event_types: tuple[EventType, ...] = ()  # likewise
+    spoiled: tuple[Spoiled, ...] = ()  # rows of other tables that cannot be read as they are
     workers: tuple[WorkerRow, ...] = ()
     waiting: Waiting | None = None
     circuits: tuple[OpenCircuit, ...] = ()  # that are not closed, MOST_COUNTED at most

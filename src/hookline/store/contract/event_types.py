@@ -7,6 +7,9 @@ from typing import Protocol
 
 from hookline.model import AuditEntry, EventType
 
+# What stands for a stored schema that is no text; like any other that does not compile it is left out and logged.
+UNREADABLE_TYPE = {"schema": ""}
+
 
 class EventTypeStore(Protocol):
     """The verbs about event types."""

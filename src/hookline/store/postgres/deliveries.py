@@ -8,31 +8,24 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from typing import Any
 
-import msgspec
-
 from hookline.errors import NotFound, WrongState
 from hookline.ids import show
 from hookline.model import (
     Attempt,
     AuditEntry,
-    Death,
     Delivery,
     DeliveryId,
     EndpointId,
-    ErrorKind,
     EventId,
-    Outcome,
     Queue,
-    Reason,
     State,
-    Timings,
 )
+from hookline.store import delivery_row, spoiled_rows
 from hookline.store.contract.deliveries import DeliveryFilter
 from hookline.store.postgres import sql
 from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
-from hookline.store.postgres.driver.values import maybe
 from hookline.store.postgres.lists.conditions import STEPS
 from hookline.store.postgres.lists.deliveries import (
     FEW_PENDING,
@@ -112,7 +105,8 @@ class PostgresDeliveries(PostgresSessions):
 
     async def deliveries_by_id(self, ids: Sequence[DeliveryId]) -> list[Delivery]:
         """See the contract."""
-        return [read_delivery(row) for row in await self._general.fetch(sql.DELIVERIES_BY_ID, list(ids))]
+        found = await self._general.fetch(sql.DELIVERIES_BY_ID, list(ids))
+        return spoiled_rows.read_all(map(read_delivery, found))
 
     async def list_deliveries(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
@@ -130,7 +124,7 @@ class PostgresDeliveries(PostgresSessions):
             statement, values = delivery_list(
                 filter, after=after, limit=limit - len(found), floor=floor, gathers=gathers
             )
-            found += map(read_delivery, await self._lists.fetch(statement, *values))
+            found += spoiled_rows.read_all(map(read_delivery, await self._lists.fetch(statement, *values)))
             if floor is None or len(found) == limit:
                 break
             after = floor
@@ -150,7 +144,8 @@ class PostgresDeliveries(PostgresSessions):
 
     async def attempts(self, delivery: DeliveryId) -> list[Attempt]:
         """See the contract."""
-        return [read_attempt(row) for row in await self._general.fetch(sql.READ_ATTEMPTS, delivery)]
+        found = await self._general.fetch(sql.READ_ATTEMPTS, delivery)
+        return spoiled_rows.read_all(map(read_attempt, found))
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """See the contract."""
@@ -204,23 +199,11 @@ async def _move(
     return lane
 
 
-def read_delivery(row: Any) -> Delivery:
+def read_delivery(row: Any) -> Delivery | None:
     values = dict(row)
-    reason, at, attempts = values.pop("death_reason"), values.pop("death_at"), values.pop("death_attempts")
-    values["state"] = State(row["state"])
-    values["queue"] = _QUEUES[row["queue"]]
-    values["reason"] = maybe(Reason, row["reason"])
-    values["last_error"] = maybe(ErrorKind, row["last_error"])
-    values["last_death"] = None if reason is None else Death(Reason(reason), at, attempts)
-    return Delivery(**values)
+    values["queue"] = _QUEUES.get(row["queue"])
+    return delivery_row.read_delivery(values)
 
 
-def read_attempt(row: Any) -> Attempt:
-    values = dict(row)
-    values["timings"] = Timings(*[values.pop(phase) for phase in ("dns", "connect", "tls", "first_byte")])
-    values["outcome"] = Outcome(row["outcome"])
-    values["error"] = maybe(ErrorKind, row["error"])
-    values["request_headers"] = maybe(msgspec.json.decode, row["request_headers"])
-    values["response_headers"] = maybe(msgspec.json.decode, row["response_headers"])
-    values["response_body"] = row["response_body"] or b""
-    return Attempt(**values)
+def read_attempt(row: Any) -> Attempt | None:
+    return delivery_row.read_attempt(dict(row))

@@ -8,7 +8,9 @@ import asyncpg
 
 from hookline.errors import HooklineError, SchemaMissing
 from hookline.model import Account
+from hookline.store import spoiled_rows
 from hookline.store.account_row import notify_of
+from hookline.store.contract import JobKind
 from hookline.store.contract.doctor import (
     HOUR,
     MOST_COUNTED,
@@ -23,9 +25,14 @@ from hookline.store.contract.doctor import (
 )
 from hookline.store.contract.figures import Snapshot
 from hookline.store.postgres import columns, sql
+from hookline.store.postgres.access.keys import LIST_KEYS, read_key
 from hookline.store.postgres.driver import session
 from hookline.store.postgres.driver.faults import translated, while_connecting
+from hookline.store.postgres.event_types import EVENT_TYPES, read_event_type
 from hookline.store.postgres.figures import OLDEST_DUE, SNAPSHOTS
+from hookline.store.postgres.installation import READ_ACCOUNTS, read_account
+from hookline.store.postgres.jobs import read_job
+from hookline.store.postgres.measuring.alerts import LIST_ALERTS, read_alert
 from hookline.store.postgres.migrations import schema
 from hookline.store.postgres.workers import read_worker
 
@@ -177,7 +184,20 @@ async def _contents(questions: _SessionQuestions, *, now: float) -> dict[str, An
     plain = await questions.rows("secrets", PLAIN)
     notified = await questions.rows("secrets", NOTIFIED)
     endpoints = await questions.rows("endpoints", sql.LIST_ENDPOINTS, None, None, None, MOST_COUNTED)
-    workers = await questions.rows("workers", sql.PULSE_WORKERS)
+    with spoiled_rows.noted() as spoiled:
+        found = await questions.rows("workers", sql.PULSE_WORKERS)
+        workers = [read_worker(row) for row in found if row["id"] is not None]
+        described = await questions.rows("event types", EVENT_TYPES, "", MOST_COUNTED)
+        types = [read_event_type(row) for row in described]
+        for about, statement, values, read in (
+            ("keys", LIST_KEYS, (None, MOST_COUNTED), read_key),
+            ("accounts", READ_ACCOUNTS, ("", MOST_COUNTED), read_account),
+            ("replays", sql.LIST_JOBS, (JobKind.REPLAY, None, MOST_COUNTED, None), read_job),
+            ("discards", sql.LIST_JOBS, (JobKind.DISCARD, None, MOST_COUNTED, None), read_job),
+            ("alerts", LIST_ALERTS, (None, None, None, None, None, MOST_COUNTED), read_alert),
+        ):
+            for row in await questions.rows(about, statement, *values):
+                read(row)
     circuits = await questions.rows("circuits", CIRCUITS, MOST_COUNTED)
     since = await questions.rows("deliveries that are due", OLDEST_DUE, now)
     waiting = None
@@ -191,7 +211,9 @@ async def _contents(questions: _SessionQuestions, *, now: float) -> dict[str, An
         "plain": plain[0][0] if plain else 0,
         "notified": tuple(Account(id=row["id"], notify=notify_of(row["notify"])) for row in notified),
         "endpoints": tuple(columns.read_endpoints(endpoints)),
-        "workers": tuple(read_worker(row) for row in workers if row["id"] is not None),
+        "workers": tuple(workers),
+        "event_types": tuple(spoiled_rows.read_all(types)),
+        "spoiled": tuple(spoiled),
         "waiting": waiting,
         "circuits": tuple(
             OpenCircuit(endpoint_id=row["endpoint_id"], reason=row["reason"] or "", probe_at=row["probe_at"])

@@ -1,8 +1,11 @@
 """Keeps the descriptions of event types in PostgreSQL."""
 
+from typing import Any
+
 import msgspec
 
 from hookline.model import AuditEntry, EventType
+from hookline.store import spoiled_rows
 from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.postgres import sql
 from hookline.store.postgres.access.audit import note_audit
@@ -38,7 +41,7 @@ class PostgresEventTypes(PostgresSessions):
         [row] = await connection.fetch(PUT_EVENT_TYPE, *msgspec.structs.astuple(event_type))
         await note_audit(connection, audit)
         await connection.fetch(sql.WRITE_CHANGE, NO_ENDPOINT, "event_type", now)
-        return EventType(**row)
+        return read_event_type(row) or event_type
 
     @in_transaction
     async def delete_event_type(
@@ -54,8 +57,13 @@ class PostgresEventTypes(PostgresSessions):
     async def event_type(self, name: str) -> EventType | None:
         """See the contract."""
         found = await self._general.fetch(READ_EVENT_TYPE, name)
-        return EventType(**found[0]) if found else None
+        return read_event_type(found[0]) if found else None
 
     async def event_types(self, *, after: str = "", limit: int | None = None) -> list[EventType]:
         """See the contract."""
-        return [EventType(**row) for row in await self._general.fetch(EVENT_TYPES, after, limit)]
+        found = await self._general.fetch(EVENT_TYPES, after, limit)
+        return spoiled_rows.read_all(map(read_event_type, found))
+
+
+def read_event_type(row: Any) -> EventType | None:
+    return spoiled_rows.read(EventType, dict(row), names="name")

@@ -6,6 +6,7 @@ from itertools import chain, repeat
 from hookline.errors import NotFound
 from hookline.ids import show
 from hookline.model import Attempt, AttemptId, Event, EventId, State
+from hookline.store import spoiled_rows
 from hookline.store.contract.events import EventFilter, ListedEvent
 from hookline.store.postgres import sql
 from hookline.store.postgres.deliveries import read_attempt
@@ -65,9 +66,11 @@ class PostgresEvents(PostgresSessions):
         """See the contract."""
         found = {event: dict.fromkeys(State, 0) for event in events}
         for row in await self._lists.fetch(COUNT_BY_STATE, events):
-            found[row["event_id"]][State(row["state"])] = row["n"]
+            if row["state"] in found[row["event_id"]]:  # a row may hold any word
+                found[row["event_id"]][State(row["state"])] = row["n"]
         return found
 
     async def list_attempts(self, event: EventId, *, after: AttemptId | None, limit: int) -> list[Attempt]:
         """See the contract."""
-        return [read_attempt(row) for row in await self._general.fetch(LIST_ATTEMPTS, event, after, limit)]
+        found = await self._general.fetch(LIST_ATTEMPTS, event, after, limit)
+        return spoiled_rows.read_all(map(read_attempt, found))

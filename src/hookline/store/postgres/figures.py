@@ -107,7 +107,10 @@ class PostgresFigures(PostgresSessions):
         else:
             statement = CONSERVATION_OF_DEFAULT if account == "default" else CONSERVATION_OF_ACCOUNT
         found = await self._figures.fetch(statement, account)
-        return Conservation(**{row["state"]: row["n"] for row in found})
+        counted = {row["state"]: row["n"] for row in found}  # a row may hold any word
+        return Conservation(
+            **{name: n for name, n in counted.items() if name in Conservation.__struct_fields__}
+        )
 
     async def circuits_open(self) -> int:
         """See the contract."""

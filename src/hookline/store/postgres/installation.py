@@ -72,12 +72,14 @@ class PostgresInstallation(PostgresSessions):
     async def account(self, id: str) -> Account | None:
         """See the contract."""
         found = await self._general.fetch(READ_ACCOUNT, id)
-        return _account(found[0]) if found else None
+        return read_account(found[0]) if found else None
 
     async def accounts(self, *, after: str = "", limit: int) -> list[Account]:
         """See the contract."""
-        return [_account(row) for row in await self._general.fetch(READ_ACCOUNTS, after, limit)]
+        return [read_account(row) for row in await self._general.fetch(READ_ACCOUNTS, after, limit)]
 
 
-def _account(row: Any) -> Account:
-    return Account(id=row["id"], notify=notify_of(row["notify"]), updated_at=row["updated_at"])
+def read_account(row: Any) -> Account:
+    return Account(
+        id=row["id"], notify=notify_of(row["notify"], account=row["id"]), updated_at=row["updated_at"]
+    )

@@ -7,11 +7,9 @@ and no letter is processed twice.
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from hookline.model import AuditEntry, DeliveryId, JobId
-from hookline.store.contract.deliveries import DeliveryFilter
-from hookline.store.contract.jobs import UNREADABLE_JOB, Job, JobKind, JobState, JobStep
+from hookline.store import job_row
+from hookline.store.contract.jobs import Job, JobKind, JobStep
 from hookline.store.postgres import sql
 from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.deliveries import PostgresDeliveries, tell_owners
@@ -23,7 +21,6 @@ from hookline.store.postgres.lists.deliveries import dead_ahead, dead_to_pick
 _MOVES = {JobKind.REPLAY: sql.REDRIVE_THESE, JobKind.DISCARD: sql.DISCARD_THESE}
 _AHEAD = 5_000  # dead letters read in one step: a filter that matches few of them must not make it long
 _ANY_TIME = float("inf")
-_FILTER = msgspec.json.Decoder(DeliveryFilter)
 
 
 class PostgresJobs(PostgresDeliveries):
@@ -135,27 +132,4 @@ def job_columns(job: Job) -> list[Any]:
 
 
 def read_job(row: Any) -> Job:
-    reason = row["reason"]
-    try:
-        chosen = _FILTER.decode(row["filter"])
-    except (
-        msgspec.MsgspecError,
-        UnicodeError,
-    ):  # only this job is affected: it is not carried out, the others are listed
-        chosen, reason = DeliveryFilter(), reason or UNREADABLE_JOB
-    return Job(
-        id=row["id"],
-        kind=JobKind(row["kind"]),
-        filter=chosen,
-        ids=tuple(row["ids"]),
-        account=row["account"],
-        idempotency_key=row["idempotency_key"],
-        digest=row["digest"],
-        state=JobState(row["state"]),
-        matched=row["matched"],
-        done=row["done"],
-        failed=row["failed"],
-        created_at=row["created_at"],
-        finished_at=row["finished_at"],
-        reason=reason,
-    )
+    return job_row.read({name: row[name] for name in Job.__struct_fields__})

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from hookline.model import FOREVER, EndpointId, WorkerId
+from hookline.store import spoiled_rows
 from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow, WorkerStatusRow
 from hookline.store.postgres import sql
 from hookline.store.postgres.driver.faults import refuse_read_only
@@ -143,7 +144,7 @@ def read_worker(row: Any) -> WorkerRow:
             row["free_slots"],
             row["waiting"],
             row["draining"],
-            row["delivered_per_s"],
+            spoiled_rows.finite(row["delivered_per_s"]),
         ),
         buried=row["buried"],
     )

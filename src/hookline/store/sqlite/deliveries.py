@@ -7,26 +7,18 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-import msgspec
-
 from hookline.errors import NotFound, WrongState
 from hookline.ids import show
 from hookline.model import (
-    NO_TIMINGS,
     Attempt,
     AuditEntry,
-    Death,
     Delivery,
     DeliveryId,
     EndpointId,
-    ErrorKind,
     EventId,
-    Outcome,
-    Queue,
-    Reason,
     State,
-    Timings,
 )
+from hookline.store import delivery_row, spoiled_rows
 from hookline.store.contract.deliveries import DeliveryFilter
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.access.audit import note_audit
@@ -135,7 +127,8 @@ class SqliteDeliveries(SqliteConnections):
     @on_lister
     def deliveries_by_id(self, connection: sqlite3.Connection, ids: Sequence[DeliveryId]) -> list[Delivery]:
         """The ones of these that exist, by id."""
-        return [read_delivery(row) for row in connection.execute(sql.DELIVERIES_BY_ID, {"ids": packed(ids)})]
+        rows = connection.execute(sql.DELIVERIES_BY_ID, {"ids": packed(ids)})
+        return spoiled_rows.read_all(map(read_delivery, rows))
 
     async def list_deliveries(
         self, filter: DeliveryFilter, *, after: DeliveryId | None, limit: int
@@ -146,7 +139,8 @@ class SqliteDeliveries(SqliteConnections):
     @on_lister
     def attempts(self, connection: sqlite3.Connection, delivery: DeliveryId) -> list[Attempt]:
         """All attempts of a delivery, oldest first, late ones included."""
-        return [read_attempt(row) for row in connection.execute(sql.READ_ATTEMPTS, {"delivery": delivery})]
+        rows = connection.execute(sql.READ_ATTEMPTS, {"delivery": delivery})
+        return spoiled_rows.read_all(map(read_attempt, rows))
 
     async def count_dead(self, filter: DeliveryFilter) -> int:
         """How many dead letters match."""
@@ -202,7 +196,7 @@ def _list_step(
     gathers = pending is not None and connection.execute(*pending).fetchone()[0] < STEP_ROWS
     floor = None if gathers else _floor(connection, filter, after=after)
     statement = delivery_list(filter, after=after, limit=limit, floor=floor, gathers=gathers)
-    return [read_delivery(row) for row in connection.execute(*statement)], floor
+    return spoiled_rows.read_all(map(read_delivery, connection.execute(*statement))), floor
 
 
 def _floor(
@@ -244,95 +238,57 @@ def count_states(connection: sqlite3.Connection) -> dict[State, int]:
     }
 
 
-def read_delivery(row: Row) -> Delivery:
-    (
-        id,
-        event_id,
-        endpoint_id,
-        account,
-        event_type,
-        state,
-        queue,
-        seq,
-        attempts,
-        replays,
-        due_at,
-        created_at,
-        done_at,
-        reason,
-        last_status,
-        last_error,
-        last_error_detail,
-        last_duration,
-        death_reason,
-        death_at,
-        death_attempts,
-    ) = row
-    return Delivery(
-        id=id,
-        event_id=event_id,
-        endpoint_id=endpoint_id,
-        account=account,
-        event_type=event_type,
-        state=State(state),
-        queue=Queue(queue),
-        seq=seq,
-        attempts=attempts,
-        replays=replays,
-        due_at=due_at,
-        created_at=created_at,
-        done_at=done_at,
-        reason=None if reason is None else Reason(reason),
-        last_status=last_status,
-        last_error=None if last_error is None else ErrorKind(last_error),
-        last_error_detail=last_error_detail,
-        last_duration=last_duration,
-        last_death=None if death_reason is None else Death(Reason(death_reason), death_at, death_attempts),
-    )
+def read_delivery(row: Row) -> Delivery | None:
+    return delivery_row.read_delivery(dict(zip(_DELIVERY, row, strict=True)))
 
 
-def read_attempt(row: Row) -> Attempt:
-    (
-        id,
-        delivery_id,
-        number,
-        replays,
-        at,
-        outcome,
-        duration,
-        status,
-        error,
-        error_detail,
-        dns,
-        connect,
-        tls,
-        first_byte,
-        request_url,
-        request_headers,
-        response_headers,
-        response_body,
-        response_truncated,
-        final_url,
-        late,
-    ) = row
-    timings = Timings(dns, connect, tls, first_byte)
-    return Attempt(
-        id=id,
-        delivery_id=delivery_id,
-        number=number,
-        replays=replays,
-        at=at,
-        outcome=Outcome(outcome),
-        duration=duration,
-        status=status,
-        error=None if error is None else ErrorKind(error),
-        error_detail=error_detail,
-        timings=NO_TIMINGS if timings == NO_TIMINGS else timings,
-        request_url=request_url,
-        request_headers=None if request_headers is None else msgspec.json.decode(request_headers),
-        response_headers=None if response_headers is None else msgspec.json.decode(response_headers),
-        response_body=response_body or b"",
-        response_truncated=bool(response_truncated),
-        final_url=final_url,
-        late=bool(late),
-    )
+def read_attempt(row: Row) -> Attempt | None:
+    return delivery_row.read_attempt(dict(zip(_ATTEMPT, row, strict=True)))
+
+
+_DELIVERY = (
+    "id",
+    "event_id",
+    "endpoint_id",
+    "account",
+    "event_type",
+    "state",
+    "queue",
+    "seq",
+    "attempts",
+    "replays",
+    "due_at",
+    "created_at",
+    "done_at",
+    "reason",
+    "last_status",
+    "last_error",
+    "last_error_detail",
+    "last_duration",
+    "death_reason",
+    "death_at",
+    "death_attempts",
+)
+_ATTEMPT = (
+    "id",
+    "delivery_id",
+    "number",
+    "replays",
+    "at",
+    "outcome",
+    "duration",
+    "status",
+    "error",
+    "error_detail",
+    "dns",
+    "connect",
+    "tls",
+    "first_byte",
+    "request_url",
+    "request_headers",
+    "response_headers",
+    "response_body",
+    "response_truncated",
+    "final_url",
+    "late",
+)

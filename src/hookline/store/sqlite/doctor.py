@@ -8,7 +8,9 @@ from urllib.parse import quote
 from hookline.clock import ThreadClock
 from hookline.errors import HooklineError
 from hookline.model import Account
+from hookline.store import spoiled_rows
 from hookline.store.account_row import notify_of
+from hookline.store.contract import JobKind
 from hookline.store.contract.doctor import (
     HOUR,
     MOST_COUNTED,
@@ -22,11 +24,17 @@ from hookline.store.contract.doctor import (
     Waiting,
 )
 from hookline.store.sqlite import sql
+from hookline.store.sqlite.access.keys import LIST_KEYS, read_key
 from hookline.store.sqlite.driver.connection import OLDEST_SQLITE
 from hookline.store.sqlite.driver.faults import translated
+from hookline.store.sqlite.driver.texts import readable
 from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS
 from hookline.store.sqlite.endpoints import read_endpoints
+from hookline.store.sqlite.event_types import EVENT_TYPES, read_event_type
 from hookline.store.sqlite.figures import OLDEST_DUE
+from hookline.store.sqlite.installation import READ_ACCOUNTS, read_account
+from hookline.store.sqlite.jobs import read_job
+from hookline.store.sqlite.measuring.alerts import LIST_ALERTS, read_alert
 from hookline.store.sqlite.migrations import schema
 from hookline.store.sqlite.workers import read_worker
 
@@ -38,6 +46,15 @@ WRITE_LOCK_S = 0.6  # a server's own transactions are much shorter
 ALL_S = 1.5  # after which nothing more is asked
 STEPS = 10_000  # of SQLite's machine between two looks at the time
 
+ALL_OF_THEM: dict[str, Any] = {
+    "after": "",
+    "before": ABOVE_ALL_IDS,
+    "limit": MOST_COUNTED,
+    "is_firing": None,
+    "account": None,
+    "endpoint": None,
+}
+_KINDS = {"replays": JobKind.REPLAY.value, "discards": JobKind.DISCARD.value}
 CIRCUITS = """
 SELECT endpoint_id, reason, probe_at FROM lanes WHERE circuit <> 'closed' ORDER BY endpoint_id LIMIT :most
 """
@@ -61,6 +78,7 @@ def examine(path: str, *, wall: float) -> Examination:
     contents: dict[str, Any] = {}
     try:
         connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=LOCK_S)
+        connection.text_factory = readable
         try:
             questions = _FileQuestions(connection)
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
@@ -138,7 +156,18 @@ def _contents(connection: sqlite3.Connection, questions: _FileQuestions, *, now:
             {"enabled": None, "before": ABOVE_ALL_IDS, "limit": MOST_COUNTED},
         ),
     )
-    workers = questions.rows("workers", sql.PULSE_WORKERS)
+    with spoiled_rows.noted() as spoiled:
+        workers = [read_worker(row) for row in questions.rows("workers", sql.PULSE_WORKERS)]
+        types = [read_event_type(row) for row in questions.rows("event types", EVENT_TYPES, ALL_OF_THEM)]
+        for about, statement, read in (
+            ("keys", LIST_KEYS, read_key),
+            ("accounts", READ_ACCOUNTS, read_account),
+            ("replays", sql.LIST_JOBS, read_job),
+            ("discards", sql.LIST_JOBS, read_job),
+            ("alerts", LIST_ALERTS, read_alert),
+        ):
+            for row in questions.rows(about, statement, ALL_OF_THEM | {"kind": _KINDS.get(about)}):
+                read(row)
     circuits = questions.rows("circuits", CIRCUITS, values)
     since = questions.rows("deliveries that are due", OLDEST_DUE, values)
     waiting = None
@@ -152,7 +181,9 @@ def _contents(connection: sqlite3.Connection, questions: _FileQuestions, *, now:
         "plain": plain[0][0] if plain else 0,
         "notified": tuple(Account(id=id, notify=notify_of(notify)) for id, notify in notified),
         "endpoints": tuple(endpoints or ()),
-        "workers": tuple(map(read_worker, workers)),
+        "event_types": tuple(spoiled_rows.read_all(types)),
+        "spoiled": tuple(spoiled),
+        "workers": tuple(spoiled_rows.read_all(workers)),
         "waiting": waiting,
         "circuits": tuple(
             OpenCircuit(endpoint_id=id, reason=reason or "", probe_at=probe_at)

@@ -12,7 +12,6 @@ from hookline.model import AuditEntry, Endpoint, EndpointId
 from hookline.store.contract.endpoints import EndpointSnapshot
 from hookline.store.sqlite import columns, sql
 from hookline.store.sqlite.access.audit import note_audit
-from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_writer
 from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS, packed
 from hookline.store.sqlite.workers import write_change
@@ -127,24 +126,5 @@ class SqliteEndpoints(SqliteConnections):
 
 def read_endpoints(connection: sqlite3.Connection, statement: str, values: dict[str, Any]) -> list[Endpoint]:
     """The endpoints that the statement finds; a row without an id is skipped."""
-    rows = read_rows(connection, statement, values)
+    rows = connection.execute(statement, values).fetchall()
     return [endpoint for row in rows if (endpoint := columns.read_endpoint(row)) is not None]
-
-
-def read_rows(connection: sqlite3.Connection, statement: str, values: dict[str, Any]) -> list[Row]:
-    """The rows that the statement finds, whatever their texts hold."""
-    try:
-        return connection.execute(statement, values).fetchall()
-    except sqlite3.OperationalError as error:
-        if "decode to UTF-8" not in str(error):
-            raise
-        # One text that is not UTF-8 keeps every row from being read: read again, with replacements in that text.
-        connection.text_factory = _readable
-        try:
-            return connection.execute(statement, values).fetchall()
-        finally:
-            connection.text_factory = str
-
-
-def _readable(text: bytes) -> str:
-    return text.decode("utf-8", "replace")

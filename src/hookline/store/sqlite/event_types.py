@@ -5,6 +5,8 @@ import sqlite3
 import msgspec
 
 from hookline.model import AuditEntry, EventType
+from hookline.store import spoiled_rows
+from hookline.store.contract.event_types import UNREADABLE_TYPE
 from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.bulk import Row
@@ -45,7 +47,7 @@ class SqliteEventTypes(SqliteConnections):
         [row] = connection.execute(PUT_EVENT_TYPE, values).fetchall()
         note_audit(connection, audit)
         write_change(connection, NO_ENDPOINT, kind="event_type", now=now)
-        return _read(row)
+        return read_event_type(row) or event_type
 
     @on_writer
     def delete_event_type(
@@ -62,7 +64,7 @@ class SqliteEventTypes(SqliteConnections):
     def event_type(self, connection: sqlite3.Connection, name: str) -> EventType | None:
         """The description of one type."""
         row = connection.execute(READ_EVENT_TYPE, {"name": name}).fetchone()
-        return None if row is None else _read(row)
+        return None if row is None else read_event_type(row)
 
     @on_lister
     def event_types(
@@ -70,11 +72,9 @@ class SqliteEventTypes(SqliteConnections):
     ) -> list[EventType]:
         """By name, from above `after`; all of them without a limit."""
         values = {"after": after, "limit": -1 if limit is None else limit}
-        return [_read(row) for row in connection.execute(EVENT_TYPES, values)]
+        return spoiled_rows.read_all(map(read_event_type, connection.execute(EVENT_TYPES, values)))
 
 
-def _read(row: Row) -> EventType:
-    name, description, schema, created_at, updated_at = row
-    return EventType(
-        name=name, description=description, schema=schema, created_at=created_at, updated_at=updated_at
-    )
+def read_event_type(row: Row) -> EventType | None:
+    values = dict(zip(EventType.__struct_fields__, row, strict=True))
+    return spoiled_rows.read(EventType, values, UNREADABLE_TYPE, names="name")

@@ -7,6 +7,7 @@ from functools import partial
 from hookline.errors import NotFound
 from hookline.ids import show
 from hookline.model import Attempt, AttemptId, Event, EventId, State
+from hookline.store import spoiled_rows
 from hookline.store.contract.events import EventFilter, ListedEvent
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.deliveries import read_attempt
@@ -25,6 +26,8 @@ WHERE (delivery_id, id) IN (
   WHERE a.delivery_id BETWEEN :first AND :last AND a.id < :before ORDER BY a.id DESC LIMIT :limit)
 ORDER BY id DESC
 """
+
+_STATES = frozenset(State)
 
 
 class SqliteEvents(SqliteConnections):
@@ -58,7 +61,11 @@ class SqliteEvents(SqliteConnections):
         """See the contract."""
         return {
             event: dict.fromkeys(State, 0)
-            | {State(state): n for state, n in connection.execute(COUNT_BY_STATE, delivery_range(event))}
+            | {
+                State(state): n
+                for state, n in connection.execute(COUNT_BY_STATE, delivery_range(event))
+                if state in _STATES  # a row may hold any word
+            }
             for event in events
         }
 
@@ -68,7 +75,7 @@ class SqliteEvents(SqliteConnections):
     ) -> list[Attempt]:
         """See the contract."""
         values = delivery_range(event) | {"before": after or ABOVE_ALL_IDS, "limit": limit}
-        return [read_attempt(row) for row in connection.execute(LIST_ATTEMPTS, values)]
+        return spoiled_rows.read_all(map(read_attempt, connection.execute(LIST_ATTEMPTS, values)))
 
 
 def _list_step(

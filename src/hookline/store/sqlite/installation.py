@@ -3,6 +3,7 @@
 import sqlite3
 
 from hookline.model import Account, AuditEntry
+from hookline.store import spoiled_rows
 from hookline.store.account_row import notify_of
 from hookline.store.contract.workers import NO_ENDPOINT
 from hookline.store.sqlite.access.audit import note_audit
@@ -69,14 +70,16 @@ class SqliteInstallation(SqliteConnections):
     def account(self, connection: sqlite3.Connection, id: str) -> Account | None:
         """The settings of an account."""
         row = connection.execute(READ_ACCOUNT, {"id": id}).fetchone()
-        return None if row is None else _account(row)
+        return None if row is None else read_account(row)
 
     @on_lister
     def accounts(self, connection: sqlite3.Connection, *, after: str = "", limit: int) -> list[Account]:
         """Accounts that have settings, by id, from above `after`."""
-        return [_account(row) for row in connection.execute(READ_ACCOUNTS, {"after": after, "limit": limit})]
+        rows = connection.execute(READ_ACCOUNTS, {"after": after, "limit": limit})
+        return spoiled_rows.read_all(map(read_account, rows))
 
 
-def _account(row: Row) -> Account:
+def read_account(row: Row) -> Account | None:
     id, notify, updated_at = row
-    return Account(id=id, notify=notify_of(notify), updated_at=updated_at)
+    values = {"id": id, "notify": notify_of(notify, account=id), "updated_at": updated_at}
+    return spoiled_rows.read(Account, values, names="id")

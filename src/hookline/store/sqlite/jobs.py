@@ -8,11 +8,9 @@ import sqlite3
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from hookline.model import AuditEntry, DeliveryId, JobId
-from hookline.store.contract.deliveries import DeliveryFilter
-from hookline.store.contract.jobs import UNREADABLE_JOB, Job, JobKind, JobState, JobStep
+from hookline.store import job_row
+from hookline.store.contract.jobs import Job, JobKind, JobStep
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.deliveries import SqliteDeliveries, tell_owners
@@ -23,7 +21,6 @@ from hookline.store.sqlite.lists.deliveries import dead_ahead, dead_to_pick
 
 _MOVES = {JobKind.REPLAY: sql.REDRIVE_THESE, JobKind.DISCARD: sql.DISCARD_THESE}
 _AHEAD = 5_000  # dead letters read in one step: a filter that matches few of them must not make it long
-_FILTER = msgspec.json.Decoder(DeliveryFilter)
 
 
 class SqliteJobs(SqliteDeliveries):
@@ -178,26 +175,26 @@ def read_job(row: Row) -> Job:
         reason,
         _,
     ) = row
-    try:
-        chosen = _FILTER.decode(filter)
-    except (
-        msgspec.MsgspecError,
-        UnicodeError,
-    ):  # only this job is affected: it is not carried out, the others are listed
-        chosen, reason = DeliveryFilter(), reason or UNREADABLE_JOB
-    return Job(
-        id=id,
-        kind=JobKind(kind),
-        filter=chosen,
-        ids=tuple(ids[start : start + 16] for start in range(0, len(ids), 16)),
-        account=account,
-        idempotency_key=key,
-        digest=digest,
-        state=JobState(state),
-        matched=matched,
-        done=done,
-        failed=failed,
-        created_at=created_at,
-        finished_at=finished_at,
-        reason=reason,
-    )
+    values = {
+        "id": id,
+        "kind": kind,
+        "filter": filter,
+        "ids": _taken_apart(ids),
+        "account": account,
+        "idempotency_key": key,
+        "digest": digest,
+        "state": state,
+        "matched": matched,
+        "done": done,
+        "failed": failed,
+        "created_at": created_at,
+        "finished_at": finished_at,
+        "reason": reason,
+    }
+    return job_row.read(values)
+
+
+def _taken_apart(ids: object) -> object:
+    if not isinstance(ids, bytes) or len(ids) % 16:
+        return ids
+    return tuple(ids[start : start + 16] for start in range(0, len(ids), 16))

@@ -8,6 +8,7 @@ import msgspec
 
 from hookline.errors import StoreUnavailable
 from hookline.model import FOREVER, EndpointId, WorkerId
+from hookline.store import spoiled_rows
 from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow, WorkerStatusRow
 from hookline.store.sqlite import sql
 from hookline.store.sqlite.driver.bulk import Row
@@ -47,7 +48,8 @@ class SqliteWorkers(SqliteConnections):
     @on_lister
     def worker_status(self, connection: sqlite3.Connection) -> list[WorkerStatusRow]:
         """The status of every worker that is not buried; empty for one that gave none."""
-        return [WorkerStatusRow(*row) for row in connection.execute(sql.READ_STATUS)]
+        rows = connection.execute(sql.READ_STATUS)
+        return spoiled_rows.read_all(read_status(WorkerStatusRow.__struct_fields__, row) for row in rows)
 
     async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.
@@ -77,7 +79,7 @@ class SqliteWorkers(SqliteConnections):
     ) -> list[WorkerRow]:
         """Newest first, from below the id `after`, buried ones too."""
         values = {"before": after or ABOVE_ALL_IDS, "limit": limit}
-        return [read_worker(row) for row in connection.execute(sql.LIST_WORKERS, values)]
+        return spoiled_rows.read_all(map(read_worker, connection.execute(sql.LIST_WORKERS, values)))
 
     @on_writer
     def bury(self, connection: sqlite3.Connection, worker: WorkerId, *, beat: int, now: float) -> bool:
@@ -106,7 +108,8 @@ class PulseRead:
         refuse_if_outgrown(connection)
         (self.version,) = connection.execute(sql.PULSE_FOREIGN).fetchone()
         (self.written,) = connection.execute(sql.PULSE_CLOCK).fetchone()
-        self.workers = tuple(map(read_worker, connection.execute(sql.PULSE_WORKERS).fetchall()))
+        found = connection.execute(sql.PULSE_WORKERS).fetchall()
+        self.workers = tuple(spoiled_rows.read_all(map(read_worker, found)))
         changes = connection.execute(sql.PULSE_CHANGES, {"seen": seen}).fetchall()
         self.changes = tuple(Change(*row) for row in changes)
         wakes = connection.execute(sql.PULSE_WAKES).fetchone()
@@ -137,33 +140,25 @@ def load_values(load: Load) -> dict[str, Any]:
     return msgspec.structs.asdict(load)
 
 
-def read_worker(row: Row) -> WorkerRow:
-    (
-        id,
-        kind,
-        host,
-        pid,
-        version,
-        started_at,
-        seen_at,
-        beat,
-        lanes,
-        in_flight,
-        free,
-        waiting,
-        draining,
-        delivered_per_s,
-        buried,
-    ) = row
-    return WorkerRow(
-        id=id,
-        kind=kind,
-        host=host,
-        pid=pid,
-        version=version,
-        started_at=started_at,
-        seen_at=seen_at,
-        beat=beat,
-        load=Load(lanes, in_flight, free, waiting, bool(draining), delivered_per_s),
-        buried=bool(buried),
-    )
+def read_worker(row: Row) -> WorkerRow | None:
+    id, kind, host, pid, version, started_at, seen_at, beat, *load, buried = row
+    told = dict(zip(Load.__struct_fields__, load, strict=True))
+    told["draining"] = bool(told["draining"])
+    told["delivered_per_s"] = spoiled_rows.finite(told["delivered_per_s"])
+    values = {
+        "id": id,
+        "kind": kind,
+        "host": host,
+        "pid": pid,
+        "version": version,
+        "started_at": started_at,
+        "seen_at": seen_at,
+        "beat": beat,
+        "load": told,
+        "buried": bool(buried),
+    }
+    return spoiled_rows.read(WorkerRow, values)
+
+
+def read_status(names: tuple[str, ...], row: Row) -> WorkerStatusRow | None:
+    return spoiled_rows.read(WorkerStatusRow, dict(zip(names, row, strict=True)), {"status": b""})

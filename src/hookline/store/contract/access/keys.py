@@ -10,6 +10,8 @@ import msgspec
 from hookline.model import AuditEntry, Key, KeyId
 
 CHANGED_KEYS = 1_000  # keys read at once by a process that keeps a copy of them
+# Of a stored key what cannot be read gives it no right: it is listed, and opens nothing.
+WORTHLESS = {"scopes": (), "account": "", "revoked_at": 0.0}
 
 
 class ChangedKey(msgspec.Struct, frozen=True):

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from hookline.model import AuditEntry, Session
 
+# Of a stored session what cannot be read ends it.
+OVER = {"account": "", "scopes": (), "expires_at": 0.0}
 EXPIRED_AT_ONCE = 100  # expired sessions that a new one deletes, so that nothing else has to
 
 

@@ -10,6 +10,8 @@ import msgspec
 from hookline.model import DeliveryId, EndpointId, ErrorKind, Reason
 
 DeathPosition = tuple[EndpointId, DeliveryId]
+# What stands for a stored cause that cannot be read.
+UNKNOWN_DEATH = {"reason": Reason.EXHAUSTED, "error": None}
 
 
 class DeathCount(msgspec.Struct, frozen=True, kw_only=True):

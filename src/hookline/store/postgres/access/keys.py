@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from hookline.model import AuditEntry, Key, KeyId, Scope
-from hookline.store.contract.access.keys import CHANGED_KEYS, ChangedKey
+from hookline.model import AuditEntry, Key, KeyId
+from hookline.store import spoiled_rows
+from hookline.store.contract.access.keys import CHANGED_KEYS, WORTHLESS, ChangedKey
 from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
@@ -63,16 +64,17 @@ class PostgresKeys(PostgresSessions):
     async def key(self, key: KeyId) -> Key | None:
         """See the contract."""
         found = await self._general.fetch(READ_KEY, key)
-        return _read(found[0]) if found else None
+        return read_key(found[0]) if found else None
 
     async def list_keys(self, *, after: KeyId | None, limit: int) -> list[Key]:
         """See the contract."""
-        return [_read(row) for row in await self._general.fetch(LIST_KEYS, after, limit)]
+        return spoiled_rows.read_all(map(read_key, await self._general.fetch(LIST_KEYS, after, limit)))
 
     async def changed_keys(self, *, after: int) -> list[ChangedKey]:
         """See the contract. In the session of the pulse, where nothing takes long: every API call depends on this."""
         found = await self._pulse.fetch(READ_CHANGED_KEYS, after, CHANGED_KEYS)
-        return [ChangedKey(row["n"], _read(row)) for row in found]
+        read = [(row["n"], read_key(row)) for row in found]
+        return [ChangedKey(n, key) for n, key in read if key is not None]
 
 
 def _values(key: Key) -> list[Any]:
@@ -88,14 +90,5 @@ def _values(key: Key) -> list[Any]:
     ]
 
 
-def _read(row: Any) -> Key:
-    return Key(
-        id=row["id"],
-        digest=row["digest"],
-        hint=row["hint"],
-        name=row["name"],
-        scopes=tuple(map(Scope, row["scopes"])),
-        account=row["account"],
-        created_at=row["created_at"],
-        revoked_at=row["revoked_at"],
-    )
+def read_key(row: Any) -> Key | None:
+    return spoiled_rows.read(Key, dict(row), WORTHLESS)

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import AuditEntry, Scope, Session, SessionKind
-from hookline.store.contract.access.sessions import EXPIRED_AT_ONCE
+from hookline.model import AuditEntry, Session, SessionKind
+from hookline.store import spoiled_rows
+from hookline.store.contract.access.sessions import EXPIRED_AT_ONCE, OVER
 from hookline.store.postgres.access.audit import note_audit
 from hookline.store.postgres.driver.pool import Connection
 from hookline.store.postgres.driver.sessions import PostgresSessions, in_transaction
@@ -66,6 +67,8 @@ class PostgresBrowserSessions(PostgresSessions):
         if used is None:
             return await _one(connection, session.digest)  # of a caller that repeats the call
         link = _read(used)
+        if link is None:
+            return None
         visit = msgspec.structs.replace(
             session,
             kind=SessionKind.PORTAL,
@@ -105,15 +108,5 @@ def _values(session: Session) -> list[Any]:
     ]
 
 
-def _read(row: Any) -> Session:
-    return Session(
-        digest=row["digest"],
-        kind=SessionKind(row["kind"]),
-        key_digest=row["key_digest"],
-        account=row["account"],
-        scopes=tuple(map(Scope, row["scopes"])),
-        created_at=row["created_at"],
-        seen_at=row["seen_at"],
-        expires_at=row["expires_at"],
-        visit_s=row["visit_s"],
-    )
+def _read(row: Any) -> Session | None:
+    return spoiled_rows.read(Session, dict(row), OVER)

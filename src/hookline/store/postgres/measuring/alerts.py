@@ -5,6 +5,7 @@ from typing import Any
 
 from hookline.ids import first_at
 from hookline.model import OWN_ACCOUNT, Alert, AlertFact, AlertId, AlertKind, EndpointId
+from hookline.store import spoiled_rows
 from hookline.store.contract.measuring.alerts import (
     ALERTS,
     FIRED,
@@ -150,11 +151,11 @@ class PostgresAlerts(PostgresSessions):
 
     async def firing_alerts(self) -> list[Alert]:
         """See the contract."""
-        return [_alert(row) for row in await self._general.fetch(FIRING_ALERTS)]
+        return spoiled_rows.read_all(map(read_alert, await self._general.fetch(FIRING_ALERTS)))
 
     async def alerts_by_id(self, ids: Sequence[AlertId]) -> list[Alert]:
         """See the contract."""
-        return [_alert(row) for row in await self._general.fetch(ALERTS_BY_ID, list(ids))]
+        return spoiled_rows.read_all(map(read_alert, await self._general.fetch(ALERTS_BY_ID, list(ids))))
 
     async def write_alerts(
         self, changes: AlertChanges, *, now: float, announce: bool = False
@@ -185,12 +186,14 @@ class PostgresAlerts(PostgresSessions):
         """See the contract."""
         kind = None if filter.kind is None else str(filter.kind)
         chosen = (filter.is_firing, kind, filter.account, filter.endpoint_id)
-        return [_alert(row) for row in await self._lists.fetch(LIST_ALERTS, after, *chosen, limit)]
+        return spoiled_rows.read_all(
+            map(read_alert, await self._lists.fetch(LIST_ALERTS, after, *chosen, limit))
+        )
 
     async def prune_alerts(self, *, resolved_before: float, limit: int) -> int:
         """See the contract."""
         return len(await self._tasks.fetch(PRUNE_ALERTS, resolved_before, limit))
 
 
-def _alert(row: Any) -> Alert:
-    return Alert(**{**row, "kind": AlertKind(row["kind"])})
+def read_alert(row: Any) -> Alert | None:
+    return spoiled_rows.read(Alert, dict(row))

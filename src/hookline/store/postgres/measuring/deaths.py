@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from hookline.model import EndpointId, ErrorKind, Reason
-from hookline.store.contract.measuring.deaths import DeathCount, DeathPosition, DeathSlice
+from hookline.model import EndpointId
+from hookline.store import spoiled_rows
+from hookline.store.contract.measuring.deaths import UNKNOWN_DEATH, DeathCount, DeathPosition, DeathSlice
 from hookline.store.postgres.driver.sessions import PostgresSessions
-from hookline.store.postgres.driver.values import maybe
 from hookline.store.postgres.lists.conditions import PostgresConditions, Statement
 
 STEP_ROWS = 5_000  # dead letters read in one step, so that no statement takes long
@@ -16,7 +16,7 @@ WITH looked AS MATERIALIZED (
   SELECT d.endpoint_id, d.id, d.reason, d.last_status, d.last_error, d.attempts, d.done_at
   FROM deliveries d WHERE d.state = 'dead' AND {place} ORDER BY d.endpoint_id, d.id LIMIT {limit})
 SELECT false AS is_end, l.endpoint_id, l.reason, l.last_status AS status, l.last_error AS error,
-  floor(date_part('epoch', l.done_at) / 60)::bigint AS minute, count(*) AS count, sum(l.attempts)::bigint AS attempts,
+  floor(date_part('epoch', least(l.done_at, '9999-12-31Z')) / 60)::bigint AS minute, count(*) AS count, sum(l.attempts)::bigint AS attempts,
   count(*) FILTER (WHERE l.attempts = 1) AS at_first_attempt, date_part('epoch', min(l.done_at)) AS first_at,
   date_part('epoch', max(l.done_at)) AS last_at, (array_agg(l.id ORDER BY l.id DESC))[1] AS newest
 FROM looked l WHERE {conditions}
@@ -52,7 +52,7 @@ class PostgresDeaths(PostgresSessions):
         found = await self._lists.fetch(statement, *values)
         end = next((row for row in found if row["is_end"]), None)
         return DeathSlice(
-            tuple(_count(row) for row in found if not row["is_end"]),
+            tuple(spoiled_rows.read_all(_count(row) for row in found if not row["is_end"])),
             None if end is None or end["count"] < STEP_ROWS else (end["endpoint_id"], end["newest"]),
         )
 
@@ -81,9 +81,7 @@ def death_counts(
     return statement, asked.values
 
 
-def _count(row: Any) -> DeathCount:
+def _count(row: Any) -> DeathCount | None:
     values = dict(row)
     del values["is_end"]
-    values["reason"] = Reason(row["reason"])
-    values["error"] = maybe(ErrorKind, row["error"])
-    return DeathCount(**values)
+    return spoiled_rows.read(DeathCount, values, UNKNOWN_DEATH)

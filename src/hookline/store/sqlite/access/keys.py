@@ -5,14 +5,15 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import AuditEntry, Key, KeyId, Scope
-from hookline.store.contract.access.keys import CHANGED_KEYS, ChangedKey
+from hookline.model import AuditEntry, Key, KeyId
+from hookline.store import spoiled_rows
+from hookline.store.contract.access.keys import CHANGED_KEYS, WORTHLESS, ChangedKey
 from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister, on_loader, on_writer
 from hookline.store.sqlite.driver.values import ABOVE_ALL_IDS
 
-_COLUMNS = "id, digest, hint, name, scopes, account, created_at, revoked_at"
-_NEXT = "(SELECT coalesce(max(n), 0) + 1 FROM keys)"
+_COLUMNS = ", ".join(Key.__struct_fields__)
+_NEXT = "(SELECT coalesce(max(n), 0) + 1 FROM keys WHERE n < 9e18)"  # a text would be above all numbers
 
 CREATE_KEY = f"""
 INSERT INTO keys (n, {_COLUMNS})
@@ -24,8 +25,6 @@ REVOKE_KEY = f"UPDATE keys SET revoked_at = :now, n = {_NEXT} WHERE id = :id AND
 READ_KEY = f"SELECT {_COLUMNS} FROM keys WHERE id = :id"
 LIST_KEYS = f"SELECT {_COLUMNS} FROM keys WHERE id < :before ORDER BY id DESC LIMIT :limit"
 READ_CHANGED_KEYS = f"SELECT n, {_COLUMNS} FROM keys WHERE n > :after ORDER BY n LIMIT :limit"
-
-_SCOPES = msgspec.json.Decoder(tuple[Scope, ...])
 
 
 class SqliteKeys(SqliteConnections):
@@ -69,7 +68,7 @@ class SqliteKeys(SqliteConnections):
     def list_keys(self, connection: sqlite3.Connection, *, after: KeyId | None, limit: int) -> list[Key]:
         """Newest first, from below the id `after`, revoked ones too."""
         values = {"before": after or ABOVE_ALL_IDS, "limit": limit}
-        return [_read(row) for row in connection.execute(LIST_KEYS, values)]
+        return spoiled_rows.read_all(read_key(row) for row in connection.execute(LIST_KEYS, values))
 
     @on_loader
     def changed_keys(self, connection: sqlite3.Connection, *, after: int) -> list[ChangedKey]:
@@ -78,27 +77,20 @@ class SqliteKeys(SqliteConnections):
         Not on the connection of the lists, which may take long: every API call depends on this.
         """
         rows = connection.execute(READ_CHANGED_KEYS, {"after": after, "limit": CHANGED_KEYS}).fetchall()
-        return [ChangedKey(n, _read(row)) for n, *row in rows]
+        read = [(n, read_key(row)) for n, *row in rows]
+        return [ChangedKey(n, key) for n, key in read if key is not None and isinstance(n, int)]
 
 
 def _one(connection: sqlite3.Connection, key: KeyId) -> Key | None:
     row = connection.execute(READ_KEY, {"id": key}).fetchone()
-    return None if row is None else _read(row)
+    return None if row is None else read_key(row)
 
 
 def _values(key: Key) -> dict[str, Any]:
     return {**msgspec.structs.asdict(key), "scopes": msgspec.json.encode(key.scopes).decode()}
 
 
-def _read(row: Any) -> Key:
-    id, digest, hint, name, scopes, account, created_at, revoked_at = row
-    return Key(
-        id=id,
-        digest=digest,
-        hint=hint,
-        name=name,
-        scopes=_SCOPES.decode(scopes),
-        account=account,
-        created_at=created_at,
-        revoked_at=revoked_at,
-    )
+def read_key(row: Any) -> Key | None:
+    values = dict(zip(Key.__struct_fields__, row, strict=True))
+    values["scopes"] = spoiled_rows.decoded(values["scopes"])
+    return spoiled_rows.read(Key, values, WORTHLESS)

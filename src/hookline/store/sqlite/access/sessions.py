@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from hookline.model import AuditEntry, Scope, Session, SessionKind
-from hookline.store.contract.access.sessions import EXPIRED_AT_ONCE
+from hookline.model import AuditEntry, Session, SessionKind
+from hookline.store import spoiled_rows
+from hookline.store.contract.access.sessions import EXPIRED_AT_ONCE, OVER
 from hookline.store.sqlite.access.audit import note_audit
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_loader, on_writer
 
@@ -26,8 +27,6 @@ SEE_SESSION = "UPDATE sessions SET seen_at = :now WHERE digest = :digest AND see
 USE_LINK = f"DELETE FROM sessions WHERE digest = :digest AND kind = 'link' AND expires_at > :now RETURNING {_COLUMNS}"
 END_SESSION = "DELETE FROM sessions WHERE digest = :digest"
 END_SESSIONS_OF_KEY = "DELETE FROM sessions WHERE key_digest = :key_digest"
-
-_SCOPES = msgspec.json.Decoder(tuple[Scope, ...])
 
 
 class SqliteBrowserSessions(SqliteConnections):
@@ -69,6 +68,8 @@ class SqliteBrowserSessions(SqliteConnections):
         if row is None:
             return _one(connection, session.digest)  # of a caller that repeats the call
         link = _read(row)
+        if link is None:
+            return None
         visit = msgspec.structs.replace(
             session,
             kind=SessionKind.PORTAL,
@@ -100,16 +101,7 @@ def _values(session: Session) -> dict[str, Any]:
     return {**msgspec.structs.asdict(session), "scopes": msgspec.json.encode(session.scopes).decode()}
 
 
-def _read(row: Any) -> Session:
-    digest, kind, key_digest, account, scopes, created_at, seen_at, expires_at, visit_s = row
-    return Session(
-        digest=digest,
-        kind=SessionKind(kind),
-        key_digest=key_digest,
-        account=account,
-        scopes=_SCOPES.decode(scopes),
-        created_at=created_at,
-        seen_at=seen_at,
-        expires_at=expires_at,
-        visit_s=visit_s,
-    )
+def _read(row: Any) -> Session | None:
+    values = dict(zip(Session.__struct_fields__, row, strict=True))
+    values["scopes"] = spoiled_rows.decoded(values["scopes"])
+    return spoiled_rows.read(Session, values, OVER)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from hookline.errors import StoreUnavailable
 from hookline.store.sqlite.driver.connection import BUSY_TIMEOUT_S
 from hookline.store.sqlite.driver.faults import translated
-from hookline.store.sqlite.driver.writer import CarryOut, Work, WriterTask, answer_all, run_apart
+from hookline.store.sqlite.driver.writer import CarryOut, Work, WriterTask, answer_all, run_apart, run_reading
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class OnLoop:
         jobs, self._waiting = self._waiting, []
         for job in jobs:
             if not job.transacts:
-                job.run(self._connection)
+                run_reading(self._connection, job)
         answer_all([job for job in jobs if not job.transacts])
         writers = [job for job in jobs if job.transacts]
         if not writers:

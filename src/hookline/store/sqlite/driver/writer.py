@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from hookline.errors import HooklineError, RowRefused, StoreUnavailable
 from hookline.store.sqlite.driver.faults import translated
+from hookline.store.sqlite.driver.texts import is_unreadable, read_all_texts
 
 T = TypeVar("T")
 # Long work is a generator: it pauses where others may have their turn on its thread, within the same transaction.
@@ -25,7 +26,7 @@ Work = Callable[[sqlite3.Connection], T | Generator[None, None, T]]
 class WriterTask:
     """A piece of work and its result."""
 
-    __slots__ = ("error", "future", "result", "transacts", "work")
+    __slots__ = ("error", "future", "repeats", "result", "transacts", "work")
 
     def __init__(
         self, work: Work[Any], *, transacts: bool, future: asyncio.Future[Any] | None = None
@@ -35,16 +36,27 @@ class WriterTask:
         self.future = future
         self.result: Any = None
         self.error: BaseException | None = None
+        self.repeats = False  # it met a text that can be read the next time
 
     def run(self, connection: sqlite3.Connection) -> None:
         for _ in self.steps(connection):
             pass
+
+    def begin_again(self) -> bool:
+        """Whether it has to run once more, from its beginning."""
+        if not self.repeats:
+            return False
+        self.repeats, self.error = False, None
+        return True
 
     def steps(self, connection: sqlite3.Connection) -> Iterator[None]:
         try:
             result = self.work(connection)
             self.result = (yield from result) if isinstance(result, Generator) else result
         except sqlite3.Error as error:
+            self.repeats = is_unreadable(error) and connection.text_factory is str
+            if self.repeats:
+                read_all_texts(connection)
             self.fail(translated(error), cause=error)
         except (OverflowError, UnicodeError) as error:  # raised while binding
             self.fail(
@@ -65,7 +77,7 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) 
         if job.transacts:
             writers.append(job)
         else:
-            job.run(connection)
+            run_reading(connection, job)
     if not writers:
         return
     try:
@@ -87,6 +99,10 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) 
 
 def _run_alone(connection: sqlite3.Connection, job: WriterTask) -> None:
     job.run(connection)
+    if job.repeats and connection.in_transaction and job.begin_again():
+        connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        job.run(connection)
     if job.error is None:
         connection.execute("COMMIT")
     elif connection.in_transaction:
@@ -102,12 +118,23 @@ def run_apart(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) -> Ite
             if not connection.in_transaction:  # a full disk ends the whole transaction
                 raise sqlite3.OperationalError("the transaction was rolled back") from job.error
             connection.execute("ROLLBACK TO job")
+            if job.begin_again():
+                yield from job.steps(connection)
+                if job.error is not None:
+                    connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
 
 
 def run_each(connection: sqlite3.Connection, jobs: Sequence[WriterTask]) -> None:
     """Run jobs that only read."""
     for job in jobs:
+        run_reading(connection, job)
+
+
+def run_reading(connection: sqlite3.Connection, job: WriterTask) -> None:
+    """Run a job that only reads; once more if it met a text that is not UTF-8."""
+    job.run(connection)
+    if job.begin_again():
         job.run(connection)
 
 

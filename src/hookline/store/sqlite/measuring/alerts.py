@@ -6,6 +6,7 @@ from typing import Any
 
 from hookline.ids import first_at
 from hookline.model import OWN_ACCOUNT, Alert, AlertFact, AlertId, AlertKind, EndpointId
+from hookline.store import spoiled_rows
 from hookline.store.contract.measuring.alerts import (
     ALERTS,
     FIRED,
@@ -144,12 +145,14 @@ class SqliteAlerts(SqliteConnections):
     @on_lister
     def firing_alerts(self, connection: sqlite3.Connection) -> list[Alert]:
         """The alerts that are not resolved, oldest first."""
-        return [_alert(row) for row in connection.execute(FIRING_ALERTS)]
+        return spoiled_rows.read_all(map(read_alert, connection.execute(FIRING_ALERTS)))
 
     @on_lister
     def alerts_by_id(self, connection: sqlite3.Connection, ids: Sequence[AlertId]) -> list[Alert]:
         """These alerts, as far as they exist."""
-        return [_alert(row) for row in returned_rows(connection, ALERTS_BY_ID, [(id,) for id in ids])]
+        return spoiled_rows.read_all(
+            map(read_alert, returned_rows(connection, ALERTS_BY_ID, [(id,) for id in ids]))
+        )
 
     @on_writer
     def write_alerts(
@@ -186,7 +189,7 @@ class SqliteAlerts(SqliteConnections):
             "endpoint": filter.endpoint_id,
             "limit": limit,
         }
-        return [_alert(row) for row in connection.execute(LIST_ALERTS, values)]
+        return spoiled_rows.read_all(map(read_alert, connection.execute(LIST_ALERTS, values)))
 
     @on_writer
     def prune_alerts(self, connection: sqlite3.Connection, *, resolved_before: float, limit: int) -> int:
@@ -195,7 +198,7 @@ class SqliteAlerts(SqliteConnections):
         return connection.execute(PRUNE_ALERTS, values).rowcount
 
 
-def _alert(row: tuple[Any, ...]) -> Alert:
+def read_alert(row: tuple[Any, ...]) -> Alert | None:
     names = ("id", "kind", "subject", "account", "endpoint_id", "message", "value", "threshold", "since")
     values = dict(zip((*names, "resolved_at", "clear_looks"), row, strict=True))
-    return Alert(**{**values, "kind": AlertKind(values["kind"])})
+    return spoiled_rows.read(Alert, values)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 from hookline.model import OWN_ACCOUNT
+from hookline.store import spoiled_rows
 from hookline.store.contract.accept import Acceptance, EventFanout
 from hookline.store.contract.measuring.announcements import ANNOUNCE, Announcement, NotificationRow
 from hookline.store.sqlite.accept import write_batch
@@ -50,7 +51,8 @@ class SqliteAnnouncements(SqliteConnections):
         """The first ones, by number."""
         names = Announcement.__struct_fields__
         rows = connection.execute(READ_ANNOUNCEMENTS, {"limit": limit})
-        return [Announcement(**dict(zip(names, row, strict=True))) for row in rows]
+        read = (spoiled_rows.read(Announcement, dict(zip(names, row, strict=True))) for row in rows)
+        return spoiled_rows.read_all(read)
 
     async def publish_announcements(
         self,

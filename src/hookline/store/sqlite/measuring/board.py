@@ -3,15 +3,12 @@
 import sqlite3
 from collections.abc import Sequence
 
-import msgspec
-
 from hookline.model import EndpointId
-from hookline.store import board_row
+from hookline.store import board_row, spoiled_rows
 from hookline.store.contract.measuring.board import BoardFigures, HourAttempts
 from hookline.store.latency_hours import hour_of
 from hookline.store.sqlite.driver.bulk import Row
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister
-from hookline.store.sqlite.endpoints import read_rows
 from hookline.store.sqlite.measuring.latency import ROLLED
 
 # With max(), the bare columns are those of the newest minute. `t` is small: SQLite makes an index of it on the way.
@@ -64,7 +61,7 @@ class SqliteBoard(SqliteConnections):
     ) -> list[BoardFigures]:
         """The next endpoints above the id `after`, by id, of one account or of all."""
         values = {"after": after or b"", "limit": limit, "hour": hour, "quarter": quarter, "account": account}
-        rows = read_rows(connection, BOARD_OF_ALL if account is None else BOARD_OF_ACCOUNT, values)
+        rows = connection.execute(BOARD_OF_ALL if account is None else BOARD_OF_ACCOUNT, values)
         return [_read(row) for row in rows if isinstance(row[0], bytes) and len(row[0]) == ID_BYTES]
 
     @on_lister
@@ -83,8 +80,4 @@ class SqliteBoard(SqliteConnections):
 
 def _read(row: Row) -> BoardFigures:
     values = dict(zip(BoardFigures.__struct_fields__, row, strict=True))
-    try:
-        events = msgspec.json.decode(values["events"])
-    except (msgspec.DecodeError, TypeError, UnicodeError):
-        events = ()
-    return board_row.read(values, events=events)
+    return board_row.read(values, events=spoiled_rows.decoded(values["events"]))

@@ -2,8 +2,9 @@
 
 import sqlite3
 
-from hookline.model import DeliveryId, EndpointId, ErrorKind, Reason
-from hookline.store.contract.measuring.deaths import DeathCount, DeathPosition, DeathSlice
+from hookline.model import DeliveryId, EndpointId
+from hookline.store import spoiled_rows
+from hookline.store.contract.measuring.deaths import UNKNOWN_DEATH, DeathCount, DeathPosition, DeathSlice
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_lister
 from hookline.store.sqlite.lists.conditions import SqliteConditions, Statement
 
@@ -50,7 +51,7 @@ class SqliteDeaths(SqliteConnections):
         statement = death_counts(
             since=since, account=account, endpoint=endpoint, after=after, limit=STEP_ROWS
         )
-        counts: list[DeathCount] = []
+        counts: list[DeathCount | None] = []
         end: DeathPosition | None = None
         for (
             is_end,
@@ -69,22 +70,21 @@ class SqliteDeaths(SqliteConnections):
             if is_end:
                 end = (EndpointId(of), DeliveryId(id)) if count == STEP_ROWS else None
                 continue
-            counts.append(
-                DeathCount(
-                    endpoint_id=of,
-                    reason=Reason(reason),
-                    status=status,
-                    error=None if error is None else ErrorKind(error),
-                    minute=minute,
-                    count=count,
-                    attempts=attempts,
-                    at_first_attempt=at_first,
-                    first_at=first,
-                    last_at=till,
-                    newest=id,
-                )
-            )
-        return DeathSlice(tuple(counts), end)
+            values = {
+                "endpoint_id": of,
+                "reason": reason,
+                "status": status,
+                "error": error,
+                "minute": minute,
+                "count": count,
+                "attempts": attempts,
+                "at_first_attempt": at_first,
+                "first_at": first,
+                "last_at": till,
+                "newest": id,
+            }
+            counts.append(spoiled_rows.read(DeathCount, values, UNKNOWN_DEATH))
+        return DeathSlice(tuple(spoiled_rows.read_all(counts)), end)
 
 
 def death_counts(

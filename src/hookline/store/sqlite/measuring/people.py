@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 
+from hookline.store import spoiled_rows
 from hookline.store.contract.measuring.people import GATHER_MOST, DueNotification
 from hookline.store.sqlite.driver.connections import SqliteConnections, on_writer
 from hookline.store.sqlite.driver.values import json_text
@@ -49,7 +50,8 @@ class SqlitePeople(SqliteConnections):
         values["channels"] = json_text(list(channels))
         names = DueNotification.__struct_fields__
         rows = sorted(connection.execute(TAKE_NOTIFICATIONS, values).fetchall())
-        return [DueNotification(**dict(zip(names, row, strict=True))) for row in rows]
+        read = (spoiled_rows.read(DueNotification, dict(zip(names, row, strict=True))) for row in rows)
+        return spoiled_rows.read_all(read)
 
     @on_writer
     def end_notifications(
