@@ -117,6 +117,15 @@ def test_only_a_test_leaves_an_open_circuit_open(service: Service, site: Site):
     assert service.call("GET", f"/v1/endpoints/{endpoint['id']}")["circuit_state"]["state"] == "open"
 
 
+def test_behind_an_open_circuit_a_retry_says_what_helps_instead(service: Service, site: Site):
+    endpoint = down(service, site, "behind")
+    event = service.publish("behind.paid")
+    [delivery] = service.call("GET", f"/v1/events/{event['id']}/deliveries")["data"]
+    page = site.get(f"/deliveries/{delivery['id']}/retry")
+    assert "Its endpoint’s circuit is open, so a retry would only wait." in page.text
+    assert (page_of(endpoint, "#recover"), "Test and recover") in page.links
+
+
 def test_pausing_and_disabling_wait_until_they_are_undone(service: Service, site: Site):
     endpoint = service.create("/states", events=["states.*"])
     page = site.submit(site.get(page_of(endpoint)), page_of(endpoint, "/pause"))

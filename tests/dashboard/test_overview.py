@@ -16,6 +16,9 @@ def test_an_empty_installation_shows_the_first_commands(site: Site):
     assert page.h1 == "hookline is running. Nothing has been published yet."
     assert page.title.startswith(page.h1)
     assert "hookline send order.paid" in page.text
+    assert (
+        "Nothing was published yet. The first one: hookline send order.paid" in site.get("/deliveries").text
+    )
 
 
 def test_without_a_visit_every_page_leads_to_the_login(service: Service):
