@@ -7,7 +7,7 @@ not call `asyncio.run`.
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -138,11 +138,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @contextlib.contextmanager
 def serving(
-    database: str, request: pytest.FixtureRequest, folder: Path, *, key: str | None = None
+    database: str,
+    request: pytest.FixtureRequest,
+    folder: Path,
+    *,
+    key: str | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[ServerProcess]:
     """`hookline serve` on a fresh database of this kind, which makes its schema itself; without a key `--dev`."""
     mode = [] if key else ["--dev"]
-    env = {"HOOKLINE_API_KEY": key, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8"} if key else {}
+    env = dict(settings or {}) | (
+        {"HOOKLINE_API_KEY": key, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8"} if key else {}
+    )
     if database == "sqlite":
         with ServerProcess(*mode, "--database", "sqlite:///hookline.db", cwd=folder, env=env) as server:
             yield server
@@ -176,6 +183,16 @@ def shared_server(
 ) -> Iterator[ServerProcess]:
     """One server for all tests of a module that only look, on each database."""
     with serving(database, request, tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def watched_server(
+    database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """The same, but it looks for alerts every second."""
+    folder = tmp_path_factory.mktemp("watched")
+    with serving(database, request, folder, settings={"HOOKLINE_ALERT_EVERY_S": "1"}) as server:
         yield server
 
 

@@ -214,6 +214,7 @@ class Scene:
         one = "/v1/endpoints/"
         api.until(one + ids["down"], lambda found: found["circuit_state"]["state"] == "open")
         api.until(one + ids["gone"], lambda found: not found["enabled"])
+        api.until("/v1/alerts?kind=endpoint_disabled", lambda page: page["data"])  # so it is on the overview
         self.receiver.wait_for("reports", requests=2)
         api.until(
             f"/v1/deliveries?endpoint_id={ids['fine']}&state=delivered", lambda page: len(page["data"]) == 12

@@ -58,7 +58,6 @@ SAMPLES: dict[str, dict[str, str]] = {
     f"{ENDPOINT}/test": {"endpoint-test": "/endpoints/{fine}/test"},
     f"{ENDPOINT}/disable": {"endpoint-disable": "/endpoints/{fine}/disable"},
     f"{ENDPOINT}/circuit": {"endpoint-circuit": "/endpoints/{down}/circuit"},
-    f"{ENDPOINT}/replay": {"endpoint-replay": "/endpoints/{refused}/replay"},
     "/deliveries": {
         "deliveries": "/deliveries",
         "deliveries-dead": "/deliveries?state=dead",
@@ -144,10 +143,10 @@ ROUTES = sorted(
 
 
 @pytest.fixture(scope="module")
-def scene(shared_server: ServerProcess) -> Iterator[Scene]:
+def scene(watched_server: ServerProcess) -> Iterator[Scene]:
     """The server of the module, with a day's trouble."""
     with SwitchedReceiver() as receiver:
-        api = Api(shared_server.url)
+        api = Api(watched_server.url)
         yield Scene(api, receiver)
         api.close()
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.dashboard.pages.dead_letters.death_groups import accepts_again, group, with_commands
+from hookline.dashboard.pages.dead_letters.death_groups import accepts_again, group
 from hookline.reports.views import DeathsReport
 
 ENDPOINT = "ep_" + "1" * 26
@@ -83,9 +83,3 @@ def test_an_endpoint_accepts_again_if_it_did_so_after_the_last_death(
     fields: dict[str, bool], accepted: str | None, accepts: bool
 ):
     assert accepts_again(endpoint(**fields), accepted, DIED) == accepts
-
-
-def test_commands_are_marked_and_everything_else_is_text():
-    assert with_commands("Run `a <b>`, <i>then</i> `c`. A ` alone.") == (
-        "Run <code>a &lt;b&gt;</code>, &lt;i&gt;then&lt;/i&gt; <code>c</code>. A ` alone."
-    )

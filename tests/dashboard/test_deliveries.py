@@ -138,6 +138,8 @@ def test_no_match_offers_ways_out(world: World, site: Site):
     assert link(page, "the last 7 days") == "/deliveries?state=cancelled&account=listed&created=7d"
     assert link(page, "any state") == "/deliveries?account=listed&created=1h"
     assert link(page, "all deliveries") == "/deliveries"
+    page = site.get("/deliveries?account=listed&event_type=no.such")
+    assert "There is no delivery of no.such of account listed" in page.text
 
 
 def test_pages_follow_each_other_and_lead_back(service: Service, site: Site):

@@ -86,11 +86,17 @@ def test_a_failing_one_is_tested_recovered_and_replayed(service: Service, site: 
     assert "2 deliveries died since it last accepted something." in page.text
     assert service.call("GET", f"/v1/endpoints/{endpoint['id']}")["circuit_state"]["state"] == "closed"
 
-    [replay] = [href for href, text in page.links if text == "Replay 2…" and "since" in href]
-    page = site.get(replay)
-    assert page.h1 == "Replay 2 dead letters?"
-    page = site.submit(page, page_of(endpoint, "/replay"))
-    assert "2 dead letters are being replayed." in page.text
+    # The question is that of the page of dead letters, with and without a time.
+    [since, whole] = sorted(
+        (href for href, text in page.links if text == "Replay 2…"), key=lambda href: "since" not in href
+    )
+    assert whole == f"/dead-letters/replay?endpoint_id={endpoint['id']}"
+    assert since.startswith(f"{whole}&since=")
+    [page, other] = [site.get(since), site.get(whole)]
+    assert page.h1 == other.h1 == f"Replay 2 dead letters to {endpoint['url']}?"
+    assert "They go out now." in page.text
+    page = site.submit(page, "/dead-letters/replay")
+    assert "/replays/" in page.path
     listed = f"/v1/deliveries?endpoint_id={endpoint['id']}&state=delivered"
     site.until(page_of(endpoint), lambda _: len(service.call("GET", listed)["data"]) == 3)
 
@@ -111,13 +117,24 @@ def test_only_a_test_leaves_an_open_circuit_open(service: Service, site: Site):
     assert service.call("GET", f"/v1/endpoints/{endpoint['id']}")["circuit_state"]["state"] == "open"
 
 
+def test_behind_an_open_circuit_a_retry_says_what_helps_instead(service: Service, site: Site):
+    endpoint = down(service, site, "behind")
+    event = service.publish("behind.paid")
+    [delivery] = service.call("GET", f"/v1/events/{event['id']}/deliveries")["data"]
+    page = site.get(f"/deliveries/{delivery['id']}/retry")
+    assert "Its endpoint’s circuit is open, so a retry would only wait." in page.text
+    assert (page_of(endpoint, "#recover"), "Test and recover") in page.links
+
+
 def test_pausing_and_disabling_wait_until_they_are_undone(service: Service, site: Site):
     endpoint = service.create("/states", events=["states.*"])
     page = site.submit(site.get(page_of(endpoint)), page_of(endpoint, "/pause"))
     assert page.title.startswith("Paused:")
     assert "Paused: what is published for it waits until it is resumed." in page.text
-    page = site.submit(page, page_of(endpoint, "/test"))
-    assert "Not tested. The endpoint is paused; resume it first." in page.text
+    assert not [form for form in page.forms if form.action == page_of(endpoint, "/test")]
+    token = dict(page.form(page_of(endpoint, "/resume")).fields)["token"]
+    late = site.post(page_of(endpoint, "/test"), token=token)  # of a page that was loaded before
+    assert "Not tested. The endpoint is paused; resume it first." in late.text
     page = site.submit(page, page_of(endpoint, "/resume"))
     assert page.title.startswith("Idle:")
 
@@ -146,14 +163,14 @@ def test_dead_letters_bring_their_diagnosis_with_commands(service: Service, site
     for _ in range(5):
         service.publish("refuses.paid")
     page = site.until(page_of(endpoint), lambda page: "Credentials 5 died in 24 h" in page.text)
-    assert f"<code>hookline endpoints secret {endpoint['id']}</code>" in page.html
+    assert f"hookline endpoints secret {endpoint['id']}" in page.text
     page = site.until(page_of(endpoint), lambda page: "Its credentials were refused." in page.text)
     assert (page_of(endpoint, "/settings#headers"), "Change the header") in page.links
 
 
 def test_a_replay_since_no_time_says_what_is_wrong(service: Service, site: Site):
     endpoint = service.create("/since", events=["since.*"])
-    page = site.get(page_of(endpoint, "/replay?since=yesterday"))
+    page = site.get(f"/dead-letters/replay?endpoint_id={endpoint['id']}&since=yesterday")
     assert page.status == 422
     assert "RFC 3339" in page.text
 
@@ -166,7 +183,7 @@ def test_who_may_only_read_sees_everything_and_changes_nothing(service: Service,
     acting = [form for form in page.forms if form.action.startswith("/endpoints/")]
     assert acting
     assert all(form.is_disabled for form in acting)
-    for verb in ("recover", "test", "pause", "circuit", "disable", "replay"):
+    for verb in ("recover", "test", "pause", "circuit", "disable"):
         refused = reader.submit(page, "/theme", token=None)  # without a token nothing is done either
         assert refused.status == 403
         form = page.form(page_of(endpoint, "/pause"))
@@ -187,11 +204,11 @@ def test_a_key_of_an_account_learns_nothing_of_others(service: Service, site: Si
     unknown = {"id": theirs["id"][:-1] + ("0" if theirs["id"][-1] != "0" else "g")}
     form = page.form(page_of(own, "/pause"))
     [token] = [value for name, value in form.fields if name == "token"]
-    for more in ("", "/disable", "/circuit", "/replay"):
+    for more in ("", "/disable", "/circuit"):
         hidden, missing = tenant.get(page_of(theirs, more)), tenant.get(page_of(unknown, more))
         assert hidden.status == missing.status == 404
         assert without_ids(hidden) == without_ids(missing)
-    for verb in ("recover", "test", "pause", "resume", "enable", "disable", "circuit", "replay"):
+    for verb in ("recover", "test", "pause", "resume", "enable", "disable", "circuit"):
         assert tenant.post(page_of(theirs, f"/{verb}"), token=token).status == 404
     assert tenant.get(f"/live?page=endpoint:{theirs['id']}").status == 404
     after = service.call("GET", f"/v1/endpoints/{theirs['id']}")

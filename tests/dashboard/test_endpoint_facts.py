@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from hookline import rfc3339
-from hookline.dashboard.pages.endpoints.endpoint_facts import Knot, circuit_history, condition, with_code
+from hookline.dashboard.pages.endpoints.endpoint_facts import Knot, circuit_history, condition
 from hookline.model import CircuitPolicy
 from hookline.reports.stats import LatencyFigures, StatsPhases, StatsPoint, StatsReport
 from hookline.reports.views import (
@@ -182,9 +182,3 @@ def test_an_opening_is_told_once():
     endpoint = an_endpoint({**OPEN, "next_probe_at": rfc3339.show(NOW + 300)})
     [knot] = circuit_history(endpoint, [an_alert(NOW - 590)])
     assert (knot.what, knot.at) == ("Opened", NOW - 600)
-
-
-def test_commands_in_advice_are_code_and_the_rest_is_text():
-    assert with_code("Run `a <b>`, <i>then</i> wait.") == (
-        "Run <code>a &lt;b&gt;</code>, &lt;i&gt;then&lt;/i&gt; wait."
-    )

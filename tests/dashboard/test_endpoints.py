@@ -25,6 +25,15 @@ def test_without_endpoints_the_list_shows_the_first_command(site: Site):
     assert ("/endpoints/new", "New endpoint") in page.links
 
 
+def test_a_p95_that_was_not_added_up_yet_follows_soon(service: Service, site: Site):
+    """The server has just started: it adds up days every 5 minutes."""
+    service.create("/soon/sent", account="soon", events=["soon.sent"])
+    service.create("/soon/idle", account="soon", events=["soon.never"])
+    service.publish("soon.sent", account="soon")
+    page = site.until("/endpoints?account=soon", lambda page: "100 %" in page.text)
+    assert page.html.count(">soon</span>") == 1  # the other has no attempts, and a dash
+
+
 def test_the_list_counts_states_and_every_count_leads_to_as_many(service: Service, site: Site):
     service.target.answers["/list/down"] = (503, b"no")
     down = service.create(

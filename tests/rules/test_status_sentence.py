@@ -242,6 +242,41 @@ def test_a_trouble_says_the_answer_since_when_and_what_comes_next(facts, sentenc
     assert trouble.sentence == sentence
 
 
+def gone(number: int = 1, **facts) -> tuple[FailingEndpoint, ...]:
+    return failing(
+        number,
+        **{
+            "host": "old.example",
+            "answer": "410",
+            "cause": "It said it will not come back.",
+            "since": NOW - 3 * HOUR,
+            "is_gone": True,
+            **facts,
+        },
+    )
+
+
+def test_an_endpoint_that_is_gone_is_shown_below_those_that_fail_and_is_no_failure():
+    said = judge(situation(failing=failing(1), gone=gone(dead=3), disabled=1))
+    assert said.headline == "1 endpoint is failing. Everything else flows."
+    assert [trouble.name for trouble in said.troubles] == ["h0.example/hooks/0", "old.example/hooks/0"]
+    assert said.troubles[1].sentence == (
+        "Answered 410, so it is disabled since 20:20, 3 h. It said it will not come back."
+    )
+    said = judge(situation(gone=gone(dead=3), dead=3, disabled=1))
+    assert (said.level, said.headline) == (Severity.WARNING, "All flows now. 3 dead letters are left.")
+    assert len(said.troubles) == 1
+
+
+def test_endpoints_that_are_gone_take_only_the_places_that_are_left_and_are_not_counted_as_failing():
+    said = judge(situation(failing=failing(7), gone=gone(2)))
+    assert [each.endpoints[0].is_gone for each in said.troubles] == [False] * 5
+    assert said.more == 2
+    said = judge(situation(failing=failing(4), gone=gone(3, dead=1)))
+    assert [each.endpoints[0].is_gone for each in said.troubles] == [False] * 4 + [True]
+    assert said.more == 0
+
+
 @pytest.mark.parametrize(
     ("closed", "attempts", "accepted", "expected"),
     [

@@ -11,7 +11,7 @@ import msgspec
 
 from hookline import ids, rfc3339
 from hookline.clock import Clock
-from hookline.model import CLOSED, Circuit, CircuitState, Endpoint, EndpointId
+from hookline.model import CLOSED, Alert, AlertKind, Circuit, CircuitState, Endpoint, EndpointId
 from hookline.reports.alerts import alert_report
 from hookline.reports.analysis import WorstEndpoints
 from hookline.reports.counts import RememberedByKey
@@ -27,7 +27,7 @@ from hookline.reports.views import (
 )
 from hookline.rules import status_sentence
 from hookline.rules.death_pattern import Pattern
-from hookline.rules.failure_cause import cause, commonest_failure, likely_pattern
+from hookline.rules.failure_cause import GONE_ANSWER, cause, commonest_failure, likely_pattern
 from hookline.rules.latency_buckets import add_encoded, by_answer, decompress
 from hookline.rules.slowness import ENOUGH, SLOW
 from hookline.rules.status_sentence import FEWEST_ATTEMPTS, FailingEndpoint, Situation, StatusSentence
@@ -46,7 +46,7 @@ _QUARTER, _RATES, _DAY, _MINUTE = 900.0, 300.0, 86_400.0, 60.0
 
 
 class FailingReport(msgspec.Struct, kw_only=True):
-    """An endpoint that fails."""
+    """An endpoint that fails, or that hookline disabled while something waited for it or was dead."""
 
     endpoint_id: EndpointText
     url: str
@@ -60,6 +60,9 @@ class FailingReport(msgspec.Struct, kw_only=True):
             description="what the failures look like, as in the analysis of dead letters; null: nothing can be said"
         ),
     ]
+    enabled: Annotated[
+        bool, msgspec.Meta(description="false: it answered 410 within a day, so hookline disabled it")
+    ]
     circuit: CircuitWord
     opened_at: Moment | None
     next_probe_at: Moment | None
@@ -69,7 +72,7 @@ class FailingReport(msgspec.Struct, kw_only=True):
 
 
 class TroubleReport(msgspec.Struct, kw_only=True):
-    """An endpoint that fails, or several of one host, in a sentence."""
+    """An endpoint that fails or is gone, or several of one host that fail, in a sentence."""
 
     name: str  # the URL without its scheme, or the host
     sentence: str
@@ -200,11 +203,10 @@ class StatusReports:
             since=_minute(now - _QUARTER), fewest=FEWEST_ATTEMPTS, limit=MOST_FAILING, account=account
         )
         named, circuits = await self._named(failing.endpoints, now=now)
-        alerts = [
-            alert_report(each, shown=self._clock.shown)
-            for each in await self._store.firing_alerts()
-            if account is None or each.account == account
+        firing = [
+            each for each in await self._store.firing_alerts() if account is None or each.account == account
         ]
+        alerts = [alert_report(each, shown=self._clock.shown) for each in firing]
         workers, seen_at = await self._workers(now)
         small = await self._store.status_counts(slow_above=SLOW, slow_attempts=ENOUGH, account=account)
         due = health.oldest_due_age_s
@@ -218,6 +220,7 @@ class StatusReports:
             active=failing.active,
             failing=named,
             more_failing=_unnamed(failing, named),
+            gone=await self._gone(firing, now=now),
             late_since=now - due if due is not None and (due > LATE or "oldest_due" in kinds) else None,
             is_growing="queue_growing" in kinds,
             dead=health.dead,
@@ -260,6 +263,38 @@ class StatusReports:
             for id, circuit in circuits.items()
             if id in endpoints and endpoints[id].circuit is not None
         }
+
+    async def _gone(self, firing: Sequence[Alert], *, now: float) -> tuple[FailingEndpoint, ...]:
+        """Those that hookline disabled within a day, and that have deliveries which wait or are dead."""
+        since = {
+            each.endpoint_id: each.since
+            for each in firing
+            if each.kind is AlertKind.ENDPOINT_DISABLED
+            and each.endpoint_id is not None
+            and each.since > now - _DAY
+        }
+        newest = list(since)[-MOST_FAILING:]
+        if not newest:
+            return ()
+        counts = {each.endpoint_id: each for each in await self._store.endpoint_counts(newest)}
+        return tuple(
+            FailingEndpoint(
+                id=ids.show("endpoint", each.id),
+                url=each.url,
+                account=each.account,
+                answer=GONE_ANSWER,
+                since=since[each.id],
+                cause=cause({GONE_ANSWER: 1}, None),
+                pattern=Pattern.GONE,
+                waiting=left.pending + left.awaiting_retry,
+                dead=left.dead,
+                is_gone=True,
+            )
+            for each in await self._store.endpoints_by_id(newest)
+            if not each.enabled
+            and (left := counts.get(each.id)) is not None
+            and left.pending + left.awaiting_retry + left.dead
+        )
 
     async def _answers(self, endpoint: EndpointId, circuit: Circuit, *, now: float) -> dict[str, int]:
         """How often it gave each answer in a quarter of an hour; behind a circuit, up to its last failure."""
@@ -363,6 +398,7 @@ class StatusReports:
             since=self._time(endpoint.since),
             cause=endpoint.cause,
             pattern=None if endpoint.pattern is None else endpoint.pattern.value,
+            enabled=not endpoint.is_gone,
             circuit=circuit.state.value,
             opened_at=self._time(circuit.opened_at),
             next_probe_at=self._time(endpoint.next_probe_at),

@@ -9,6 +9,7 @@ from hookline.rules.death_pattern import Pattern
 
 _REFUSED, _THROTTLED, _GONE = ("401", "403"), "429", "410"
 ANSWERS_AGAIN = "It answers again."
+GONE_ANSWER = _GONE
 _WORDS = {
     Pattern.OUTAGE: "Looks like an outage at the receiver.",
     Pattern.CREDENTIALS: "Its credentials were refused.",

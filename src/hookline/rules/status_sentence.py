@@ -49,6 +49,7 @@ class FailingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 0
     next_probe_at: float | None = None  # its circuit is open until then
     last_accepted_at: float | None = None
+    is_gone: bool = False  # it answered 410, so hookline disabled it, at `since`
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +65,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     active: int = 0  # endpoints with traffic
     failing: tuple[FailingEndpoint, ...] = ()
     more_failing: int = 0  # of which only the number is known
+    gone: tuple[FailingEndpoint, ...] = ()  # disabled by hookline within a day; something waits or is dead
     late_since: float | None = None  # when the oldest due delivery became due, if that raised an alert
     is_growing: bool = False  # the queue, for a quarter of an hour
     dead: int = 0
@@ -78,7 +80,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint that fails, or several of one host."""
+    """An endpoint that fails or is gone, or several of one host that fail."""
 
     name: str  # the URL without scheme, or the host
     sentence: str
@@ -99,10 +101,17 @@ def judge(situation: Situation) -> StatusSentence:
     """How the installation is."""
     level, headline = _headline(situation)
     troubles = _troubles(situation.failing, now=situation.now)
+    # Those that are gone take the places that are left. One without a place still has its alert.
+    gone = [
+        Trouble(
+            name=_without_scheme(each.url), sentence=_farewell(each, now=situation.now), endpoints=(each,)
+        )
+        for each in sorted(situation.gone, key=_badness)
+    ]
     return StatusSentence(
         level=level,
         headline=headline,
-        troubles=tuple(troubles[:MOST_SHOWN]),
+        troubles=tuple([*troubles[:MOST_SHOWN], *gone][:MOST_SHOWN]),
         more=max(0, len(troubles) - MOST_SHOWN) + situation.more_failing,
         is_healthy=level is not Severity.BAD and _late(situation) is None and not situation.alerts,
     )
@@ -262,6 +271,13 @@ def _sentence(endpoints: Sequence[FailingEndpoint], *, now: float) -> str:
         wait = worst.next_probe_at - now
         said = f"{said} The next try is {'in ' + age(wait) if wait >= 1 else 'due'}."
     return said
+
+
+def _farewell(endpoint: FailingEndpoint, *, now: float) -> str:
+    since = endpoint.since
+    when = "" if since is None else f" since {_clock_time(since, now=now)}, {age(now - since)}"
+    said = f"Answered {endpoint.answer}, so it is disabled{when}."
+    return f"{said} {endpoint.cause}" if endpoint.cause else said
 
 
 def _without_scheme(url: str) -> str:

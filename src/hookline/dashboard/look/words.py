@@ -106,6 +106,12 @@ def counted(value: int, noun: str, many: str | None = None) -> str:
     return f"{value:,} {noun if value == 1 else many or noun + 's'}"
 
 
+def attempts_within(attempts: int, seconds: float) -> str:
+    """`7 attempts within 34 h 35 min`; without waits: `2 attempts, at once`."""
+    within = f" within {length(seconds)}" if seconds else ", at once"
+    return f"{counted(attempts, 'attempt')}{within}"
+
+
 def percent(share: float | None) -> str:
     """A share from 0 to 1, without its sign: `98.7`, `100`. Only all of it is 100, and only none of it 0."""
     if share is None:

@@ -216,6 +216,7 @@ def _troubles(status: Any) -> list[Mapping[str, Any]]:
                 "name": trouble.name,
                 "sentence": trouble.sentence,
                 "endpoint": worst,
+                "is_gone": not worst.enabled,
                 "href": of_host if is_host else f"/endpoints/{worst.endpoint_id}",
                 "waiting": sum(each.waiting for each in trouble.endpoints),
                 "dead": sum(each.dead for each in trouble.endpoints),
@@ -230,12 +231,17 @@ def _troubles(status: Any) -> list[Mapping[str, Any]]:
 
 def _primary(endpoint: Any) -> Mapping[str, str]:
     page = f"/endpoints/{endpoint.endpoint_id}"
+    if not endpoint.enabled:
+        dead = f"/dead-letters?endpoint_id={endpoint.endpoint_id}"
+        waiting = f"/deliveries?state=pending&endpoint_id={endpoint.endpoint_id}"
+        href, label = (dead, "List what died") if endpoint.dead else (waiting, "List what waits")
+        return {"href": href, "label": label, "symbol": ""}
     if endpoint.pattern == Pattern.CREDENTIALS:
         return {"href": f"{page}/settings#headers", "label": "Change the header", "symbol": "edit"}
     if endpoint.pattern == Pattern.THROTTLED:
         return {"href": f"{page}/settings#rate", "label": "Set a rate limit", "symbol": "edit"}
     if endpoint.cause == ANSWERS_AGAIN and endpoint.dead:
-        href = f"/dead-letters?endpoint_id={endpoint.endpoint_id}"
+        href = f"/dead-letters/replay?endpoint_id={endpoint.endpoint_id}"
         return {"href": href, "label": f"Replay {endpoint.dead:,}…", "symbol": "replay"}
     if endpoint.pattern == Pattern.REJECTED:
         href = f"/dead-letters?endpoint_id={endpoint.endpoint_id}"

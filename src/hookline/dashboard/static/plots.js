@@ -58,7 +58,7 @@
         height: 200,
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-        padding: [8, 8, 0, 0],
+        padding: [8, 20, 0, 0],
         scales: {
           x: { range: [given.from, given.to] },
           y: { distr: 3, range: [10 ** low, 10 ** high] },

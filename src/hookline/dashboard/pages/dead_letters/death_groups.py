@@ -5,12 +5,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from hookline.dashboard.look import words
+from hookline.dashboard.look.commands import with_commands
 from hookline.dashboard.look.words import Look
 
-_COMMAND = re.compile("`([^`]+)`")
 _RATE = re.compile(r"--rate ([0-9.]+)")
 _PASSING = ("outage", "credentials", "throttled", "intermittent", "mixed")
 
@@ -89,16 +89,6 @@ def group(
         buttons=tuple(_buttons(deaths, endpoint, window, is_over=is_over, is_open=is_open)),
         listed=f"/dead-letters?{urlencode({'endpoint_id': deaths.endpoint_id, 'since': window})}",
     )
-
-
-def with_commands(text: str) -> Markup:
-    """A text whose commands stand between backticks, as they are shown."""
-    parts = _COMMAND.split(text)  # every second one is a command
-    shown = [
-        Markup("<code>{}</code>").format(each) if place % 2 else escape(each)
-        for place, each in enumerate(parts)
-    ]
-    return Markup("").join(shown)
 
 
 def _answer(deaths: Any) -> str:

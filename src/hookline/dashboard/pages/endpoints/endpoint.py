@@ -8,6 +8,7 @@ from hookline import ids
 from hookline.api.inside import CallersApi
 from hookline.app import Hookline
 from hookline.dashboard.look import words
+from hookline.dashboard.look.commands import with_commands
 from hookline.dashboard.page import Answer, Asked, GoTo, PageRoute, Shown
 from hookline.dashboard.pages.endpoints import endpoint_facts as facts
 from hookline.dashboard.pages.endpoints import recovery
@@ -60,8 +61,6 @@ class EndpointPages:
             PageRoute("POST", f"{_ONE}/disable", self.disable),
             PageRoute("GET", f"{_ONE}/circuit", self.ask_reset),
             PageRoute("POST", f"{_ONE}/circuit", self.reset),
-            PageRoute("GET", f"{_ONE}/replay", self.ask_replay),
-            PageRoute("POST", f"{_ONE}/replay", self.replay),
         ]
 
     async def show(self, asked: Asked) -> Answer:
@@ -141,38 +140,6 @@ class EndpointPages:
         return await self._done(
             asked, "circuit/reset", "The circuit is closed: what waits is sent, one first."
         )
-
-    async def ask_replay(self, asked: Asked) -> Answer:
-        """Replay what died since a moment?"""
-        endpoint = await _endpoint(asked)
-        since = asked.query.get("since", "")
-        tried = await asked.api.post("/v1/replays", {"filter": _died(endpoint, since), "dry_run": True})
-        state = (
-            ""
-            if endpoint.circuit_state.state == "closed"
-            else " Its circuit is open: they wait until it closes."
-        )
-        return _asking(
-            asked,
-            endpoint,
-            question=f"Replay {words.counted(tried.matched, 'dead letter')}?",
-            texts=[
-                f"They are sent to this endpoint again, and their retry schedules start again.{state}"
-                if tried.matched
-                else "None is dead any more.",
-            ],
-            button=f"Replay {words.number(tried.matched)}" if tried.matched else "",
-            command=f"hookline dead replay --endpoint {endpoint.id}" + (f" --since {since}" if since else ""),
-            fields={"since": since},
-        )
-
-    async def replay(self, asked: Asked) -> Answer:
-        """Replay what died since a moment, as a job."""
-        endpoint = await _endpoint(asked)
-        order = {"filter": _died(endpoint, asked.field("since"))}
-        job = await asked.api.post("/v1/replays", order)
-        said = f"{words.counted(job.matched, 'dead letter is', 'dead letters are')} being replayed."
-        return GoTo(_page(asked), said=said if job.matched else "Nothing was dead any more.")
 
     async def _done(self, asked: Asked, verb: str, said: str) -> Answer:
         try:
@@ -291,7 +258,7 @@ async def _deaths(api: CallersApi, endpoint: EndpointReport) -> Mapping[str, Any
     """What its dead letters of a day have in common; None: none died in it."""
     report = await api.get("/v1/dead-letters/analysis", {"endpoint_id": endpoint.id})
     for each in report.data:
-        return {"of": each, "advice": facts.with_code(each.advice)}
+        return {"of": each, "advice": with_commands(each.advice)}
     return None
 
 
@@ -313,10 +280,6 @@ def _waiting(endpoint: EndpointReport) -> int:
     return endpoint.counts.pending + endpoint.counts.awaiting_retry
 
 
-def _died(endpoint: EndpointReport, since: str) -> dict[str, str]:
-    return {"endpoint_id": endpoint.id, **({"since": since} if since else {})}
-
-
 def _page(asked: Asked) -> str:
     query = f"?{urlencode({'window': asked.query['window']})}" if "window" in asked.query else ""
     return f"/endpoints/{asked.parts['endpoint_id']}{query}"
@@ -330,7 +293,6 @@ def _asking(
     texts: Sequence[str],
     button: str,
     command: str,
-    fields: Mapping[str, str] | None = None,
 ) -> Shown:
     return Shown(
         template="endpoint_ask.html",
@@ -340,7 +302,6 @@ def _asking(
             "texts": texts,
             "button": button,
             "command": command,
-            "fields": fields or {},
             "action": asked.request.scope["path"],
         },
         nav="endpoints",

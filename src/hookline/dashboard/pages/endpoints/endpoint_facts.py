@@ -272,7 +272,7 @@ def _retries(retry: Mapping[str, Any]) -> str:
         waits = retry["schedule"]
         if len(waits) == 1:
             return "one attempt, none after it"
-        return f"{words.counted(len(waits), 'attempt')} within {words.length(float(sum(waits)))}"
+        return words.attempts_within(len(waits), float(sum(waits)))
     return (
         f"{words.counted(retry['attempts'], 'attempt')}; the first wait is {words.length(float(retry['base']))}, "
         f"each next one {retry['factor']:g} times as long"
@@ -281,12 +281,3 @@ def _retries(retry: Mapping[str, Any]) -> str:
 
 def _answer(answer: str) -> str:
     return words.answer(int(answer), None) if answer.isdigit() else words.answer(None, answer)
-
-
-def with_code(advice: str) -> Markup:
-    """Advice as HTML: what stands between backticks is a command."""
-    parts = [
-        Markup("<code>{}</code>").format(text) if n % 2 else Markup("{}").format(text)
-        for n, text in enumerate(advice.split("`"))
-    ]
-    return Markup("").join(parts)

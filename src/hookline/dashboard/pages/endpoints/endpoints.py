@@ -175,6 +175,7 @@ def _row(row: BoardRow, *, spark_since: float) -> Mapping[str, Any]:
         "look": words.ENDPOINT_STATES[row.state],
         "rate": rate,
         "is_bad": rate is not None and (row.state == "failing" or rate < _BAD_BELOW),
+        "is_p95_due": row.p95_24h is None and row.attempts_1h > 0,  # it is added up every 15 minutes
         "p95_ms": None if row.p95_24h is None else row.p95_24h * 1_000,
         "waits_for": _waits_for(row),
         "answer": answer,

@@ -222,7 +222,7 @@ def _retry(value: Mapping[str, Any]) -> str:
     policy = policy_of(value, _ONCE)
     if policy.attempts == 1:
         return "one attempt"
-    text = f"{words.counted(policy.attempts, 'attempt')} within {words.length(policy.longest)}"
+    text = words.attempts_within(policy.attempts, policy.longest)
     return f"{text}, preset {value['preset']}" if "preset" in value else text
 
 
@@ -235,7 +235,7 @@ def _circuit(value: Mapping[str, Any]) -> str:
     first, most = words.length(value["cooldown_s"]), words.length(value["max_cooldown_s"])
     rests = f"rests {first}" if first == most else f"rests {first} to {most}"
     return (
-        f"opens after {value['consecutive_failures']} in a row, or {share} of {of} within "
+        f"opens after {words.counted(value['consecutive_failures'], 'failure')} in a row, or {share} of {of} within "
         f"{words.length(value['window_s'])}; {rests}"
     )
 
