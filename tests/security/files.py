@@ -35,12 +35,20 @@ ELSEWHERE = (
     "cli/test_secrets.py",
     "cli/test_log_lines.py",
     "receiver_kit/test_verify.py",
+    "pipeline/test_client_certificates.py",
+    # who changed what
+    "contract/test_audit.py",
+    "api/test_audit_api.py",
     # receivers that mean harm
     "pipeline/test_corpus_receivers.py",
     "pipeline/test_wall.py",
     "pipeline/sending/test_sender_answers.py",
     "pipeline/sending/test_sender_deadlines.py",
     "pipeline/sending/test_sender_dialling.py",
+    "pipeline/sending/test_sender_certificates.py",
+    "pipeline/sending/test_sender_proxy.py",
+    "pipeline/test_egress_proxy.py",
+    "dashboard/test_hostile_answer.py",
     # pages with hostile content, in a browser
     "browser/test_every_page.py",
     "browser/test_harness.py",
