@@ -2,6 +2,8 @@
 
 import pytest
 
+from hookline.ids import PREFIXES
+
 
 def found(service, prefix):
     answer = service.call("GET", f"/v1/ids/{prefix}")
@@ -14,6 +16,16 @@ def test_an_id_is_found_by_its_beginning(service):
     assert found(service, id[:20]) == {"data": [id], "has_more": False}
     assert found(service, id) == {"data": [id], "has_more": False}
     assert found(service, "ep_00000000") == {"data": [], "has_more": False}
+
+
+@pytest.mark.parametrize("noun", PREFIXES)
+def test_the_ids_of_every_noun_are_looked_for_or_said_to_be_elsewhere(service, noun):
+    answer = service.call("GET", f"/v1/ids/{PREFIXES[noun]}{'0' * 20}")
+    if noun in ("attempt", "audit", "key"):
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_parameter")
+        assert " lists them." in answer.json()["detail"]
+    else:
+        assert answer.json() == {"data": [], "has_more": False}
 
 
 def test_an_ambiguous_beginning_shows_ten_candidates_in_order(service):

@@ -6,6 +6,12 @@ from hookline.app import Hookline
 from hookline.reports.id_prefixes import CANDIDATES, checked_prefix, ids_beginning
 from hookline.reports.views import IdsReport
 
+_LISTED_ELSEWHERE = {
+    "attempt": "an attempt: /v1/deliveries/{delivery_id}/attempts",
+    "audit": "an entry of the audit trail: /v1/audit",
+    "key": "a key: /v1/keys",
+}
+
 
 class IdCalls:
     """The call `/v1/ids/{prefix}`."""
@@ -30,9 +36,7 @@ class IdCalls:
 
     async def find(self, asked: CallRequest[Nothing, None]) -> IdsReport:
         prefix = checked_prefix(asked.part("prefix"))
-        if prefix.noun == "key":
-            raise invalid("prefix", "cannot be that of a key: /v1/keys lists them")
-        if prefix.noun == "audit":
-            raise invalid("prefix", "cannot be that of an entry of the audit trail: /v1/audit lists them")
+        if (where := _LISTED_ELSEWHERE.get(prefix.noun)) is not None:
+            raise invalid("prefix", f"cannot be that of {where} lists them")
         found = await ids_beginning(self._store, prefix, account=asked.account)
         return IdsReport(data=found[:CANDIDATES], has_more=len(found) > CANDIDATES)
