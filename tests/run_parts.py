@@ -20,7 +20,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from security.files import ELSEWHERE as ABOUT_SECURITY
-from shares import SHARES, share_of_the_commit
+from shares import CHOSEN, HANDED_DOWN, SHARES, share_of_the_commit
 
 TESTS = Path(__file__).parent
 AT_ONCE = (os.cpu_count() or 1) + 2  # half of a part's time it waits for processes and answers
@@ -110,6 +110,14 @@ def main() -> int:
     return 0 if all(result.passed for result in results) else 1
 
 
+def environment() -> dict[str, str]:
+    """What parts run with: ours, but a share that was chosen is called differently."""
+    found = dict(os.environ)
+    if chosen := found.pop(CHOSEN, None):
+        found[HANDED_DOWN] = chosen
+    return found
+
+
 def slices(*, fast: bool) -> list[Slice]:
     """What is run, longest first. A folder that no part names becomes a part of its own: none can be forgotten."""
     named = {folder for part in PARTS for folder in part.folders}
@@ -171,7 +179,11 @@ class Runner:
             began = time.monotonic()
             with output.open("wb") as file:
                 process = subprocess.Popen(
-                    self._command(part, report), cwd=TESTS.parent, stdout=file, stderr=subprocess.STDOUT
+                    self._command(part, report),
+                    cwd=TESTS.parent,
+                    env=environment(),
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
                 )
                 status, cpu_seconds = self._wait(process.pid)
             process.returncode = status

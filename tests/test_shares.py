@@ -4,12 +4,22 @@ import subprocess
 
 import pytest
 
-from tests.shares import SHARES, dealt, number_of_the_commit, seed_of_the_commit, share_of_the_commit
+from tests.run_parts import environment
+from tests.shares import (
+    CHOSEN,
+    HANDED_DOWN,
+    SHARES,
+    dealt,
+    number_of_the_commit,
+    seed_of_the_commit,
+    share_of_the_commit,
+)
 
 
 @pytest.fixture(autouse=True)
 def nothing_chosen(monkeypatch):
-    monkeypatch.delenv("HOOKLINE_TEST_SHARE", raising=False)
+    for name in (CHOSEN, HANDED_DOWN):
+        monkeypatch.delenv(name, raising=False)
 
 
 def git(folder, *arguments):
@@ -76,3 +86,12 @@ def test_without_git_it_is_the_first_share(repository, monkeypatch):
 def test_a_share_is_chosen_by_hand(monkeypatch):
     monkeypatch.setenv("HOOKLINE_TEST_SHARE", "6")
     assert (number_of_the_commit(), share_of_the_commit()) == (6, 2)
+
+
+def test_parts_get_a_chosen_share_by_a_name_that_is_no_setting(monkeypatch):
+    monkeypatch.setenv(CHOSEN, "2")
+    handed_down = environment()
+    assert CHOSEN not in handed_down
+    monkeypatch.delenv(CHOSEN)
+    monkeypatch.setenv(HANDED_DOWN, handed_down[HANDED_DOWN])
+    assert share_of_the_commit() == 2

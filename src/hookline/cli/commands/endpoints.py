@@ -26,7 +26,6 @@ from hookline.cli.printing.columns import endpoint_columns
 from hookline.cli.printing.short_ids import whole_id
 from hookline.cli.printing.table import print_list
 from hookline.cli.printing.times import Times
-from hookline.crypto.client_certificate import MAX_BYTES
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
@@ -318,6 +317,8 @@ def _said(
 
 
 def _pem(file: BinaryIO) -> str:
+    from hookline.crypto.client_certificate import MAX_BYTES
+
     try:
         return file.read(2 * MAX_BYTES).decode("ascii")  # what is too much, the server refuses
     except UnicodeDecodeError:
