@@ -308,6 +308,7 @@ SECRETS = frozenset(
 HARMLESS = {
     ("hookline.admin.dead_letters", "created.digest != job.digest"): "of an order, which its caller knows",
     ("hookline.api.publishing.envelope", "key != given"): "two idempotency keys of one request",
+    ("hookline.crypto.client_certificate", "_bytes_of(private.public_key()) != public"): "two public keys",
     ("hookline.pipeline.intake.idempotency", "prior.digest != digest(event)"): "of events, as published",
     ("hookline.pipeline.intake.idempotency", "digest(entry.event) == digest(first.event)"): "likewise",
     ("hookline.receiver.ed25519", "b64encode(raw).decode() != signature"): "a signature, spelled again",

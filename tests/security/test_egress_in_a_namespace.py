@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from hookline.errors import Invalid
+from hookline.rules.destination import canonical
 from security.canary import INSIDE, RECEIVER
 from security.egress_trial import CASES, CODES, LITERAL, LOST, NAMED, OF_EACH, REBOUND, URLS, WITHIN_REACH
 from security.namespace import missing, way_in
@@ -65,6 +67,14 @@ def verdict(id: str) -> tuple[int, str]:
     expected = CASES[id]["expect"]
     code = expected.rpartition("422 code=")[2]
     return (201, "") if expected.startswith("accept") else (422, code)
+
+
+def is_in_its_one_spelling(url: str) -> bool:
+    """Whether it is what is stored of it where private addresses are allowed; another one is a fault of its row."""
+    try:
+        return canonical(url, private_allowed=True) == url
+    except Invalid:
+        return False
 
 
 def kinds(result: dict[str, Any]) -> list[str | None]:
@@ -129,7 +139,8 @@ def test_a_url_is_judged_when_a_command_gives_it(found, id):
 @pytest.mark.parametrize("how", ["delivered", "tested"])
 @pytest.mark.parametrize("id", REFUSED)
 def test_a_refused_url_that_is_in_the_database_anyway_is_not_sent_to(found, id, how):
-    kind = "internal" if verdict(id)[1] == "url_invalid" or id in BY_PORT else "blocked_address"
+    is_at_fault = verdict(id)[1] == "url_invalid" or id in BY_PORT or not is_in_its_one_spelling(URLS[id])
+    kind = "internal" if is_at_fault else "blocked_address"
     result = found[how][id]
     assert kinds(result) == [kind]
     assert (result["state"], result["reason"]) == ("dead", "exhausted")

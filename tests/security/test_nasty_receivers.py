@@ -18,8 +18,8 @@ import pytest
 from hookline import Hookline, Settings
 from hookline.ids import delivery_of, read
 from hookline.model import Attempt, Delivery, ErrorKind, EventId, Outcome, State
-from hookline.pipeline.sending.dial import default_context
 from hookline.pipeline.sending.pool import PoolLimits
+from hookline.pipeline.sending.tls_contexts import default_context
 from pipeline.sending.certificates import Authority
 from pipeline.sending.raw_server import Conversation, RawServer, Script, always
 from pipeline.sending.sending import OK, until

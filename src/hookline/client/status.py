@@ -15,6 +15,8 @@ class StatusEndpoint(ApiObject, frozen=True, kw_only=True):
     answer: str | None = None  # the commonest failure: a status, or an error
     since: datetime | None = None
     cause: str | None = None
+    pattern: str | None = None  # as in the analysis of dead letters
+    enabled: bool = True  # False: it answered 410, so hookline disabled it
     circuit: str | None = None
     opened_at: datetime | None = None
     next_probe_at: datetime | None = None
