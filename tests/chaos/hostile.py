@@ -1,10 +1,11 @@
 """Receives requests and behaves badly, with no code shared with hookline.
 
-The path says how: `/hang/1` never answers, `/drip/1` sends a byte of its answer now and then without end, `/flood/1` sends a
-gigabyte, `/bomb/1` sends what would be 60 MB if somebody decompressed it. Run as `hostile.py LEDGER`; it prints its port.
-After that each line on its input is answered with a line of JSON: for each of these and for all together how many requests began, how many are
-still open, how many were open at once at most, the longest time until the sender hung up, and the most bytes that it
-took.
+The path says how: `/hang/1` never answers, `/drip/1` sends a byte of its answer now and then without end, `/flood/1`
+sends a gigabyte, `/bomb/1` sends what would be 60 MB if somebody decompressed it. A request whose body says `polite` is
+answered as by others, and not counted.
+Run as `hostile.py LEDGER`; it prints its port. After that each line on its input is answered with a line of JSON: for
+each of these manners, and for all together, how many requests began, how many are still open, how many were open at
+once at most, the longest time until the sender hung up, and the most bytes that it took.
 """
 
 import asyncio
@@ -73,6 +74,10 @@ class Conversation(asyncio.Protocol):
         if not end or len(body) < int(fields[b"content-length"]):
             return
         self._heard = b""
+        if b"polite" in body:
+            self._transport.write(_HEAD % 0 + b"connection: close\r\n\r\n")
+            self._transport.close()
+            return
         manner = head.split(b"/")[1].decode()
         self._since, self._sent = time.monotonic(), 0
         self._counts = (self._all[manner], self._all["all"])

@@ -23,6 +23,7 @@ ENDS: dict[str, tuple[int | None, str | None]] = {
     "flood": (200, None),
     "bomb": (200, None),
 }
+POLITE = (200, None)  # of the first to each
 MOST_KEPT = 4_096  # bytes of a response
 MOST_TAKEN = 32 << 20  # of a gigabyte: what is read, and what two sockets hold
 MORE_TASKS, MORE_MB = 5, 30.0
@@ -41,8 +42,9 @@ class Besieged(System):
         for each in self.types:
             _, manner, n = each.split(".")
             self.create_hostile(f"http://127.0.0.1:{port}/{manner}/{n}", each)
+        self.healthy = size(self, 40, 500)
         self.rounds = 0
-        self.before: tuple[int, float] | None = None  # tasks and memory after the first healthy events
+        self.before: tuple[int, float] | None = None  # tasks and memory after polite answers
 
     def create_hostile(self, url: str, type: str) -> None:
         fields = {"timeout_ms": int(1_000 * TIMEOUT_S), "retry": ONCE, "circuit": None}
@@ -66,22 +68,39 @@ def besiege(system: System) -> list[str]:
     """F22: receivers that hang, drip, send a gigabyte or a bomb, beside some that do not."""
     assert isinstance(system, Besieged)
     [sender] = system.senders
-    healthy = size(system, 40, 500)
     if system.before is None:
-        _serve_the_healthy(system, healthy)
+        # All endpoints are known and were answered once: what that costs is not the hostile ones' doing.
+        publish_each(system, system.types, manner="polite")
+        _serve_the_healthy(system, system.healthy)
+        if not system.is_drained(60):
+            return ["not drained"]
         system.before = system.tasks(sender), system.rss_mb(sender)
-    system.rounds += 1
-    publish_each(system, system.types, round=system.rounds)
-    wait_for(lambda: system.hostilities()["hang"]["open"], "a request that hangs")
-    waited, still_open = _serve_the_healthy(system, healthy)
+        # Thousands that were fine turn hostile at one moment. The others may wait until that is noticed.
+        waited, _, left = _siege(system)
+        system.worst("healthy_p99_as_they_turn_ms", 1e3 * percentile(waited, 0.99))
+        if left:
+            return left
+    waited, are_beside, left = _siege(system)
+    if left:
+        return left
     system.worst("healthy_p99_ms", 1e3 * percentile(waited, 0.99))
-    wrong = [] if still_open else ["healthy: none was served before all hostile ones had ended"]
-    # Half of them keep a slot for as long as their timeout, and together they get a quarter of the slots.
-    if not system.is_drained(30 + 2 * system.of_each * TIMEOUT_S / (IN_FLIGHT / 4)):
-        left = Counter(_manner(each) for each in _hostile(system) if each.state == "pending")
-        return [*wrong, f"slots: attempts at {dict(sorted(left.items()))} never ended"]
+    wrong = [] if are_beside else ["healthy: none was served before all hostile ones had ended"]
     wrong += _judge_ends(system)
     return wrong + _judge_what_is_left(system)
+
+
+def _siege(system: Besieged) -> tuple[list[float], bool, list[str]]:
+    """One event for each hostile endpoint, and some for the others: what they waited, and what never ended."""
+    system.rounds += 1
+    before = system.hostilities()["hang"]["began"]
+    publish_each(system, system.types, round=system.rounds)
+    wait_for(lambda: system.hostilities()["hang"]["began"] > before, "a request that hangs")
+    waited, are_beside = _serve_the_healthy(system, system.healthy)
+    # Half of them keep a slot for as long as their timeout, and together they get a quarter of the slots.
+    if system.is_drained(30 + 2 * system.of_each * TIMEOUT_S / (IN_FLIGHT / 4)):
+        return waited, are_beside, []
+    left = Counter(_manner(each) for each in _hostile(system) if each.state == "pending")
+    return waited, are_beside, [f"slots: attempts at {dict(sorted(left.items()))} never ended"]
 
 
 def _serve_the_healthy(system: Besieged, count: int) -> tuple[list[float], bool]:
@@ -113,7 +132,7 @@ def _judge_ends(system: Besieged) -> list[str]:
     wrong = []
     for manner, expected in ENDS.items():
         found = Counter((each.status, each.error) for each in ends if _manner(each) == manner)
-        if found != {expected: each_of}:
+        if found != Counter({expected: each_of}) + Counter({POLITE: system.of_each}):
             wrong.append(f"ends: of {each_of} that {manner}: {dict(found)}, expected {expected}")
     kept = max(each.kept_bytes for each in ends)
     if kept > MOST_KEPT:
