@@ -86,13 +86,15 @@ def _judge_what_was_seen(system: Strangers) -> list[str]:
     """No stranger could read a byte of a request, and no connection to one is left."""
     wrong = []
     for name, peer in system.peers.bad.items():
-        if peer.readable or peer.requests or peer.has_seen_the_body:
+        if peer.readable or peer.requests:
             wrong.append(f"seen: {name} could read {peer.readable} bytes of {peer.requests} requests")
+        if peer.has_seen_the_body:
+            wrong.append(f"seen: {name} got a body as it is")
         if peer.connections != system.expected:
             wrong.append(f"seen: {name} had {peer.connections} connections, expected {system.expected}")
     good = system.peers.good
     if good.has_seen_the_body:
-        wrong.append("seen: a body was on the wire as it is")
+        wrong.append("seen: the good one got a body as it is")
     if good.requests != system.expected:
         wrong.append(f"seen: the good one had {good.requests} requests, expected {system.expected}")
     try:
