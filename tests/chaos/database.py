@@ -5,7 +5,7 @@ import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -23,6 +23,11 @@ SELECT d.id, e.payload, d.state, {done_at}, d.settled, d.late, d.reason FROM (
 JOIN {schema}events e ON e.id = d.event_id
 """
 STARTS = "SELECT delivery_id, number, {at} FROM {schema}attempts"
+ENDS = """
+SELECT e.url, d.state, d.reason, a.status, a.error, a.duration, coalesce(length(a.response_body), 0)
+FROM {schema}deliveries d JOIN {schema}endpoints e ON e.id = d.endpoint_id
+LEFT JOIN {schema}attempts a ON a.delivery_id = d.id
+"""
 PENDING = "SELECT count(*) FROM {schema}deliveries WHERE state = 'pending'"
 LEFT = """
 SELECT {all} FROM {schema}deliveries d LEFT JOIN {schema}lanes l ON l.endpoint_id = d.endpoint_id
@@ -32,6 +37,18 @@ OWNED = """
 SELECT e.url FROM hookline.lanes l JOIN hookline.workers w ON w.id = l.owner
 JOIN hookline.endpoints e ON e.id = l.endpoint_id WHERE w.pid = %s
 """
+
+
+class End(NamedTuple):
+    """A delivery with one of its attempts, or with none."""
+
+    url: str
+    state: str
+    reason: str | None
+    status: int | None
+    error: str | None
+    duration: float | None
+    kept_bytes: int  # of the response
 
 
 class Database:
@@ -88,6 +105,11 @@ class Database:
         at = "at" if self.is_sqlite else "extract(epoch FROM at)::double precision"
         found = self._query(STARTS.format(at=at, schema="" if self.is_sqlite else "hookline."))
         return {(self._event(id), number): began for id, number, began in found}
+
+    def ends(self) -> list[End]:
+        """Every delivery with each of its attempts: where it went, and what became of it."""
+        found = self._query(ENDS.format(schema="" if self.is_sqlite else "hookline."))
+        return [End(*row) for row in found]
 
     def _event(self, id: Any) -> str:
         return ids.show("event", id if self.is_sqlite else id.bytes)

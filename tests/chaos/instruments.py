@@ -1,10 +1,11 @@
 """Instruments that only the hookline of these runs has.
 
-It can stall or run out of memory at a failpoint, die at a step of its migrations, count its tasks at SIGUSR2, and
+It can stall or run out of memory at a failpoint, die at a step of its migrations, count its tasks and connections at SIGUSR2, and
 record how long the store took. Variables switch them on; in a released hookline there are none.
 """
 
 import asyncio
+import gc
 import itertools
 import os
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline import failpoints
+from hookline.pipeline.sending.client import HttpSender
 from hookline.store.postgres.migrations import schema as postgres_schema
 from hookline.store.postgres.store import PostgresStore
 from hookline.store.sqlite.migrations import schema as sqlite_schema
@@ -28,7 +30,7 @@ def install() -> None:
     """Do what the variables say."""
     failpoints._ACTIONS["stall"] = stall
     failpoints._ACTIONS["hog"] = hog
-    signal.signal(signal.SIGUSR2, _count_tasks)
+    signal.signal(signal.SIGUSR2, _count)
     if os.environ.get("CHAOS_TIMES"):
         times = Path(os.environ["CHAOS_ARM"]).with_suffix(".times")
         for store in (PostgresStore, SqliteStore):
@@ -38,9 +40,14 @@ def install() -> None:
         _die_at_step(int(step))
 
 
-def _count_tasks(*_: object) -> None:
-    """At SIGUSR2: write down how many tasks there are."""
-    Path(os.environ["CHAOS_ARM"]).with_suffix(".tasks").write_text(f"{len(asyncio.all_tasks())}\n")
+def _count(*_: object) -> None:
+    """At SIGUSR2: write down how many tasks there are, and how many connections to receivers are open and idle."""
+    senders = [each for each in gc.get_objects() if isinstance(each, HttpSender)]
+    connections, idle = sum(each.open_sockets for each in senders), sum(each.idle for each in senders)
+    file = Path(os.environ["CHAOS_ARM"]).with_suffix(".counts")
+    unfinished = file.with_suffix(".counting")
+    unfinished.write_text(f"{len(asyncio.all_tasks())} {connections} {idle}\n")
+    unfinished.rename(file)  # whoever waits for it reads all of it
 
 
 def stall() -> None:

@@ -21,14 +21,14 @@ class Process:
 
     def __init__(self, folder: Path, name: str, *arguments: str, settings: Mapping[str, str]) -> None:
         self.name = name
-        self._arm_file = folder / f"{name}.arm"
+        self.arm_file = folder / f"{name}.arm"
         self._log = folder / f"{name}.log"
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("HOOKLINE_")}
         with self._log.open("wb") as log:
             self.child = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.planted", *arguments],
                 cwd=ROOT,
-                env={**inherited, "CHAOS_ARM": str(self._arm_file), **settings},
+                env={**inherited, "CHAOS_ARM": str(self.arm_file), **settings},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -56,13 +56,13 @@ class Process:
 
     def arm(self, failpoints: str) -> None:
         """Switch failpoints on while it runs."""
-        self._arm_file.write_text(failpoints)
+        self.arm_file.write_text(failpoints)
         self.child.send_signal(signal.SIGUSR1)
 
     def disarm(self) -> None:
         """Switch them off, and wait until that is done: the process may still die at one meanwhile."""
         self.arm("")
-        wait_for(lambda: not self._arm_file.exists() or not self.lives, "failpoints to be switched off")
+        wait_for(lambda: not self.arm_file.exists() or not self.lives, "failpoints to be switched off")
 
     def kill(self) -> None:
         self.child.kill()

@@ -7,10 +7,12 @@ not. 3 is a run that broke, 4 one that this machine lacks the means for. See CON
 
 import argparse
 import json
+import os
 import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,10 +25,12 @@ from tests.chaos.checker import Fault, check
 from tests.chaos.registry import rows
 from tests.chaos.row import Row
 from tests.chaos.system import System
+from tests.security import namespace
 
 START_S, TRIAL_S = 300, 240  # time limits: for the set-up, and for each trial
 CONTROL_TRIALS = 8  # a kill may miss the moment in which the bug shows; if eight miss it, it is not shown
 BROKEN, WITHOUT_MEANS = 3, 4
+APART = "CHAOS_APART"  # set in a network of its own
 ROWS = rows()
 
 
@@ -95,6 +99,8 @@ def main() -> int:
 def run(name: str, store: str, plan: Plan) -> bool:
     """One row on one store; returns whether every promise held, or with a bug whether it went unnoticed."""
     row = ROWS[name]
+    if row.own_network and not os.environ.get(APART):
+        return _run_apart(name, store, plan)
     planned = plan.trials or (CONTROL_TRIALS if plan.control else row.trials)
     if plan.control:
         planned = min(planned, CONTROL_TRIALS)
@@ -138,6 +144,24 @@ def run(name: str, store: str, plan: Plan) -> bool:
     verdict = "was found, as it must be" if found else f"WENT UNSEEN: no {row.shows!r} among the violations"
     print(f"{name} on {store}: the planted bug {bug} {verdict}", file=sys.stderr)
     return not found
+
+
+def _run_apart(name: str, store: str, plan: Plan) -> bool:
+    """The same in a network of its own, which ends with its last process."""
+    command = [*(namespace.way_in() or ()), sys.executable, "-m", "tests.chaos.run", "--rows", name]
+    command += ["--store", store, "--seed", str(plan.seed), "--leeway", str(plan.leeway)]
+    command += ["--trials", str(plan.trials)] if plan.trials else []
+    command += ["--control"] if plan.control else []
+    child = subprocess.Popen(command, env={**os.environ, APART: "1"})
+    try:
+        status = child.wait()
+    except BaseException:
+        child.terminate()  # it ends what it has started
+        child.wait()
+        raise
+    if status not in (0, 1):
+        raise RuntimeError(f"{name} on {store} ended with {status} in its network")
+    return status == 0
 
 
 def _trials(system: System, row: Row, planned: int, plan: Plan) -> tuple[int, list[str]]:

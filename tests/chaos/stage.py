@@ -8,7 +8,6 @@ import contextlib
 import http.client
 import itertools
 import json
-import signal
 import sqlite3
 import subprocess
 import threading
@@ -17,12 +16,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psutil
 import psycopg
 
 from hookline import ids
 from tests.chaos import seeds
-from tests.chaos.process import CEILING_S, Process, wait_for
+from tests.chaos.process import CEILING_S, wait_for
 from tests.chaos.proxy import Proxy
 from tests.chaos.scene import Scene
 from tests.chaos.system import System
@@ -158,22 +156,12 @@ class Stage(System):
                     found.append((float(began), float(took)))
         return sorted(found)
 
-    def tasks(self, process: Process) -> int:
-        """How many tasks its event loop has."""
-        file = process._arm_file.with_suffix(".tasks")
-        file.unlink(missing_ok=True)
-        process.child.send_signal(signal.SIGUSR2)
-        return int(wait_for(lambda: file.exists() and file.read_text().strip(), "the number of tasks"))
-
     def proxied(self) -> Proxy:
         """Send everything that is started from now on to PostgreSQL through a proxy."""
         assert self.server is not None
         self.proxy = Proxy(self.server.port)
         self.url = self.worker_url = self.url.replace(f":{self.server.port}/", f":{self.proxy.port}/")
         return self.proxy
-
-    def rss_mb(self, process: Process) -> float:
-        return float(psutil.Process(process.child.pid).memory_info().rss) / 1e6
 
     # the API and the database
 

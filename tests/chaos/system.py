@@ -11,6 +11,7 @@ import http.client
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import psutil
 
 from tests.chaos.checker import GRACE_S, Fault, Receipt
 from tests.chaos.database import Database
@@ -317,6 +320,22 @@ class System:
             for each in self._begun
             for at in re.findall(r'"event": "worker.buried".*"timestamp": "([^"]+)"', each.log)
         ]
+
+    def counts(self, process: Process) -> tuple[int, int, int]:
+        """How many tasks its event loop has, how many connections to receivers are open, and how many of them idle."""
+        file = process.arm_file.with_suffix(".counts")
+        file.unlink(missing_ok=True)
+        process.child.send_signal(signal.SIGUSR2)
+        line = wait_for(lambda: file.read_text() if file.exists() else None, f"what {process.name} counts")
+        tasks, connections, idle = map(int, line.split())
+        return tasks, connections, idle
+
+    def tasks(self, process: Process) -> int:
+        """How many tasks its event loop has."""
+        return self.counts(process)[0]
+
+    def rss_mb(self, process: Process) -> float:
+        return float(psutil.Process(process.child.pid).memory_info().rss) / 1e6
 
     def worst(self, name: str, value: float) -> None:
         """Keep the largest value of a figure."""

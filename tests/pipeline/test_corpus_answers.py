@@ -8,7 +8,6 @@ import contextlib
 import socket
 import ssl
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
@@ -20,7 +19,7 @@ from hookline import Hookline
 from hookline.ids import read
 from hookline.model import Attempt, CircuitState, Delivery, EndpointId, ErrorKind, Outcome, Reason, State
 from hookline.reports.queries import attempt_report
-from pipeline.sending.certificates import Authority
+from pipeline.sending.certificates import Authority, old_tls, other_ciphers
 from pipeline.sending.raw_server import Conversation, RawServer, always
 from pipeline.sending.sending import OK
 from tests.receiver import Answer, Receiver
@@ -130,20 +129,6 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
     made = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(made._root))
     return made
-
-
-def old_tls(context: ssl.SSLContext) -> ssl.SSLContext:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context.set_ciphers("ALL:@SECLEVEL=0")
-        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
-    return context
-
-
-def other_ciphers(context: ssl.SSLContext) -> ssl.SSLContext:
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    context.set_ciphers("AES128-SHA")  # for RSA keys, and the certificate's is not one
-    return context
 
 
 async def test_R14_a_certificate_that_holds_is_fine(world: World, authority: Authority) -> None:

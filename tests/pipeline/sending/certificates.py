@@ -3,6 +3,7 @@
 import datetime
 import ipaddress
 import ssl
+import warnings
 from pathlib import Path
 
 from cryptography import x509
@@ -87,6 +88,22 @@ class Authority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)
         return context
+
+
+def old_tls(context: ssl.SSLContext) -> ssl.SSLContext:
+    """The same, for TLS 1.0 alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+    return context
+
+
+def other_ciphers(context: ssl.SSLContext) -> ssl.SSLContext:
+    """The same, without a cipher that hookline would take."""
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("AES128-SHA")  # for RSA keys, and the certificate's is not one
+    return context
 
 
 def _name(name: str) -> x509.GeneralName:
