@@ -7,6 +7,7 @@ The fuzzer calls targets with bytes of its own making (tests/fuzz/fuzz.py), the 
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,9 @@ import msgspec
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from hookline.api.app import Api
 from hookline.api.cursor import Cursors
+from hookline.api.limits.connections import Clients
 from hookline.api.protocol import HEAD_LIMIT_BYTES, LINGER_BYTES, Protocol
 from hookline.crypto.sealing import Sealer
 from hookline.errors import Invalid
@@ -26,6 +29,7 @@ from hookline.pipeline.catalogue.prepared_endpoint import PreparedEndpoint, usab
 from hookline.pipeline.sending.response import Limits, Malformed, Response
 from hookline.pipeline.sending.target import head_of, parse
 from hookline.reports.queries import endpoint_report
+from hookline.rules.client_connections import limits
 from hookline.rules.destination import MAX_URL_BYTES, canonical
 from hookline.rules.redirect import next_url
 from hookline.rules.retry_after import LONGEST_ASKED, asked_wait
@@ -228,11 +232,17 @@ class _Wire(asyncio.Transport):
         """Likewise."""
 
 
-async def _application(scope: Any, receive: Any, send: Any) -> None:
-    while (await receive()).get("more_body"):
-        pass
-    await send({"type": "http.response.start", "status": 204, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+class _Application(Api):
+    """It reads each request and answers 204."""
+
+    def __init__(self) -> None:
+        self.clients = Clients(limits(100, None), Counter())
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
 
 
 def request(data: bytes) -> None:
@@ -240,7 +250,7 @@ def request(data: bytes) -> None:
     asyncio.run(_request(data[1:], cut=data[0] if data else 0))
 
 
-_CONFIG = Config(_application, http=Protocol, log_config=None, access_log=False, lifespan="off")
+_CONFIG = Config(_Application(), http=Protocol, log_config=None, access_log=False, lifespan="off")
 
 
 async def _request(data: bytes, *, cut: int) -> None:

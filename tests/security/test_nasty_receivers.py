@@ -418,7 +418,7 @@ class Worker:
     def kept(self, server: RawServer) -> int:
         """Connections to this receiver that wait for a next request."""
         pool = self.hooks._sender._pool
-        return sum(len(idle) for (_, _, port), idle in pool._by_key.items() if port == server.port)
+        return sum(len(idle) for (_, _, port, _), idle in pool._by_key.items() if port == server.port)
 
 
 @pytest.fixture
@@ -557,9 +557,9 @@ async def test_tls_that_breaks_in_the_middle_ends_the_attempt(authority: Authori
         "a clear alert before the answer": does(breaks_tls(b"", ALERT), RESET, TLS),
         "garbage before the answer": does(breaks_tls(b"", b"garbage garbage"), RESET, TLS),
         "a clear alert in the head": does(breaks_tls(b"HTTP/1.1 20", ALERT), RESET, TLS),
-        "a clear alert in the body": does(breaks_tls(HEAD, ALERT), FINE, RESET),
-        "a clear answer in the body": does(breaks_tls(HEAD, OK), FINE, RESET),
-        "a clear answer after the answer": does(breaks_tls(OK, OK), FINE, RESET),
+        "a clear alert in the body": does(breaks_tls(HEAD, ALERT), FINE, RESET, TLS),
+        "a clear answer in the body": does(breaks_tls(HEAD, OK), FINE, RESET, TLS),
+        "a clear answer after the answer": does(breaks_tls(OK, OK), FINE, RESET, TLS),
     }
     for name, nasty in cases.items():
         async with RawServer(nasty.script, context=context) as server:

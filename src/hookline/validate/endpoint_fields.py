@@ -5,6 +5,7 @@ the API, the command line and the clients follow this table. CONTRIBUTING.md say
 """
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -116,9 +117,13 @@ def _url(value: Any) -> str:
     return canonical(value, private_allowed=True)
 
 
+_NO_PATH = re.compile(r"\A(https?://[^/?#]+)(?=\?|\Z)")
+
+
 def _stored_url(value: Any) -> str:
     spelled = _url(value)
-    if spelled != value:
+    # Without a path the same request is sent as with "/".
+    if spelled != value and spelled != _NO_PATH.sub(r"\1/", value):
         raise Invalid("The URL is not stored in its one spelling.", pointer="/url", code="url_invalid")
     return spelled
 
