@@ -8,7 +8,7 @@ from hookline.outbox.errors import NotInTransaction
 from hookline.outbox.failures import translated
 from hookline.outbox.kinds import ConnectionKind, async_kind_of
 from hookline.outbox.states import SQLITE_STEP, check_asyncpg, check_psycopg, commits_at_once
-from hookline.outbox.table import Placeholders, OutboxRow, insert_of
+from hookline.outbox.table import OutboxRow, Placeholders, insert_of
 
 
 async def insert(connection: Any, rows: Sequence[OutboxRow], table: str | None) -> None:
@@ -21,8 +21,10 @@ async def insert(connection: Any, rows: Sequence[OutboxRow], table: str | None) 
         case ConnectionKind.SQLALCHEMY_ASYNC:
             with translated("postgresql", table):
                 await connection.run_sync(insert_with_sqlalchemy, rows, table)
-        case ConnectionKind.SQLALCHEMY_ASYNC_SESSION | ConnectionKind.SQLALCHEMY_ASYNC_REGISTRY:
+        case ConnectionKind.SQLALCHEMY_ASYNC_SESSION:
             await connection.run_sync(insert_in_session, rows, table)
+        case ConnectionKind.SQLALCHEMY_ASYNC_REGISTRY:
+            await connection().run_sync(insert_in_session, rows, table)
         case _:
             await _aiosqlite(connection, rows, table)
 

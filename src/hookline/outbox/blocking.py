@@ -13,7 +13,7 @@ from hookline.outbox.states import (
     check_sqlalchemy,
     check_sqlite3,
 )
-from hookline.outbox.table import Dialect, Placeholders, OutboxRow, insert_of
+from hookline.outbox.table import Dialect, OutboxRow, Placeholders, insert_of
 
 _NUDGES = "hookline.outbox.nudges"  # in a session's info: a commit is to nudge
 _SQLALCHEMY: dict[tuple[str, str], tuple[Dialect, Placeholders]] = {
