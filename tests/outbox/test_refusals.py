@@ -15,6 +15,7 @@ import psycopg2
 import pytest
 import sqlalchemy
 from django.db import transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
@@ -390,6 +391,16 @@ def test_in_a_pipeline_the_failure_ends_the_transaction(bare_url):
     assert Postgres(bare_url).orders() == []
 
 
+def test_in_a_pipeline_too_a_transaction_that_has_failed_is_told_at_once(postgres):
+    with psycopg.connect(postgres.url) as connection, connection.pipeline() as pipeline:
+        connection.execute("SELECT 1 / 0")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            pipeline.sync()
+        with pytest.raises(TransactionFailed):
+            publish(connection, "order.paid", {})
+        connection.rollback()
+
+
 # --- closed ---
 
 
@@ -653,3 +664,21 @@ def test_an_error_of_another_kind_is_the_drivers_own(postgres):
             other.execute("LOCK TABLE hookline.outbox")
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 publish(connection, "order.paid", {})
+
+
+def test_another_database_of_django_is_refused():
+    class Elsewhere(BaseDatabaseWrapper):
+        vendor = "oracle"
+
+        def __init__(self) -> None: ...
+
+    with pytest.raises(TypeError, match="Django's connection to oracle cannot be used here"):
+        publish(Elsewhere(), "order.paid", {})
+
+
+def test_an_asynchronous_connection_of_psycopg2_is_refused(postgres):
+    with (
+        closing(psycopg2.connect(postgres.url, async_=1)) as connection,
+        pytest.raises(TypeError, match="asynchronous connections cannot be used here"),
+    ):
+        publish(connection, "order.paid", {})

@@ -178,6 +178,16 @@ def test_transactions_that_publish_side_by_side_do_not_fail_each_other_when_seri
     assert len(postgres.kept()) == 4
 
 
+def test_publishers_of_one_key_do_not_wait_for_each_other(postgres):
+    options = {"options": "-c lock_timeout=30s"}  # what would wait forever fails instead
+    with psycopg.connect(postgres.url, **options) as one, psycopg.connect(postgres.url, **options) as two:
+        publish(one, "order.paid", {}, idempotency_key="order-42")
+        publish(two, "order.paid", {}, idempotency_key="order-42")
+        two.commit()
+        one.rollback()
+    assert [each.idempotency_key for each in postgres.kept()] == ["order-42"]
+
+
 def test_nothing_is_sent_but_one_insert(postgres):
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("SET log_statement = 'all'")

@@ -21,10 +21,8 @@ def check_asyncpg(connection: Any) -> None:
 
 
 def check_psycopg(connection: Any) -> None:
-    if connection.closed:
-        raise OutboxError(CLOSED)
     status = connection.info.transaction_status
-    if status == _INERROR:
+    if status == _INERROR:  # in a pipeline the database would say so later
         raise TransactionFailed(FAILED)
     if connection.autocommit and status == _IDLE:
         raise NotInTransaction(
@@ -33,12 +31,7 @@ def check_psycopg(connection: Any) -> None:
 
 
 def check_psycopg2(connection: Any) -> None:
-    if connection.closed:
-        raise OutboxError(CLOSED)
-    status = connection.get_transaction_status()
-    if status == _INERROR:
-        raise TransactionFailed(FAILED)
-    if connection.autocommit and status == _IDLE:
+    if connection.autocommit and connection.get_transaction_status() == _IDLE:
         raise NotInTransaction("Set `connection.autocommit = False`, and commit when all is done.")
 
 
