@@ -223,6 +223,14 @@ def aiosqlite_in_autocommit(database: Sqlite) -> None:
     asyncio.run(attempt())
 
 
+def sqlalchemy_on_sqlite3_in_autocommit(database: Sqlite) -> None:
+    with (
+        engine_of(f"sqlite:///{database.path}", connect_args={"factory": Modern}) as engine,
+        engine.connect() as connection,
+    ):
+        publish(connection, "order.paid", {})
+
+
 IN_AUTOCOMMIT_ON_POSTGRES: dict[str, tuple[Attempt, str]] = {
     "psycopg": (psycopg_in_autocommit, "with connection.transaction():"),
     "psycopg, asynchronous": (psycopg_asynchronous_in_autocommit, "async with"),
@@ -246,6 +254,7 @@ IN_AUTOCOMMIT_ON_SQLITE: dict[str, tuple[Attempt, str]] = {
     "aiosqlite": (aiosqlite_without_isolation, "BEGIN IMMEDIATE"),
     "aiosqlite of later Pythons": (aiosqlite_in_autocommit, "BEGIN IMMEDIATE"),
     "SQLAlchemy": (sqlalchemy_with("pysqlite"), "AUTOCOMMIT"),
+    "SQLAlchemy on later Pythons": (sqlalchemy_on_sqlite3_in_autocommit, "AUTOCOMMIT"),
     "session": (session_with("pysqlite"), "AUTOCOMMIT"),
     "session, aiosqlite": (async_session_with("aiosqlite"), "AUTOCOMMIT"),
     "Django": (django_without_atomic, "with transaction.atomic():"),

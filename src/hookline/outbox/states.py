@@ -53,7 +53,7 @@ def check_sqlite3(connection: Any) -> None:
 
 
 def commits_at_once(connection: Any) -> bool:
-    """Whether a statement outside a transaction is a transaction of its own on this connection of `sqlite3`."""
+    """Whether a statement outside a transaction is one by itself on this connection of `sqlite3` or `aiosqlite`."""
     # Since Python 3.12: True and False mean what they say; with any other value isolation_level decides.
     autocommit = getattr(connection, "autocommit", None)
     if autocommit is True or autocommit is False:
@@ -63,14 +63,12 @@ def commits_at_once(connection: Any) -> bool:
 
 def check_sqlalchemy(connection: Any) -> None:
     """`connection` is a synchronous `Connection`, perhaps behind an asynchronous one."""
-    if connection.closed:
-        raise OutboxError(CLOSED)
     # As the first statement would. Before: an application may have SQLAlchemy send BEGIN IMMEDIATE itself at this point.
     begun = None if connection.in_transaction() else connection.begin()
     pooled = connection.connection
     if connection.dialect.name == "sqlite":
         driver = pooled.driver_connection
-        is_refused = not driver.in_transaction and driver.isolation_level is None
+        is_refused = not driver.in_transaction and commits_at_once(driver)
     else:
         is_refused = bool(pooled.dbapi_connection.autocommit)  # get_isolation_level() says READ COMMITTED
     if is_refused:
