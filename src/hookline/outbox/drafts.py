@@ -34,7 +34,7 @@ MAX_AHEAD_S = 365 * 86_400.0
 class PydanticModel(Protocol):
     """A model of pydantic, which need not be installed."""
 
-    def model_dump_json(self) -> str: ...
+    def model_dump(self) -> object: ...
 
 
 # Bytes are one JSON value and sent as they are; everything else is encoded as JSON.
@@ -125,20 +125,14 @@ def _encoded(payload: Any) -> bytes:
 def _bytes(payload: Any) -> bytes:
     if isinstance(payload, bytes | bytearray | memoryview | msgspec.Raw):
         return bytes(payload)
-    if _is_pydantic(payload):
-        return str(payload.model_dump_json()).encode()
     return msgspec.json.encode(payload, enc_hook=_plain)
 
 
 def _plain(value: Any) -> Any:
     """What msgspec cannot encode, as something that it can."""
-    if _is_pydantic(value):
-        return value.model_dump(mode="json")
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json")
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
-
-
-def _is_pydantic(value: Any) -> bool:
-    return not isinstance(value, type) and callable(getattr(value, "model_dump_json", None))
 
 
 def _moment(moment: Any) -> datetime:
