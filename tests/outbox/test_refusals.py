@@ -378,7 +378,7 @@ def test_a_session_of_sqlalchemy_whose_flush_failed_is_told(sqlite):
 def test_a_connection_that_sqlalchemy_lost_is_told(postgres):
     with engine_of(spelled(postgres.url, "psycopg")) as engine, Session(engine) as session:
         pid = session.execute(sqlalchemy.text("SELECT pg_backend_pid()")).scalar()
-        postgres.run("SELECT pg_terminate_backend(%s)", pid)
+        postgres.run("SELECT pg_terminate_backend(%s, 120_000)", pid)  # returns when it has ended
         with pytest.raises(sqlalchemy.exc.OperationalError):
             session.execute(sqlalchemy.text("SELECT 1"))
         with pytest.raises(TransactionFailed, match="Roll it back"):
@@ -616,23 +616,25 @@ def test_a_transaction_that_read_before_another_wrote_is_told(sqlite):
 # --- what is no connection ---
 
 
-def no_connection(name: str) -> Any:
-    return {
-        "a string": "postgresql://",
-        "nothing": None,
-        "an engine": sqlalchemy.create_engine("sqlite://"),
-        "a cursor": sqlite3.connect(":memory:").cursor(),
-    }[name]
+@pytest.fixture
+def no_connections(sqlite: Sqlite) -> Iterator[dict[str, Any]]:
+    with closing(sqlite3.connect(sqlite.path)) as connection, engine_of(f"sqlite:///{sqlite.path}") as engine:
+        yield {
+            "a string": "postgresql://",
+            "nothing": None,
+            "an engine": engine,
+            "a cursor": connection.cursor(),
+        }
 
 
 @pytest.mark.parametrize("given", ["a string", "nothing", "an engine", "a cursor"])
-def test_what_is_no_connection_is_refused_with_what_is_accepted(given):
+def test_what_is_no_connection_is_refused_with_what_is_accepted(no_connections, given):
     with pytest.raises(
         TypeError, match=r"cannot be used here.*psycopg's Connection, .*Django's connection or sqlite3"
     ):
-        publish(no_connection(given), "order.paid", {})
+        publish(no_connections[given], "order.paid", {})
     with pytest.raises(TypeError, match=r"cannot be used here.*asyncpg's Connection, .* or aiosqlite"):
-        asyncio.run(apublish(no_connection(given), "order.paid", {}))
+        asyncio.run(apublish(no_connections[given], "order.paid", {}))
 
 
 def test_an_asynchronous_connection_is_sent_to_apublish(postgres):

@@ -79,7 +79,7 @@ def _of_postgres(sqlstate: str, table: str) -> OutboxError | None:
             return TransactionFailed(FAILED)
         case "25006":
             return TransactionFailed(READ_ONLY)
-        case "42P01" | "3F000":
+        case "42P01":
             return OutboxMissing(_missing(table, "postgresql"))
         case "42703":
             return OutboxMissing(_outdated(table, "postgresql"))
