@@ -30,7 +30,7 @@ _CLOSED_KINDS = frozenset(
 )
 _DEPTH = 6  # wrappings to look under; there are three at most
 
-_BUSY_SNAPSHOT = 517
+_BUSY_SNAPSHOT = 517  # SQLite's extended code
 
 
 @contextmanager
@@ -100,13 +100,13 @@ def _of_sqlite(code: int, text: str, table: str) -> OutboxError | None:
             "for its turn at once."
         )
     match code & 0xFF:
-        case 5 | 6:
+        case 5 | 6:  # SQLITE_BUSY, SQLITE_LOCKED
             return OutboxBusy(
                 "Another connection holds the write lock of this SQLite file, and the connection's timeout is over. "
                 "Roll back and do all of it again, and open transactions with BEGIN IMMEDIATE: then they wait for "
                 "their turn at the start."
             )
-        case 8:
+        case 8:  # SQLITE_READONLY
             return TransactionFailed(READ_ONLY)
         case 1 if "no such table" in text:
             return OutboxMissing(_missing(table, "sqlite"))
