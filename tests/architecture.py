@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"rules", "store", "receiver"}),
     frozenset({"validate"}),
     frozenset({"config"}),
+    frozenset({"outbox"}),
     frozenset({"pipeline", "client"}),
     frozenset({"admin", "reports"}),
     frozenset({"app", "hookline"}),  # "hookline": the package's own __init__
@@ -83,6 +84,11 @@ API_CLIENTS = {
 # A client runs in other people's programs: it imports our values and rules, and nothing that serves or stores.
 CLIENT_UNITS = frozenset({"client", "clock", "config", "errors", "rfc3339", "rules", "validate", "version"})
 CLIENT_CHECKS = frozenset({"hookline.validate.names", "hookline.validate.payload"})  # of what validate/ has
+# The outbox too runs in other people's programs, and checks what the API checks.
+OUTBOX_UNITS = frozenset({"outbox", "clock", "errors", "ids", "model", "rfc3339", "rules", "validate"})
+# Loaded on demand only, where the application's own connection is of it: Django's app, and the event of a commit.
+FRAMEWORKS = frozenset({"django", "sqlalchemy"})
+WITH_FRAMEWORKS = frozenset({"hookline.outbox.django"})
 HTTP_CLIENTS = frozenset(
     {"aiohttp", "httpx", "requests", "urllib3", "pyreqwest", "http.client", "urllib.request", "xmlrpc.client"}
 )
@@ -131,7 +137,8 @@ class Rule(StrEnum):
     CHANCE = "chance is handed in as a random.Random built by app.py"
     NETWORK = "only net.py resolves names and opens connections"
     CLIENT = "the sender is the only HTTP client"
-    SERVER = "a client of the API knows nothing of the server"
+    SERVER = "a client of the API, or an application's outbox, knows nothing of the server"
+    FRAMEWORK = "an application's framework is loaded by the application"
     DRIVER = "a database driver is known to its own store only"
     UNSAFE = "data never becomes code"
 
@@ -183,6 +190,7 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
         if isinstance(node, ast.ImportFrom) and node.level > 0:
             yield Violation(Rule.RELATIVE, node.lineno, f"from {'.' * node.level}{node.module or ''}")
     for_types = _lines_for_types(tree)
+    on_demand = _lines_on_demand(tree)
     for line, target in imported(tree):
         if target.split(".")[0] == "hookline":
             yield from (
@@ -199,6 +207,8 @@ def _imports(module: str, tree: ast.AST) -> Iterator[Violation]:
             yield Violation(Rule.CLIENT, line, target)
         if name_is(target, CODE_FROM_DATA):
             yield Violation(Rule.UNSAFE, line, target)
+        if name_is(target, FRAMEWORKS) and line not in on_demand and not name_is(module, WITH_FRAMEWORKS):
+            yield Violation(Rule.FRAMEWORK, line, target)
         if name_is(target, frozenset({"asyncpg"})) and not _within(module, "hookline.store.postgres"):
             yield Violation(Rule.DRIVER, line, target)
         if name_is(target, frozenset({"psycopg", "psycopg2"})):
@@ -218,16 +228,26 @@ def _lines_for_types(tree: ast.AST) -> frozenset[int]:
     )
 
 
+def _lines_on_demand(tree: ast.AST) -> frozenset[int]:
+    """The lines inside functions: imports there happen when they are called."""
+    return frozenset(
+        inner.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    )
+
+
 def _own_import(module: str, unit: str, line: int, target: str) -> Iterator[Violation]:
     other = unit_of(target)
     if other not in UNITS:  # a public name of the package itself
         other = "hookline"
     if unit == "rules" and other not in PURE_UNITS:
         yield Violation(Rule.PURE, line, target)
-    if unit == "client" and (
-        other not in CLIENT_UNITS or (other == "validate" and not name_is(target, CLIENT_CHECKS))
-    ):
-        yield Violation(Rule.SERVER, line, target)
+    for own, units in (("client", CLIENT_UNITS), ("outbox", OUTBOX_UNITS)):
+        if unit == own and (other not in units or (other == "validate" and not name_is(target, CLIENT_CHECKS))):
+            yield Violation(Rule.SERVER, line, target)
     if unit == other == "pipeline":
         yield from _part_import(module, line, target)
     if unit == "pipeline" and other == "store" and not _within(target, "hookline.store.contract"):

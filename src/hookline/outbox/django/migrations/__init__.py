@@ -1,0 +1,1 @@
+"""Changes the outbox table from version to version."""
