@@ -246,7 +246,9 @@ def _own_import(module: str, unit: str, line: int, target: str) -> Iterator[Viol
     if unit == "rules" and other not in PURE_UNITS:
         yield Violation(Rule.PURE, line, target)
     for own, units in (("client", CLIENT_UNITS), ("outbox", OUTBOX_UNITS)):
-        if unit == own and (other not in units or (other == "validate" and not name_is(target, CLIENT_CHECKS))):
+        if unit == own and (
+            other not in units or (other == "validate" and not name_is(target, CLIENT_CHECKS))
+        ):
             yield Violation(Rule.SERVER, line, target)
     if unit == other == "pipeline":
         yield from _part_import(module, line, target)
