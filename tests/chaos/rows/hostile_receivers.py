@@ -175,7 +175,7 @@ def _judge_what_is_left(system: Besieged) -> list[str]:
         return not is_open and connections <= idle and tasks <= tasks_before + MORE_TASKS
 
     try:
-        wait_for(has_little_left, "the end of what was under way", 5.0 * system.patience)
+        wait_for(has_little_left, "the end of what was under way", min(5.0 * system.patience, 60.0))
     except TimeoutError:
         tasks, connections, idle = system.counts(sender)
         wrong.append(
