@@ -13,6 +13,7 @@ from hookline import Hookline, Settings
 from hookline.admin.portal import PortalLinks
 from hookline.admin.resealing import Rewritten, SealCounts, count_seals, seal_all, unseal_all
 from hookline.admin.secrets import RotationInput
+from hookline.app import audit_of
 from hookline.crypto.sealing import PREFIX, Seal, Sealer
 from hookline.errors import ConfigError, Invalid, SealBroken
 from hookline.ids import read
@@ -77,6 +78,16 @@ def dump(database: str) -> str:
         return "\n".join(row for (row,) in found)
 
 
+def messages(database: str) -> int:
+    """How many messages to people are stored."""
+    statement = "SELECT count(*) FROM notifications"
+    if is_sqlite(database):
+        with closing(sqlite3.connect(database.removeprefix("sqlite:///"))) as connection:
+            return int(connection.execute(statement).fetchone()[0])
+    with psycopg.connect(database, options="-c search_path=hookline") as session:
+        return int(session.execute(statement).fetchone()[0])  # type: ignore[index]
+
+
 def forms(secret: str) -> list[str]:
     """How a secret may stand in a dump: as text, or as the bytes of a column."""
     return [secret, secret.encode().hex(), b64encode(secret.encode()).decode().rstrip("=")]
@@ -101,11 +112,12 @@ async def filled(hooks, world: World, receiver: Receiver) -> dict[str, str]:
     channels = {"slack": receiver.url(f"/{CHAT}"), "webhook": receiver.url(f"/{HOOK}")}
     await world.pass_until(hooks.accounts.put("acme", {"notify": channels}))
     key = await world.pass_until(hooks.keys.create({"name": "ci", "scopes": ["admin"]}))
-    links = PortalLinks(hooks.store, hooks.clock, hooks.settings)
+    links = PortalLinks(hooks.store, hooks.clock, hooks.settings, audit_of())
     link = await world.pass_until(links.mint("acme", key_digest=b"", reached_at="http://127.0.0.1"))
     event = await world.pass_until(hooks.publish("order.paid", {"id": 42}, account="acme"))
     # The messages about the death are written, and not yet due.
-    await world.until(lambda: masked(receiver.url("/")) in dump(hooks.settings.database))
+    await world.until(lambda: messages(hooks.settings.database) > 0)
+    assert masked(receiver.url("/")) in dump(hooks.settings.database)
     sent = next(each for each in receiver.requests if each.path == "/refused")
     assert sent.headers["authorization"] == HEADER
     assert (await world.delivery(hooks, event.id)).state == "dead"
@@ -202,12 +214,12 @@ async def test_sealing_all_of_it_leaves_nothing_plain_and_unsealing_brings_it_ba
     await filled(hooks, world, receiver)
     before = (await hooks.store.catalogue()).endpoints, await hooks.store.accounts(limit=9)
     sealer = Sealer([OLD])
-    assert await world.pass_until(seal_all(hooks.store, sealer)) == Rewritten(1, 1)
-    assert await world.pass_until(seal_all(hooks.store, sealer)) == Rewritten(0, 0)
+    assert await world.pass_until(seal_all(hooks.store, sealer, audit_of())) == Rewritten(1, 1)
+    assert await world.pass_until(seal_all(hooks.store, sealer, audit_of())) == Rewritten(0, 0)
     [endpoint] = (await hooks.store.catalogue()).endpoints
     [account] = await hooks.store.accounts(limit=9)
     assert sealer.seals_of(endpoint) == sealer.seals_of(account) == {Seal.CURRENT}
-    assert await world.pass_until(unseal_all(hooks.store, sealer)) == Rewritten(1, 1)
+    assert await world.pass_until(unseal_all(hooks.store, sealer, audit_of())) == Rewritten(1, 1)
     [endpoint] = (await hooks.store.catalogue()).endpoints
     [account] = await hooks.store.accounts(limit=9)
     assert msgspec.structs.replace(endpoint, updated_at=0.0) == msgspec.structs.replace(
@@ -230,7 +242,7 @@ async def test_a_key_is_changed_with_an_overlap_and_the_count_says_when_the_old_
     await world.pass_until(hooks.accounts.put("acme", {"notify": {"slack": shown.slack}}))
     report = await count(hooks, both)
     assert (report.accounts, report.is_whole) == (SealCounts(current=1), False)
-    assert await world.pass_until(seal_all(hooks.store, hooks.sealer)) == Rewritten(1, 0)
+    assert await world.pass_until(seal_all(hooks.store, hooks.sealer, audit_of())) == Rewritten(1, 0)
     report = await count(hooks, both)
     assert report.endpoints == report.accounts == SealCounts(current=1)
     assert (report.mark, report.is_whole) == (Seal.CURRENT, True)
@@ -248,7 +260,7 @@ async def test_a_process_that_opens_both_keys_and_still_seals_with_the_old_one_r
     """The first step of a change without a gap: every process can open both before one of them seals anew."""
     hooks = await world.start(**settings_of(OLD))
     await filled(hooks, world, receiver)
-    assert await world.pass_until(seal_all(hooks.store, Sealer([NEW, OLD]))) == Rewritten(1, 1)
+    assert await world.pass_until(seal_all(hooks.store, Sealer([NEW, OLD]), audit_of())) == Rewritten(1, 1)
     await world.stop(hooks)
     hooks = await world.start(**settings_of(f"{OLD},{NEW}"))
     assert (await world.pass_until(hooks.notifications.try_channels("acme")))[0].ok
