@@ -163,8 +163,9 @@ sim: setup
 # Guided by coverage; what fails is printed with the command that repeats it.
 FUZZ_S = 600
 fuzz: setup
-	@if command -v uv >/dev/null 2>&1; then uv pip install --quiet --python $(PYTHON) --group fuzz; \
-	else $(PYTHON) -m pip install --quiet --disable-pip-version-check --group fuzz; fi
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(PYTHON) --require-hashes --requirement requirements-fuzz.lock; \
+	else $(PIP) --require-hashes --requirement requirements-fuzz.lock; fi
 	@$(PYTHON) tests/fuzz/fuzz.py --seconds $(FUZZ_S)
 
 # make itself exits 2 whatever the exit status of what it runs; with CONTROL=1 that is the good end.

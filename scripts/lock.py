@@ -18,6 +18,7 @@ PYPROJECT = ROOT / "pyproject.toml"
 LOCKS = {
     "requirements-dev.lock": (("dev", "build"), True),
     "requirements-audit.lock": (("audit",), False),
+    "requirements-fuzz.lock": (("fuzz",), False),
 }
 HEAD = "# Written by scripts/lock.py; do not edit. It is a lock of what pyproject.toml says: "
 

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from server_process import ServerProcess
 from tests.browser.guard import Guard
+from tests.browser.scenes import Api, Scene
 from tests.browser.switched_receiver import SwitchedReceiver
 
 CEILING_MS = int(os.environ.get("HOOKLINE_BROWSER_CEILING_MS", "120000"))  # the machine may be busy
@@ -194,6 +195,15 @@ def watched_server(
     folder = tmp_path_factory.mktemp("watched")
     with serving(database, request, folder, settings={"HOOKLINE_ALERT_EVERY_S": "1"}) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def scene(watched_server: ServerProcess) -> Iterator[Scene]:
+    """The server of the module, with a day's trouble."""
+    with SwitchedReceiver() as receiver:
+        api = Api(watched_server.url)
+        yield Scene(api, receiver)
+        api.close()
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,7 @@ def judge(page: Page, name: str, shots: Shots | None) -> None:
     sentence = " ".join(h1.inner_text().split())
     if sentence not in " ".join(page.title().split()):
         troubles.append(f"the tab says {page.title()!r}, the page {sentence!r}")
-    if page.evaluate("window.__xss") is not None:
-        troubles.append("a foreign script ran")
-    if page.locator("[href^='javascript:' i], [src^='javascript:' i], [action^='javascript:' i]").count():
-        troubles.append("a link is a script")
+    troubles += foreign(page)
     if twice := page.evaluate(TWICE):
         troubles.append(f"ids that are there twice: {twice}")
     for width in WIDTHS:
@@ -36,6 +33,16 @@ def judge(page: Page, name: str, shots: Shots | None) -> None:
                 troubles += [f"{width} {scheme}: {each}" for each in violations(page)]
             shots(page, name)
     assert not troubles, "\n".join([page.url, *troubles])
+
+
+def foreign(page: Page) -> list[str]:
+    """What of the page is a stranger's and more than text."""
+    troubles = []
+    if page.evaluate("window.__xss") is not None:
+        troubles.append("a foreign script ran")
+    if page.locator("[href^='javascript:' i], [src^='javascript:' i], [action^='javascript:' i]").count():
+        troubles.append("a link is a script")
+    return troubles
 
 
 def sideways(page: Page) -> list[str]:

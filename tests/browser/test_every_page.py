@@ -1,6 +1,6 @@
 """Every page there is, on each store: it fits, it is accessible, it keeps to itself, and it looks as in its picture."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,143 +12,12 @@ from tests.browser import hostile
 from tests.browser.conftest import KEY, NewPage, Shots
 from tests.browser.guard import Guard
 from tests.browser.judging import judge
+from tests.browser.samples import DOWNLOADS, EMPTY, NOT_FOUND, REFUSED, SAMPLES
 from tests.browser.scenes import HOSTILE_TYPE, Api, Scene
-from tests.browser.switched_receiver import SwitchedReceiver
-from tests.corpus.shown import SHOWN
 
-UNKNOWN = "ep_01k7aaaaaaaaaaaaaaaaaaaaaa"
-ENDPOINT = "/endpoints/{endpoint_id}"
-DELIVERY = "/deliveries/{delivery_id}"
-Ids = dict[str, str]
-# By its route, what a page is asked for: the name of its picture, and the path with names of the scene's ids.
-SAMPLES: dict[str, dict[str, str]] = {
-    "/": {"overview": "/"},
-    "/keyboard": {"keyboard": "/keyboard"},
-    "/endpoints": {
-        "endpoints": "/endpoints",
-        "endpoints-filtered": "/endpoints?state=failing",
-        "endpoints-none": "/endpoints?q=nothing-like-this",
-    },
-    "/endpoints/new": {"endpoint-new": "/endpoints/new"},
-    f"{ENDPOINT}/settings": {
-        "settings-of-one": "/endpoints/{full}/settings",
-        "settings-plain": "/endpoints/{fine}/settings",
-        "settings-hostile": "/endpoints/{hostile}/settings",
-        "settings-retry": "/endpoints/{full}/settings?change=retry",
-        "settings-headers": "/endpoints/{hostile}/settings?change=headers",
-    },
-    f"{ENDPOINT}/secret/show": {"secret-show": "/endpoints/{fine}/secret/show"},
-    f"{ENDPOINT}/secret/rotate": {"secret-rotate": "/endpoints/{fine}/secret/rotate"},
-    f"{ENDPOINT}/delete": {"endpoint-delete": "/endpoints/{down}/delete"},
-    ENDPOINT: {
-        "endpoint-fine": "/endpoints/{fine}",
-        "endpoint-down": "/endpoints/{down}",
-        "endpoint-refused": "/endpoints/{refused}",
-        "endpoint-invalid": "/endpoints/{invalid}",
-        "endpoint-throttled": "/endpoints/{throttled}",
-        "endpoint-flaky": "/endpoints/{flaky}",
-        "endpoint-gone": "/endpoints/{gone}",
-        "endpoint-slow": "/endpoints/{slow}",
-        "endpoint-paused": "/endpoints/{paused}",
-        "endpoint-off": "/endpoints/{off}",
-        "endpoint-full": "/endpoints/{full}",
-        "endpoint-hostile": "/endpoints/{hostile}",
-    },
-    f"{ENDPOINT}/recover": {"endpoint-recover": "/endpoints/{down}/recover"},
-    f"{ENDPOINT}/test": {"endpoint-test": "/endpoints/{fine}/test"},
-    f"{ENDPOINT}/disable": {"endpoint-disable": "/endpoints/{fine}/disable"},
-    f"{ENDPOINT}/circuit": {"endpoint-circuit": "/endpoints/{down}/circuit"},
-    "/deliveries": {
-        "deliveries": "/deliveries",
-        "deliveries-dead": "/deliveries?state=dead",
-        "deliveries-of-one": "/deliveries?endpoint_id={down}&event_type=order.paid&created=custom",
-        "deliveries-none": "/deliveries?event_type=nothing.like.this",
-        "deliveries-refused": "/deliveries?event_type=%3Cscript%3E",
-    },
-    DELIVERY: {
-        "delivery": "/deliveries/{delivery}",
-        "delivery-pending": "/deliveries/{pending delivery}",
-        "delivery-dead": "/deliveries/{dead delivery}",
-        "delivery-hostile": "/deliveries/{hostile delivery}",
-        "delivery-hostile-raw": "/deliveries/{hostile delivery}?view=raw",
-    },
-    f"{DELIVERY}/retry": {"delivery-retry": "/deliveries/{pending delivery}/retry"},
-    f"{DELIVERY}/cancel": {"delivery-cancel": "/deliveries/{pending delivery}/cancel"},
-    f"{DELIVERY}/replay": {"delivery-replay": "/deliveries/{delivery}/replay"},
-    f"{DELIVERY}/discard": {"delivery-discard": "/deliveries/{dead delivery}/discard"},
-    "/dead-letters": {
-        "dead-letters": "/dead-letters",
-        "dead-letters-list": "/dead-letters?view=list",
-        "dead-letters-of-one": "/dead-letters?endpoint_id={refused}",
-        "dead-letters-hostile": "/dead-letters?endpoint_id={hostile}",
-        "dead-letters-none": "/dead-letters?event_type=nothing.like.this",
-    },
-    "/dead-letters/replay": {"bulk-replay": "/dead-letters/replay?endpoint_id={refused}"},
-    "/dead-letters/discard": {"bulk-discard": "/dead-letters/discard?account=birch"},
-    "/replays": {"replays": "/replays"},
-    "/discards": {"discards": "/discards"},
-    "/replays/{replay_id}": {"replay-job": "/replays/{replays}"},
-    "/discards/{discard_id}": {"discard-job": "/discards/{discards}"},
-    "/events/new": {"event-new": "/events/new"},
-    "/events": {"events": "/events", "events-none": "/events?type=nothing.like.this"},
-    "/events/{event_id}": {
-        "event": "/events/{event}",
-        "event-hostile": "/events/{hostile event}",
-        "event-large": "/events/{large event}",
-    },
-    "/events/{event_id}/replay": {"event-replay": "/events/{event}/replay"},
-    "/event-types": {"event-types": "/event-types"},
-    "/event-types/-new": {"event-type-new": "/event-types/-new"},
-    "/event-types/{name}": {"event-type": f"/event-types/{HOSTILE_TYPE}"},
-    "/event-types/{name}/change": {"event-type-change": f"/event-types/{HOSTILE_TYPE}/change"},
-    "/event-types/{name}/delete": {"event-type-delete": f"/event-types/{HOSTILE_TYPE}/delete"},
-    "/accounts": {"accounts": "/accounts"},
-    "/accounts/{account}": {"account": "/accounts/acme"},
-    "/accounts/{account}/notify": {"account-notify": "/accounts/acme/notify"},
-    "/keys": {"keys": "/keys"},
-    "/keys/new": {"key-new": "/keys/new"},
-    "/keys/{key_id}/revoke": {"key-revoke": "/keys/{hostile key}/revoke"},
-    "/workers": {"workers": "/workers"},
-    "/audit": {
-        "audit": "/audit",
-        "audit-filtered": "/audit?action=key.created",
-        "audit-refused": "/audit?actor=x",
-    },
-    "/settings": {"settings": "/settings"},
-    "/find": {
-        "find-many": "/find?q=127.0.0.1",
-        "find-none": "/find?q=%22%3E%3Cscript%3Ewindow.__xss=1%3C/script%3E",
-    },
-}
-REFUSED = {"deliveries-refused": 422, "audit-refused": 422, "find-none": 404}
-DOWNLOADS = {"/deliveries/{delivery_id}/payload", "/events/{event_id}/payload"}  # tests/dashboard has them
-EMPTY = {
-    "overview": "/",
-    "endpoints": "/endpoints",
-    "deliveries": "/deliveries",
-    "dead-letters": "/dead-letters",
-    "events": "/events",
-    "event-types": "/event-types",
-    "replays": "/replays",
-}
-NOT_FOUND = {
-    "not-found": f"/endpoints/{UNKNOWN}",
-    "not-found-delivery": "/deliveries/dlv_01k7aaaaaaaaaaaaaaaaaaaaaa",
-    "not-found-event": "/events/evt_01k7aaaaaaaaaaaaaaaaaaaaaa",
-    "not-found-page": f"/endpoints/{UNKNOWN}/nothing",
-}
 ROUTES = sorted(
     route.path for page in all_pages(Hookline(), {}) for route in page.routes() if route.method == "GET"
 )
-
-
-@pytest.fixture(scope="module")
-def scene(watched_server: ServerProcess) -> Iterator[Scene]:
-    """The server of the module, with a day's trouble."""
-    with SwitchedReceiver() as receiver:
-        api = Api(watched_server.url)
-        yield Scene(api, receiver)
-        api.close()
 
 
 @pytest.fixture
@@ -253,23 +122,3 @@ def test_the_portal(look: Callable[..., Page], new_page: NewPage, scene: Scene) 
     }.items():
         look(scene.api.url, path, f"portal-{name}", page=page)
         assert "birch" not in page.content(), path
-
-
-@pytest.mark.parametrize("row", sorted(SHOWN))
-def test_payloads_of_the_corpus_are_text(new_page: NewPage, scene: Scene, row: str) -> None:
-    """Rows P31 to P33 of tests/corpus/bad-input.jsonl: byte for byte, and no script runs."""
-    page = new_page(scene.api.url)
-    dialogs: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-    for delivery, payload in zip(scene.shown[row], SHOWN[row], strict=True):
-        event = scene.api.get(f"/v1/deliveries/{delivery}")["event_id"]
-        for path in (f"/deliveries/{delivery}", f"/events/{event}"):
-            page.goto(f"{path}?view=raw")
-            shown = page.locator("#payload pre.code").first
-            assert shown.evaluate("each => each.textContent") == payload.decode()
-            assert shown.locator("script, img, textarea").count() == 0
-            page.goto(path)
-            written = page.locator("#payload pre.code").first.evaluate("each => each.textContent")
-            assert "".join(written.split()) == "".join(payload.decode().split())
-            assert page.evaluate("({}).x") is None  # no prototype is polluted
-    assert dialogs == []

@@ -50,7 +50,7 @@ ELSEWHERE = (
     "pipeline/test_egress_proxy.py",
     "dashboard/test_hostile_answer.py",
     # pages with hostile content, in a browser
-    "browser/test_every_page.py",
+    "browser/test_hostile_pages.py",
     "browser/test_harness.py",
     # what the code may not do
     "test_architecture.py",
