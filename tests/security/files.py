@@ -49,6 +49,7 @@ ELSEWHERE = (
     "pipeline/sending/test_sender_proxy.py",
     "pipeline/test_egress_proxy.py",
     "dashboard/test_hostile_answer.py",
+    "dashboard/test_bad_receivers.py",
     # pages with hostile content, in a browser
     "browser/test_hostile_pages.py",
     "browser/test_harness.py",
