@@ -85,7 +85,9 @@ class Mailer:
     @cached_property
     def context(self) -> ssl.SSLContext:
         """Made once, by the first conversation: it takes tens of milliseconds."""
-        return ssl.create_default_context()
+        context = ssl.create_default_context()
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
 
     def _composed(self, address: str, message: Message, *, id: str) -> EmailMessage:
         mail = EmailMessage()
