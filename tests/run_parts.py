@@ -71,6 +71,7 @@ PARTS = (
     Part("pipeline", ("pipeline",), 4, is_fast=True),
     Part("contract", ("contract",), 4, is_fast=True),
     Part("security", ("security",), 4),
+    Part("dashboard", ("dashboard",), 2),
     Part("browser", ("browser",), 2),
     Part("model", ("model",)),
     Part("clients, testing kit", ("client", "testing")),
