@@ -20,7 +20,7 @@ from psycopg import sql
 
 from hookline import Hookline, Settings
 from hookline.api.calls.docs import VIEWER
-from hookline.api.openapi import describe
+from hookline.api.description.document import describe
 from hookline.api.request.parameters import ACCOUNT_SCHEMA, PREFIX_SCHEMA, id_schema
 from hookline.api.routes import table
 from hookline.ids import PREFIXES

@@ -37,6 +37,11 @@ def object_of(required: tuple[str, ...] = (), /, **properties: Schema) -> Schema
     return shape | ({"required": list(required)} if required else {})
 
 
+def named(name: str, schema: Schema) -> Schema:
+    """The schema under a name of its own; generated clients have a type that is called so."""
+    return {"title": name, **schema}
+
+
 def or_null(schema: Schema) -> Schema:
     """The same schema, or null."""
     kind = schema.get("type")
