@@ -45,7 +45,7 @@ public class Client {
         Delivery delivery = new DeliveriesApi(client).getDelivery(letter.getId());
         Problem problem;
         try {
-            events.publishEvent(new Publication().type("not a type").payload(null), null);
+            events.publishEvent(new Publication().type("not a type").payload(1), null);
             throw new IllegalStateException("nothing was refused");
         } catch (ApiException refusal) {
             problem = ApiClient.createDefaultObjectMapper().readValue(refusal.getResponseBody(), Problem.class);

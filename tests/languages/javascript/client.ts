@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   await wait(); // until it is delivered
 
   const delivery = await new DeliveriesApi(configuration).getDelivery({ deliveryId: letter.id });
-  const wrong = { type: "not a type", payload: null };
+  const wrong = { type: "not a type", payload: 1 };
   const refusal = await events.publishEvent({ publication: wrong }).catch((error: ResponseError) => error);
   const problem: Problem = await (refusal as ResponseError).response.json();
 

@@ -38,7 +38,7 @@ func main() {
 	wait() // until it is delivered
 
 	delivery := must(first(client.DeliveriesAPI.GetDelivery(ctx, letter.Id).Execute()))
-	wrong := hookline.NewPublication("not a type", nil)
+	wrong := hookline.NewPublication("not a type", 1)
 	_, _, err := client.EventsAPI.PublishEvent(ctx).Publication(*wrong).Execute()
 	var refusal *hookline.GenericOpenAPIError
 	if !errors.As(err, &refusal) {
