@@ -12,7 +12,7 @@ import {
   ResponseError,
 } from "./hookline";
 
-const account = "javascript";
+const account = "typescript-fetch";
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 async function wait(): Promise<void> {
@@ -32,8 +32,8 @@ async function main(): Promise<void> {
     endpointInput: { url: process.env.RECEIVER_URL!, events: ["order.*"], account },
   });
   const publication = { type: "order.paid", payload: { order: 42 }, account };
-  const published = await events.publishEvent({ publication, idempotencyKey: "javascript-1" });
-  const again = await events.publishEvent({ publication, idempotencyKey: "javascript-1" });
+  const published = await events.publishEvent({ publication, idempotencyKey: "typescript-1" });
+  const again = await events.publishEvent({ publication, idempotencyKey: "typescript-1" });
   await wait(); // until it is dead
 
   const listed = await events.listEventDeliveries({ eventId: published.id });

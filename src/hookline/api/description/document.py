@@ -110,6 +110,7 @@ def _own_event(name: str, kind: OwnEventKind, schemas: Schemas) -> dict[str, Any
     return {
         "operationId": f"on{title}",
         "tags": ["own-events"],
+        "x-internal": True,  # OpenAPI Generator would make methods of a client of these, which it cannot compile
         "summary": kind.when,
         "description": f"Sent to the endpoints of the account `{OWN_ACCOUNT}` whose `events` match.",
         "security": [],
