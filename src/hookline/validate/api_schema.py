@@ -1,9 +1,13 @@
 """Builds the JSON Schemas that describe the values of fields in the API."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 Schema = dict[str, Any]
+# A time in an answer: programs that read the description of the API see the format; here it is a plain text.
+Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 
 
 def text(longest: int | None = None) -> Schema:
