@@ -33,6 +33,7 @@ _PAGE = f"""\
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>hookline API</title>
+<link rel="icon" href="data:,">
 <script type="module" src="docs/{VIEWER}"></script>
 <script type="module" src="docs/{SAMPLES}"></script>
 </head>
