@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,6 +22,7 @@ CACHE = HERE.parents[1] / ".languages"
 CEILING_S = 1_800.0  # the first time, everything is fetched and built
 LIBRARIES = "github.com/standard-webhooks/standard-webhooks/libraries"
 OLDEST_GO = (1, 21)  # what Go's library asks for
+NEWER_GO = "go1.22.12"
 # A JVM that runs for a second needs no second compiler and no second thread for its garbage.
 SMALL_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -29,7 +31,7 @@ def needed(program: str, *, what: str) -> str:
     """The path of a program; skips the test if there is none, which under CI is a failure."""
     found = shutil.which(program)
     if found is None:
-        missing(f"{program} is not installed: {what} was not tested (`make languages`)")
+        missing(f"{program} is not installed: not tested: {what} (`make languages`)")
     return found
 
 
@@ -104,12 +106,24 @@ def cargo_target() -> Path:
 
 def go(*words: str, cwd: Path) -> str:
     """What a command of Go prints. It keeps what it fetched and built by itself."""
-    program = needed("go", what="Go")
-    version = re.search(r"go(\d+)\.(\d+)", run([program, "version"], cwd=cwd))
+    return run([_go_program(), *words], cwd=cwd, env={"GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"})
+
+
+@cache
+def _go_program() -> Path:
+    """Go, or if the machine's is too old (Debian 12), the toolchain that it can fetch, with a checksum, as a module."""
+    program = Path(needed("go", what="Go"))
+    version = re.search(r"go(\d+)\.(\d+)", run([program, "version"], cwd=HERE))
     assert version is not None
-    if (int(version[1]), int(version[2])) < OLDEST_GO:
-        missing(f"Go {version[1]}.{version[2]} is too old for the official library: Go was not tested")
-    return run([program, *words], cwd=cwd, env={"GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"})
+    if (int(version[1]), int(version[2])) >= OLDEST_GO:
+        return program
+    system, processor = run([program, "env", "GOOS", "GOARCH"], cwd=HERE).split()
+    module = f"golang.org/toolchain@v0.0.1-{NEWER_GO}.{system}-{processor}"
+    # Outside this module, whose go.mod the old one cannot read.
+    folder = Path(json.loads(run([program, "mod", "download", "-json", module], cwd=HERE.parent))["Dir"])
+    for each in (*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")):
+        each.chmod(0o555)  # a module's files cannot be run
+    return folder / "bin" / "go"
 
 
 def official_sources() -> Path:
