@@ -24,14 +24,15 @@ def example_id(noun: str) -> str:
 # Of parts of a path that are no ids.
 PARTS = {"account": "acme", "name": "order.paid", "prefix": example_id("delivery")[:12]}
 _PAYLOAD = {"order": 42, "total": "19.90"}
+_ERROR = {"kind": "http_5xx", "detail": "The endpoint answered 500."}
 _RETRY = {"preset": "patient", "jitter": "full"}
 # By schema, and by field wherever it is.
 _SHOWN: dict[str, dict[str, Any]] = {
     "Account": {"id": "acme", "endpoints": 2, "updated_at": _NOON},
     "Notify": {"email": "ops@acme.example"},
     "Alert": {"threshold": 100, "value": 130, "message": "acme has 130 dead letters."},
-    "Attempt": {"status": 500, "response_body": "database is down", "duration_ms": 41.3},
-    "AttemptError": {"kind": "http_5xx", "detail": "The endpoint answered 500."},
+    "Attempt": {"status": 500, "error": _ERROR, "response_body": "database is down", "duration_ms": 41.3},
+    "AttemptError": _ERROR,
     "AttemptRequest": {
         "url": "https://acme.example/webhooks",
         "headers": {"webhook-id": example_id("event")},
@@ -43,6 +44,7 @@ _SHOWN: dict[str, dict[str, Any]] = {
         "attempts": 9,
         "max_attempts": 9,
         "last_status": 500,
+        "last_error": _ERROR,
         "reason": "exhausted",
         "created_at": _NOON,
         "dead_at": _NOON,

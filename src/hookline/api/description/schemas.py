@@ -22,11 +22,11 @@ from hookline.validate.dead_letter_filter import REASONS
 REF = "#/components/schemas/{name}"
 # Not `NewEndpoint`: Go's generator names the constructor of Endpoint so. Not `Error`, `Request`: languages have those.
 _CALLED = {
+    "AlertTest": "TestAlert",
     "Audit": "AuditEntry",
     "ChangedEndpoint": "EndpointPatch",
     "Channel": "ChannelResult",
     "Culprit": "FieldError",
-    "AlertTest": "TestAlert",
     "Database": "DatabaseStatus",
     "Deaths": "EndpointDeaths",
     "Description": "EventTypeInput",
@@ -46,6 +46,7 @@ WORDS: dict[str, Iterable[str]] = {
     "AlertKind": model.AlertKind,
     "AlertState": ("firing", "resolved"),
     "AuditAction": model.AuditAction,
+    "AuditVia": model.Via,
     "CircuitState": model.CircuitState,
     "DeadLetterReason": REASONS,
     "DeathReason": model.Reason,
@@ -62,7 +63,6 @@ WORDS: dict[str, Iterable[str]] = {
     "Signature": model.Signature,
     "Signing": model.Signing,
     "StatusLevel": Severity,
-    "AuditVia": model.Via,
     "WaitingFor": WAITING,
     "WorkerKind": ("serve", "worker", "api", "library"),
     "WorkerState": Condition,
