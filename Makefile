@@ -118,9 +118,9 @@ nftables:
 	    >/dev/null || echo "nftables could not be installed; what needs it is left out" >&2; \
 	else echo "nftables is not installed (that takes root and apt-get); what needs it is left out" >&2; fi
 
-# The guides' code is run in the languages it is printed in; likewise.
+# The guides' code and generated clients are run in their languages; likewise. Debian 12 has a newer cargo as cargo-web.
 languages:
-	@for pair in php:php-cli node:nodejs; do \
+	@for pair in php:php-cli node:nodejs npm:npm go:golang-go cargo:cargo-web cargo:cargo javac:default-jdk-headless mvn:maven ruby:ruby; do \
 	  program=$${pair%%:*} package=$${pair##*:}; \
 	  if command -v $$program >/dev/null 2>&1; then :; \
 	  elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
@@ -184,5 +184,5 @@ sbom: setup
 	@$(PYTHON) scripts/sbom.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz dist build
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz .languages dist build
 	find src tests benchmarks -name __pycache__ -type d -exec rm -rf {} +

@@ -16,6 +16,7 @@ class Received(NamedTuple):
     attempt: int
     body: bytes
     user_agent: str
+    headers: dict[str, str]  # their names in lower case
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -48,7 +49,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         event_id, attempt = self.headers["webhook-id"], int(self.headers["webhook-attempt"])
-        self.server.requests.append(Received(self.path, event_id, attempt, body, self.headers["user-agent"]))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.requests.append(
+            Received(self.path, event_id, attempt, body, headers["user-agent"], headers)
+        )
         if "/held/" in self.path:
             self.server.hold.wait()
         self.send_response(int(self.path.split("/")[1]))

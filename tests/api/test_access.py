@@ -13,7 +13,7 @@ import pytest
 
 from answering import eventually, receiving
 from hookline import Hookline, Settings
-from hookline.api.calls.docs import VIEWER
+from hookline.api.calls.docs import SAMPLES, VIEWER
 from hookline.api.routes import table
 
 # What a key that is bound to an account gets:
@@ -76,6 +76,7 @@ CALLS = {
     "GET /openapi.json": ("read", ALIKE),
     "GET /docs": ("read", ALIKE),
     f"GET /docs/{VIEWER}": ("read", ALIKE),
+    f"GET /docs/{SAMPLES}": ("read", ALIKE),
     "GET /v1/alerts": ("read", MINDED),
     "GET /v1/workers": ("read", REFUSED),
     "GET /v1/audit": ("admin", LISTED),

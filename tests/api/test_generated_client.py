@@ -27,17 +27,17 @@ import sys
 from generated import AuthenticatedClient
 from generated.api.endpoints import create_endpoint, list_endpoints, update_endpoint
 from generated.api.events import get_event, list_event_deliveries, list_events, publish_batch, publish_event
-from generated.models import Batch, ChangedEndpoint, Endpoint, NewEndpoint, Problem, Publication, Published
+from generated.models import Batch, Endpoint, EndpointInput, EndpointPatch, Problem, Publication, Published
 
 client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
 
 endpoint = create_endpoint.sync(
     client=client,
-    body=NewEndpoint(url="https://hooks.example.com/", events=["generated.*"], account="generated", paused=True),
+    body=EndpointInput(url="https://hooks.example.com/", events=["generated.*"], account="generated", paused=True),
 )
 assert isinstance(endpoint, Endpoint), endpoint
 changed = update_endpoint.sync(
-    endpoint.id, client=client, body=ChangedEndpoint(description="made by a machine", max_in_flight=7)
+    endpoint.id, client=client, body=EndpointPatch(description="made by a machine", max_in_flight=7)
 )
 assert (changed.description, changed.max_in_flight, changed.url) == ("made by a machine", 7, endpoint.url)
 assert [each.id for each in list_endpoints.sync(client=client, account="generated").data] == [endpoint.id]

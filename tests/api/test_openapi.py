@@ -10,8 +10,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from hookline import Hookline, Settings
-from hookline.api.calls.docs import VIEWER
-from hookline.api.openapi import operation_id, problems_of
+from hookline.api.calls.docs import SAMPLES, VIEWER
+from hookline.api.description.document import operation_id, problems_of
 from hookline.api.problem import STATUSES
 from hookline.api.routes import table
 from server_process import ServerProcess
@@ -54,10 +54,12 @@ def test_every_problem_that_a_call_names_has_its_status_described(document, call
 
 
 def test_the_own_events_are_described_with_what_they_show(document):
-    schemas = {
-        name: hook["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    named = document["components"]["schemas"]
+    references = {
+        name: hook["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
         for name, hook in document["webhooks"].items()
     }
+    schemas = {name: named[each.rpartition("/")[2]]["properties"] for name, each in references.items()}
     assert {name: (each["type"]["const"], each["data"]["$ref"]) for name, each in schemas.items()} == {
         "delivery.dead": ("delivery.dead", "#/components/schemas/Delivery"),
         "endpoint.disabled": ("endpoint.disabled", "#/components/schemas/Endpoint"),
@@ -68,7 +70,7 @@ def test_the_own_events_are_described_with_what_they_show(document):
     }
 
 
-@pytest.mark.parametrize("path", ["/openapi.json", "/docs", f"/docs/{VIEWER}"])
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs", f"/docs/{VIEWER}", f"/docs/{SAMPLES}"])
 def test_outside_development_the_description_needs_a_key(service, path):
     assert httpx.get(service.process.url + path, trust_env=False, timeout=30).status_code == 401
     assert service.call("GET", path).status_code == 200
@@ -82,6 +84,7 @@ def test_a_setting_opens_the_description_and_nothing_else(tmp_path):
             ("/openapi.json", 200),
             ("/docs", 200),
             (f"/docs/{VIEWER}", 200),
+            (f"/docs/{SAMPLES}", 200),
             ("/v1/events", 401),
         ):
             assert httpx.get(process.url + path, trust_env=False, timeout=30).status_code == status
@@ -95,7 +98,9 @@ def test_the_page_loads_nothing_from_elsewhere_and_may_not(service):
     assert "http:" not in policy
     assert "https:" not in policy
     assert re.findall(r'(?:src|href|spec-url)="([^"]*)"', answer.text) == [
+        "data:,",  # an empty icon: else the browser asks for one
         f"docs/{VIEWER}",
+        f"docs/{SAMPLES}",
         "openapi.json",
         "openapi.json",
     ]

@@ -17,7 +17,7 @@ import schemathesis
 from schemathesis.checks import CHECKS, load_all_checks
 
 from hookline import Hookline, Settings
-from hookline.api.openapi import describe
+from hookline.api.description.document import describe
 from hookline.api.routes import table
 from tests.api.conftest import KEY, Service
 from tests.api.test_deliveries_api import delivery_of

@@ -146,7 +146,7 @@ def through_the_api(url: str) -> None:
         assert [each["priority"] for each in (made, changed, read, listed)] == [3, 4, 4, 4]
         schemas = client.get("/openapi.json").json()["components"]["schemas"]
         said = {"type": ["integer", "null"], "minimum": 1, "maximum": 9, "description": "how important it is"}
-        assert [schemas[name]["properties"]["priority"] for name in ("NewEndpoint", "ChangedEndpoint")] == [
+        assert [schemas[name]["properties"]["priority"] for name in ("EndpointInput", "EndpointPatch")] == [
             said,
             said,
         ]

@@ -20,6 +20,7 @@ from hookline.pipeline.notifying.channels import ChannelAnswer
 from hookline.rules.audit_changes import differences
 from hookline.rules.people import HIDDEN, masked
 from hookline.store.contract import Store
+from hookline.validate.api_schema import Moment
 from hookline.validate.names import check_account, check_known, is_email
 
 _SETTINGS = ("email", "webhook", "slack")
@@ -41,7 +42,7 @@ class AccountReport(msgspec.Struct, kw_only=True):
     id: str
     notify: NotifyReport
     endpoints: int
-    updated_at: str | None  # null: nothing was ever set
+    updated_at: Moment | None  # null: nothing was ever set
 
 
 class ChannelReport(msgspec.Struct, kw_only=True):

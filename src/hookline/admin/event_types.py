@@ -12,6 +12,7 @@ from hookline.model import AuditAction, EventType
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.rules.audit_changes import differences
 from hookline.store.contract import Store
+from hookline.validate.api_schema import Moment
 from hookline.validate.endpoint_fields import read_description
 from hookline.validate.names import check_type
 
@@ -31,8 +32,8 @@ class EventTypeReport(msgspec.Struct, kw_only=True):
     name: str
     description: str
     schema: msgspec.Raw  # null: payloads of every shape
-    created_at: str
-    updated_at: str
+    created_at: Moment
+    updated_at: Moment
 
 
 class EventTypes:

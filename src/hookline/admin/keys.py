@@ -20,6 +20,7 @@ from hookline.ids import Ids, show
 from hookline.model import AuditAction, AuditEntry, Key, KeyId, Scope
 from hookline.rules.audit_changes import noted
 from hookline.store.contract.access.keys import KeyStore
+from hookline.validate.api_schema import Moment
 from hookline.validate.names import check_account, check_known, did_you_mean, is_text
 
 PREFIX = "hlk_"
@@ -44,8 +45,8 @@ class KeyReport(msgspec.Struct, kw_only=True):
     hint: str
     scopes: tuple[str, ...]
     account: str | None
-    created_at: str
-    revoked_at: str | None
+    created_at: Moment
+    revoked_at: Moment | None
     key: str | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -19,6 +19,7 @@ from hookline.errors import Invalid
 from hookline.model import AuditAction, Scope, Session, SessionKind
 from hookline.rules.audit_changes import noted
 from hookline.store.contract.access.sessions import SessionStore
+from hookline.validate.api_schema import Moment
 from hookline.validate.names import check_account
 from hookline.validate.numbers import whole
 
@@ -35,7 +36,7 @@ class PortalLinkReport(msgspec.Struct, kw_only=True):
     url: str
     path: str  # the part of the URL below where people reach this server
     account: str
-    expires_at: str
+    expires_at: Moment
     visit_s: int
 
 

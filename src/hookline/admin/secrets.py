@@ -17,6 +17,7 @@ from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.rules.audit_changes import noted
 from hookline.rules.rotation import DEFAULT_OVERLAP_S, LONGEST_OVERLAP_S, UnderWay, is_overlapping, rotate
 from hookline.store.contract import Store
+from hookline.validate.api_schema import Moment
 from hookline.validate.endpoint_changes import chosen_secret, later_than, written_whole
 from hookline.validate.endpoint_fields import read_secret, read_signature
 from hookline.validate.numbers import whole
@@ -41,7 +42,7 @@ class OldSecretReport(msgspec.Struct, kw_only=True):
     secret: str
     signature: str
     public_key: str | None
-    valid_until: str
+    valid_until: Moment
 
 
 class SecretReport(msgspec.Struct, kw_only=True):

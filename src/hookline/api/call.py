@@ -15,10 +15,12 @@ To add a call:
    returns the answer's value, or `Answered` with headers, and raises errors of `hookline.errors`. A field of the body
    that has error messages of its own is `Annotated[Any, msgspec.Meta(extra_json_schema={…})]`, and the handler
    checks it.
-4. Put the `Call` into the list that the class returns as `table()`, fixed paths before those with `{…_id}`, and
+4. If the body has fields, give an `example` of it that works when it is sent: the tests send it. The name of the
+   operation is made of the path (see `description.operations`); a nested object of the body gets a `title`.
+5. Put the `Call` into the list that the class returns as `table()`, fixed paths before those with `{…_id}`, and
    the class, if it is new, into `routes`.
 
-`problems` names the codes beyond those that every call can answer (see `openapi`).
+`problems` names the codes beyond those that every call can answer (see `description.document`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -149,6 +151,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     handler: Handler | None  # None: answered before the router (publishing, the hot path)
     query: type[msgspec.Struct] = Nothing
     body: type[msgspec.Struct] | None = None
+    example: Any = None  # a body that works when it is sent; the description shows it
     answer: Any = None  # a Struct type or Page[…] of one; None: no body
     status: int = 200
     problems: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from hookline.api.calls.secrets import SecretCalls
 from hookline.api.calls.test_event import TrialCalls
 from hookline.api.calls.workers import WorkerCalls
 from hookline.api.cursor import Cursors
-from hookline.api.openapi import problems_of
+from hookline.api.description.document import problems_of
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.reports.queries import Reports

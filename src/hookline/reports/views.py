@@ -25,6 +25,7 @@ from hookline.model import (
 from hookline.reports.waiting import WORDS
 from hookline.rules.death_pattern import Pattern
 from hookline.rules.liveness import Condition
+from hookline.validate import api_schema
 
 # Texts with a format: programs that read the API's description see it; here they are plain texts.
 
@@ -37,7 +38,7 @@ def _one_of(words: Iterable[str]) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema={"enum": [str(word) for word in words]})
 
 
-Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+Moment = api_schema.Moment
 EventText = Annotated[str, _id("event")]
 EndpointText = Annotated[str, _id("endpoint")]
 DeliveryText = Annotated[str, _id("delivery")]
@@ -112,7 +113,7 @@ class EndpointReport(msgspec.Struct, kw_only=True, omit_defaults=False):
     ordering: OrderingWord
     paused: bool
     retry: dict[str, Any]  # the server's default if the endpoint has none of its own
-    retry_statuses: tuple[str | int, ...]
+    retry_statuses: tuple[Annotated[str | int, msgspec.Meta(title="RetryStatusWord")], ...]
     circuit: CircuitPolicy | None
     circuit_state: CircuitReport
     slow: bool

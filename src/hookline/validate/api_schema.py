@@ -1,9 +1,13 @@
 """Builds the JSON Schemas that describe the values of fields in the API."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 Schema = dict[str, Any]
+# A time in an answer: programs that read the description of the API see the format; here it is a plain text.
+Moment = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 
 
 def text(longest: int | None = None) -> Schema:
@@ -35,6 +39,11 @@ def object_of(required: tuple[str, ...] = (), /, **properties: Schema) -> Schema
     """An object with these properties and no others."""
     shape: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return shape | ({"required": list(required)} if required else {})
+
+
+def named(name: str, schema: Schema) -> Schema:
+    """The schema under a name of its own; generated clients have a type that is called so."""
+    return {"title": name, **schema}
 
 
 def or_null(schema: Schema) -> Schema:

@@ -21,17 +21,23 @@ SLOWEST, FASTEST = 0.001, 10_000
 MOST_BURST = 10_000
 MOST_REDIRECTS = 3
 
-RATE_LIMIT_SCHEMA = api_schema.object_of(
-    per_second=api_schema.number(SLOWEST, FASTEST),
-    burst=or_null(api_schema.whole(1, MOST_BURST)),
+RATE_LIMIT_SCHEMA = api_schema.named(
+    "RateLimitInput",
+    api_schema.object_of(
+        per_second=api_schema.number(SLOWEST, FASTEST),
+        burst=or_null(api_schema.whole(1, MOST_BURST)),
+    ),
 )
-CIRCUIT_SCHEMA = api_schema.object_of(
-    consecutive_failures=or_null(api_schema.whole(1, 1_000)),
-    failure_rate=or_null(api_schema.number(0.01, 1)),
-    window_s=or_null(api_schema.number(1, DAY_S)),
-    min_attempts=or_null(api_schema.whole(1, 10_000)),
-    cooldown_s=or_null(api_schema.number(0.1, DAY_S)),
-    max_cooldown_s=or_null(api_schema.number(0.1, DAY_S)),
+CIRCUIT_SCHEMA = api_schema.named(
+    "CircuitInput",
+    api_schema.object_of(
+        consecutive_failures=or_null(api_schema.whole(1, 1_000)),
+        failure_rate=or_null(api_schema.number(0.01, 1)),
+        window_s=or_null(api_schema.number(1, DAY_S)),
+        min_attempts=or_null(api_schema.whole(1, 10_000)),
+        cooldown_s=or_null(api_schema.number(0.1, DAY_S)),
+        max_cooldown_s=or_null(api_schema.number(0.1, DAY_S)),
+    ),
 )
 
 _DEFAULT_CIRCUIT = CircuitPolicy()

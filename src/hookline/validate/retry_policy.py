@@ -24,43 +24,56 @@ DEFAULT_JITTER = "full"
 MOST_STATUSES = 500
 
 _JITTER: Schema = {
+    "title": "Jitter",
     "anyOf": [
         api_schema.one_of(JITTERS),
         {
+            "title": "JitterRange",
             **api_schema.object_of(below=api_schema.number(0, 1), above=api_schema.number(0, 1)),
             "minProperties": 1,
         },
-    ]
+    ],
 }
 _WAIT = api_schema.number(0, LONGEST_WAIT_S)
 _POSITIVE_WAIT = api_schema.number(0.001, LONGEST_WAIT_S)
 RETRY_SCHEMA: Schema = {
+    "title": "RetryPolicy",
     "anyOf": [
-        api_schema.object_of(("preset",), preset=api_schema.one_of(PRESETS), jitter=or_null(_JITTER)),
-        api_schema.object_of(
-            ("schedule",),
-            schedule={"type": "array", "minItems": 1, "maxItems": MOST_ATTEMPTS, "items": _WAIT},
-            jitter=or_null(_JITTER),
+        api_schema.named(
+            "RetryByPreset",
+            api_schema.object_of(("preset",), preset=api_schema.one_of(PRESETS), jitter=or_null(_JITTER)),
         ),
-        api_schema.object_of(
-            ("base", "attempts"),
-            base=_POSITIVE_WAIT,
-            factor=or_null(api_schema.number(1, 100)),
-            cap=or_null(_POSITIVE_WAIT),
-            attempts=api_schema.whole(1, MOST_ATTEMPTS),
-            jitter=or_null(_JITTER),
+        api_schema.named(
+            "RetryBySchedule",
+            api_schema.object_of(
+                ("schedule",),
+                schedule={"type": "array", "minItems": 1, "maxItems": MOST_ATTEMPTS, "items": _WAIT},
+                jitter=or_null(_JITTER),
+            ),
         ),
-    ]
+        api_schema.named(
+            "RetryByGrowth",
+            api_schema.object_of(
+                ("base", "attempts"),
+                base=_POSITIVE_WAIT,
+                factor=or_null(api_schema.number(1, 100)),
+                cap=or_null(_POSITIVE_WAIT),
+                attempts=api_schema.whole(1, MOST_ATTEMPTS),
+                jitter=or_null(_JITTER),
+            ),
+        ),
+    ],
 }
 RETRY_STATUSES_SCHEMA: Schema = {
     "type": "array",
     "maxItems": MOST_STATUSES,
     "items": {
+        "title": "RetryStatus",
         "anyOf": [
             api_schema.whole(100, 199),
             api_schema.whole(300, 599),
             {"type": "string", "pattern": "^[1345]xx$"},
-        ]
+        ],
     },
 }
 

@@ -17,6 +17,7 @@ TESTS_APART_S = 5.0  # of one account: a test sends mail to whomever its key nam
 
 _URL = {"type": ["string", "null"], "maxLength": MAX_URL_BYTES}
 _NOTIFY = {
+    "title": "NotifyInput",
     "type": "object",
     "properties": {
         "email": {
@@ -68,6 +69,7 @@ class AccountCalls:
                 scope=CallScope.ADMIN,
                 handler=self.put,
                 body=AccountSettings,
+                example={"notify": {"email": "ops@acme.example"}},
                 answer=AccountReport,
                 problems=("url_invalid", "url_forbidden"),
             ),

@@ -12,10 +12,12 @@ import msgspec
 from starlette.responses import Response
 
 from hookline.api.call import Call, CallRequest, CallScope, Nothing
-from hookline.api.openapi import describe
+from hookline.api.description.document import describe
+from hookline.api.description.samples import SERVER
 from hookline.config import Settings
 
 VIEWER = "rapidoc-9.3.8.min.js"  # a new version gets a new path: browsers may cache this one
+SAMPLES = "samples.js"
 VIEWER_CACHE = "public, max-age=31536000, immutable"
 
 # The viewer styles itself with style elements and attributes. It needs and gets nothing else that is inline.
@@ -31,7 +33,9 @@ _PAGE = f"""\
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>hookline API</title>
+<link rel="icon" href="data:,">
 <script type="module" src="docs/{VIEWER}"></script>
+<script type="module" src="docs/{SAMPLES}"></script>
 </head>
 <body>
 <rapi-doc spec-url="openapi.json" load-fonts="false" render-style="read" schema-style="table" theme="light"
@@ -41,6 +45,20 @@ _PAGE = f"""\
 </body>
 </html>
 """
+# Only the browser knows under which address it reached the server: a proxy may have another one.
+_SAMPLES = f"""\
+const server = new URL(".", location.href).href.replace(/\\/$/, "");
+document.querySelector("rapi-doc").addEventListener("spec-loaded", (event) => {{
+  for (const tag of event.detail.tags) {{
+    for (const path of tag.paths) {{
+      for (const sample of path.xCodeSamples ?? []) {{
+        sample.source = sample.source.replaceAll("{SERVER}", server);
+      }}
+    }}
+  }}
+  event.target.requestUpdate();
+}});
+"""
 
 
 class DocCalls:
@@ -48,6 +66,7 @@ class DocCalls:
 
     def __init__(self, settings: Settings, others: Sequence[Call]) -> None:
         self._scope = CallScope.OPEN if settings.open_docs else CallScope.READ
+        self._is_dev = settings.dev
         self._others = others
         self._described: bytes | None = None
 
@@ -82,11 +101,23 @@ class DocCalls:
                 media="text/javascript",
                 is_described=False,
             ),
+            Call(
+                method="GET",
+                path=f"/docs/{SAMPLES}",
+                summary="Get the script that puts the server into the examples",
+                scope=self._scope,
+                for_accounts=True,
+                handler=self.samples,
+                media="text/javascript",
+                is_described=False,
+            ),
         ]
 
     async def openapi(self, asked: CallRequest[Nothing, None]) -> Response:
         if self._described is None:
-            self._described = msgspec.json.encode(describe([*self._others, *self.table()]))
+            self._described = msgspec.json.encode(
+                describe([*self._others, *self.table()], needs_key=not self._is_dev)
+            )
         return _sent(self._described, "application/json", cache="no-cache")
 
     async def page(self, asked: CallRequest[Nothing, None]) -> Response:
@@ -97,6 +128,9 @@ class DocCalls:
 
     async def viewer(self, asked: CallRequest[Nothing, None]) -> Response:
         return _sent(_viewer(), "text/javascript; charset=utf-8", cache=VIEWER_CACHE)
+
+    async def samples(self, asked: CallRequest[Nothing, None]) -> Response:
+        return _sent(_SAMPLES.encode(), "text/javascript; charset=utf-8", cache="no-cache")
 
 
 @cache

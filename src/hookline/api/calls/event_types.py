@@ -65,6 +65,10 @@ class EventTypeCalls:
                 scope=CallScope.ADMIN,
                 handler=self.put,
                 body=Description,
+                example={
+                    "description": "An order was paid.",
+                    "schema": {"type": "object", "required": ["order"]},
+                },
                 answer=EventTypeReport,
             ),
             Call(

@@ -53,14 +53,16 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _RESULT = {
+    "title": "BatchResult",
     "anyOf": [
         {"$ref": "#/components/schemas/PublishedReport"},
         {
+            "title": "BatchError",
             "type": "object",
             "properties": {"error": {"$ref": "#/components/schemas/Problem"}},
             "required": ["error"],
         },
-    ]
+    ],
 }
 
 
@@ -116,6 +118,7 @@ class EventCalls:
                 scope=CallScope.PUBLISH,
                 handler=None,
                 body=Publication,
+                example={"type": "order.paid", "payload": {"order": 42, "total": "19.90"}, "account": "acme"},
                 answer=PublishedReport,
                 status=202,
                 problems=("idempotency_conflict", "fanout_limit", "loop_detected", "schema_mismatch"),
@@ -128,6 +131,12 @@ class EventCalls:
                 scope=CallScope.PUBLISH,
                 handler=None,
                 body=Batch,
+                example={
+                    "events": [
+                        {"type": "order.paid", "payload": {"order": 42}, "account": "acme"},
+                        {"type": "order.shipped", "payload": {"order": 42}, "account": "acme"},
+                    ]
+                },
                 answer=PublishedBatchReport,
                 status=202,
                 problems=(
@@ -180,6 +189,7 @@ class EventCalls:
                 scope=CallScope.ADMIN,
                 handler=self.replay,
                 body=ReplayOfEvent,
+                example={"states": ["dead"]},
                 answer=ReplayedReport,
                 status=202,
             ),

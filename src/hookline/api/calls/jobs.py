@@ -33,6 +33,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
 }
 _FILTER = {
+    "title": "DeadLetterFilter",
     "type": "object",
     "minProperties": 1,
     "properties": {name: or_null(schema) for name, schema in _FIELDS.items()},
@@ -79,6 +80,7 @@ class JobCalls:
                 scope=CallScope.ADMIN,
                 handler=self.start,
                 body=JobOrder,
+                example={"filter": {"account": "acme", "reason": "exhausted"}},
                 answer=JobReport,
                 status=202,
                 problems=("idempotency_conflict", "account_mismatch"),

@@ -55,6 +55,7 @@ class KeyCalls:
                 scope=CallScope.ADMIN,
                 handler=self.create,
                 body=NewKey,
+                example={"scopes": ["publish"], "name": "shop"},
                 answer=KeyReport,
                 status=201,
                 for_accounts=False,

@@ -50,6 +50,7 @@ class SecretCalls:
                 scope=CallScope.ADMIN,
                 handler=self.rotate,
                 body=RotationOrder,
+                example={"overlap_s": 3_600},
                 answer=SecretReport,
                 problems=("wrong_state",),
             ),

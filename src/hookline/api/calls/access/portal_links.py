@@ -65,6 +65,7 @@ class PortalLinkCalls:
                 scope=CallScope.ADMIN,
                 handler=self.mint,
                 body=PortalLinkOrder,
+                example={"expires_in_s": 60},
                 answer=PortalLinkReport,
                 status=201,
             )

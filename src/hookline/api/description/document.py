@@ -6,11 +6,15 @@ about itself.
 
 import re
 from collections.abc import Sequence
-from typing import Any, get_origin
+from typing import Any
 
 import msgspec
 
-from hookline.api.call import Call, CallScope, Page, Paged, names_account
+from hookline.api.call import Call, CallScope, Paged, names_account
+from hookline.api.description.examples import PARTS, example_id
+from hookline.api.description.operations import operation_id, tag
+from hookline.api.description.samples import curl
+from hookline.api.description.schemas import Schemas
 from hookline.api.problem import STATUSES, TITLES, Problem
 from hookline.api.request import parameters
 from hookline.ids import PREFIXES
@@ -30,18 +34,16 @@ WITH_BODY = (
     "invalid_field",
 )
 
-_REF = "#/components/schemas/{name}"
 _PART = re.compile(r"\{(\w+)\}")
-_NAMES = {
-    ("POST", "/v1/events"): "publish_event",
-    ("POST", "/v1/events/batch"): "publish_batch",
-    ("POST", "/v1/accounts/{account}/test-alert"): "test_alert",
-    ("POST", "/v1/accounts/{account}/portal-link"): "create_portal_link",
-}
-_PARTS = {
+_PART_SCHEMAS = {
     "name": parameters.TYPE_SCHEMA,
     "account": parameters.ACCOUNT_SCHEMA,
     "prefix": parameters.PREFIX_SCHEMA,
+}
+_MEDIA: dict[str, tuple[dict[str, str], Any]] = {
+    "text/plain": ({"type": "string"}, "# TYPE hookline_deliveries gauge\n"),
+    "text/html": ({"type": "string"}, "<!doctype html>"),
+    "application/json": ({"type": "object"}, {"openapi": "3.1.0"}),
 }
 _DESCRIPTION = """\
 Requests and responses are JSON in snake_case; times are RFC 3339 in UTC. Lists are sorted newest first and \
@@ -49,23 +51,19 @@ paged: pass `next_cursor` of a page as `cursor` to get the next one. Errors are 
 parameters are refused, with a suggestion. Every response has a `Request-Id`."""
 
 
-def describe(table: Sequence[Call]) -> dict[str, Any]:
-    """The whole document."""
+def describe(table: Sequence[Call], *, needs_key: bool = True) -> dict[str, Any]:
+    """The whole document. In development the examples need no key."""
     table = [call for call in table if call.is_described]
-    bodies = {call.body for call in table if call.body is not None}
-    answers = {call.answer for call in table if call.answer is not None}
-    told = {kind.data for kind in OWN_EVENTS.values()}
-    types = sorted(bodies | answers | told | {Problem}, key=str)
-    references, schemas = msgspec.json.schema_components(types, ref_template=_REF)
-    for body in bodies:  # unknown names are refused before a body is decoded
-        schemas[body.__name__]["additionalProperties"] = False
-    schema_of = {kind: _renamed(found) for kind, found in zip(types, references, strict=True)}
-    schemas = {
-        _public(name): _renamed(schema) | {"title": _public(name)} for name, schema in sorted(schemas.items())
-    }
+    schemas = Schemas(
+        asked={body for call in table if (body := fields_of(call)) is not None},
+        answered={call.answer for call in table if call.answer is not None}
+        | {kind.data for kind in OWN_EVENTS.values()}
+        | {Problem},
+    )
     paths: dict[str, dict[str, Any]] = {}
     for call in table:
-        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, schema_of)
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, schemas, needs_key=needs_key)
+    hooks = {name: {"post": _own_event(name, kind, schemas)} for name, kind in OWN_EVENTS.items()}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -77,11 +75,11 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{"key": []}],
-        "tags": [{"name": name} for name in dict.fromkeys(_tag(call) for call in table)],
+        "tags": [{"name": name} for name in dict.fromkeys(tag(call) for call in table)],
         "paths": paths,
-        "webhooks": {name: {"post": _own_event(name, kind, schema_of)} for name, kind in OWN_EVENTS.items()},
+        "webhooks": hooks,
         "components": {
-            "schemas": schemas,
+            "schemas": schemas.all(),
             "securitySchemes": {
                 "key": {
                     "type": "http",
@@ -93,35 +91,43 @@ def describe(table: Sequence[Call]) -> dict[str, Any]:
     }
 
 
-def _own_event(name: str, kind: OwnEventKind, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _own_event(name: str, kind: OwnEventKind, schemas: Schemas) -> dict[str, Any]:
     """The request that an endpoint of hookline's own account gets."""
+    title = "".join(word.capitalize() for word in name.split("."))
     payload = {
+        "title": f"{title}Event",
         "type": "object",
         "required": ["type", "at", "account", "data"],
         "properties": {
-            "type": {"const": name},
+            "type": {"type": "string", "const": name},
             "at": {"type": "string", "format": "date-time", "description": "When it happened."},
             "account": {"type": ["string", "null"], "description": "The account that it is about."},
-            "data": schema_of[kind.data]
+            "data": schemas.of(kind.data)
             | {"description": "As the API shows it; only `id`, `account` and `reason` if it was deleted."},
         },
     }
+    schema = schemas.named(payload)
     return {
-        "tags": ["own events"],
+        "operationId": f"on{title}",
+        "tags": ["own-events"],
+        "x-internal": True,  # OpenAPI Generator would make methods of a client of these, which it cannot compile
         "summary": kind.when,
         "description": f"Sent to the endpoints of the account `{OWN_ACCOUNT}` whose `events` match.",
         "security": [],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": payload}}},
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schema, "examples": _shown(schemas.example(schema))}},
+        },
         "responses": {"2XX": {"description": "Accepted; any other answer is retried or final as usual."}},
     }
 
 
-def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _operation(call: Call, schemas: Schemas, *, needs_key: bool) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation_id(call),
-        "tags": [_tag(call)],
+        "tags": [tag(call)],
         "summary": call.summary,
-        "responses": _responses(call, schema_of),
+        "responses": _responses(call, schemas),
     }
     if call.scope is CallScope.OPEN:
         described["security"] = []
@@ -129,7 +135,7 @@ def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
         lesser = call.scope_of_accounts
         also = "" if lesser is None else f", or with `{lesser}` if it is bound to an account"
         described["description"] = f"Needs a key with the scope `{call.scope}`{also}."
-    if given := [*_path_parameters(call), *_query_parameters(call)]:
+    if given := [*_path_parameters(call), *_query_parameters(call, schemas)]:
         described["parameters"] = given
     if call.takes_key:
         described.setdefault("parameters", []).append(
@@ -140,44 +146,71 @@ def _operation(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
                 "schema": parameters.KEY_SCHEMA,
             }
         )
-    if call.body is not None:
+    if (body := fields_of(call)) is not None:
         described["requestBody"] = {
             "required": call.method == "PATCH"
-            or any(field.required for field in msgspec.structs.fields(call.body)),
+            or any(field.required for field in msgspec.structs.fields(body)),
             # A merge patch may have its own media type too, but generators fail on two media types with one schema.
-            "content": {"application/json": {"schema": schema_of[call.body]}},
+            "content": {"application/json": {"schema": schemas.of(body), "examples": _shown(call.example)}},
         }
+    path = _PART.sub(lambda part: _part_example(part[1]), call.path)
+    sample = curl(call, path, call.example, needs_key=needs_key)
+    described["x-codeSamples"] = [{"lang": "Shell", "label": "curl", "source": sample}]
     return described
+
+
+def fields_of(call: Call) -> type[msgspec.Struct] | None:
+    """The body, if it has fields. A call without any may be sent `{}`, which nobody needs to know."""
+    return call.body if call.body is not None and call.body.__struct_fields__ else None
 
 
 def _path_parameters(call: Call) -> list[dict[str, Any]]:
     found = []
     for name in _PART.findall(call.path):
         noun = name.removesuffix("_id")
-        schema = parameters.id_schema(noun) if noun in PREFIXES else _PARTS.get(name, {"type": "string"})
-        found.append({"name": name, "in": "path", "required": True, "schema": schema})
+        schema = (
+            parameters.id_schema(noun) if noun in PREFIXES else _PART_SCHEMAS.get(name, {"type": "string"})
+        )
+        found.append(
+            {"name": name, "in": "path", "required": True, "schema": schema, "example": _part_example(name)}
+        )
     return found
 
 
-def _query_parameters(call: Call) -> list[dict[str, Any]]:
+def _part_example(name: str) -> str:
+    return PARTS.get(name) or example_id(name.removesuffix("_id"))
+
+
+def _query_parameters(call: Call, schemas: Schemas) -> list[dict[str, Any]]:
     kinds = parameters.kinds_of(call.query)
     found = []
     for field in msgspec.structs.fields(call.query):
         default = {} if field.default is None else {"default": field.default}
-        found.append({"name": field.name, "in": "query", "schema": kinds[field.name].schema | default})
+        found.append(
+            {"name": field.name, "in": "query", "schema": schemas.named(kinds[field.name].schema) | default}
+        )
     return found
 
 
-def _responses(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+def _shown(example: Any) -> dict[str, Any]:
+    """One example; the viewer reads `examples`, not `example`."""
+    return {"Example": {"value": example}}
+
+
+def _responses(call: Call, schemas: Schemas) -> dict[str, Any]:
     headers: dict[str, Any] = {"Request-Id": {"required": True, "schema": {"type": "string"}}}
     good: dict[str, Any] = {
         "description": "Done." if call.answer is None else call.summary,
         "headers": headers,
     }
     if call.media is not None:
-        good["content"] = {call.media: {}}
+        schema, example = _MEDIA[call.media]
+        good["content"] = {call.media: {"schema": schema, "examples": _shown(example)}}
     elif call.answer is not None:
-        good["content"] = {"application/json": {"schema": schema_of[call.answer]}}
+        schema = schemas.of(call.answer)
+        good["content"] = {
+            "application/json": {"schema": schema, "examples": _shown(schemas.example(schema))}
+        }
     found = {str(call.status): good}
     by_status: dict[int, list[str]] = {}
     for code in problems_of(call):
@@ -186,7 +219,7 @@ def _responses(call: Call, schema_of: dict[Any, dict[str, Any]]) -> dict[str, An
         found[str(status)] = {
             "description": f"{TITLES[status]}: {', '.join(f'`{code}`' for code in codes)}",
             "headers": headers,
-            "content": {"application/problem+json": {"schema": schema_of[Problem]}},
+            "content": {"application/problem+json": {"schema": schemas.of(Problem)}},
         }
     return found
 
@@ -209,46 +242,3 @@ def problems_of(call: Call) -> list[str]:
     if names_account(call):
         codes.append("account_mismatch")
     return list(dict.fromkeys([*codes, *call.problems]))
-
-
-def operation_id(call: Call) -> str:
-    """A name such as `list_endpoints`, `get_endpoint` or `rotate_endpoint_secret`; generated clients use it."""
-    if (call.method, call.path) in _NAMES:
-        return _NAMES[call.method, call.path]
-    steps = [
-        step.replace("-", "_").replace(".", "_") for step in call.path.split("/") if step not in ("", "v1")
-    ]
-    if not steps:
-        return "get_root"
-    collection, rest = steps[0], [step for step in steps[1:] if not step.startswith("{")]
-    noun = _singular(collection) if len(steps) > 1 or call.method == "POST" else collection
-    is_list = get_origin(call.answer) is Page
-    if call.method == "POST":
-        return "_".join([rest[-1], noun, *rest[:-1]]) if rest else f"create_{noun}"
-    verb = {"GET": "list" if is_list else "get", "PUT": "put", "PATCH": "update", "DELETE": "delete"}[
-        call.method
-    ]
-    return "_".join([verb, noun, *rest])
-
-
-def _public(name: str) -> str:
-    """The public name of a type: `Endpoint` for EndpointReport, `EndpointPage` for Page[EndpointReport]."""
-    return re.sub(r"^Page_(\w+?)(?:Report)?_$", r"\1Page", name).removesuffix("Report")
-
-
-def _renamed(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        named = {key: _renamed(value) for key, value in schema.items()}
-        if isinstance(reference := named.get("$ref"), str):
-            named["$ref"] = _REF.format(name=_public(reference.rpartition("/")[2]))
-        return named
-    return [_renamed(each) for each in schema] if isinstance(schema, list) else schema
-
-
-def _singular(noun: str) -> str:
-    return noun.removesuffix("ies") + "y" if noun.endswith("ies") else noun.removesuffix("s")
-
-
-def _tag(call: Call) -> str:
-    steps = call.path.split("/")
-    return steps[2] if len(steps) > 2 and steps[1] == "v1" else "server"
