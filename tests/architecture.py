@@ -118,8 +118,8 @@ UNSAFE_NAMES = frozenset(
 # Arguments that switch a check off: of a shell's words, of a certificate, of what a template escapes.
 UNSAFE_ARGUMENTS = {"shell": True, "verify": False, "check_hostname": False, "autoescape": False}
 SECRET_MAKERS = frozenset({"crypto", "admin"})  # what they make by chance is a key, a secret or a token
-# These two load names of our own, from a table, on demand.
-ON_DEMAND = frozenset({"hookline", "hookline.cli.root"})
+# These load names of our own, from a table, on demand.
+ON_DEMAND = frozenset({"hookline", "hookline.cli.root", "hookline.testing"})
 EFFECT_BUILTINS = frozenset({"open", "input", "print", "breakpoint"})
 
 
