@@ -79,9 +79,9 @@ class PayloadRules:
 
     def check_complete(self) -> None:
         """Raise `MissingExtra` if a schema cannot be checked here."""
-        for each in self._schemas.values():
+        for name, each in self._schemas.items():
             if isinstance(each, UncheckedSchema):
-                raise each.lack
+                raise MissingExtra(each.lack.package, what=f"the schema of {name}")
 
     def subscribe(self, endpoint: Endpoint) -> None:
         """The endpoint was created or changed."""
