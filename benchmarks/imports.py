@@ -36,7 +36,9 @@ def main() -> int:
     for program, goal in GOALS.items():
         found = bare if program == "pass" else cost(program)
         name = {"pass": "python -c pass", FRONT_PAGE: "hookline --help"}.get(program, program)
-        print(f"{found.wall_ms:6.0f} {found.cpu_ms:7.0f} {found.wall_ms / bare.wall_ms:7.1f}  {goal:>8}  {name}")
+        print(
+            f"{found.wall_ms:6.0f} {found.cpu_ms:7.0f} {found.wall_ms / bare.wall_ms:7.1f}  {goal:>8}  {name}"
+        )
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 # Bottom to top: a module imports from layers below its own. Within FREE layers it may import its neighbours too.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
+    frozenset({"words"}),
     frozenset({"model"}),
     frozenset({"clock", "failpoints", "ids", "logs", "rfc3339", "version"}),
     frozenset({"crypto"}),

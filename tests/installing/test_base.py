@@ -127,6 +127,7 @@ def test_so_does_a_name_of_the_library(base, name):
 from hookline.errors import HooklineError
 try:
     from {module} import {what}
+    {what}()  # where the import alone loads little
 except ImportError as error:
     print(isinstance(error, HooklineError), error)
 """
