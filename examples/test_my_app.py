@@ -1,16 +1,13 @@
 """Tests that an application sends the right webhooks.
 
-It uses a real hookline and a real receiver, which stop when the test ends. Run it: pytest examples/test_my_app.py
+It uses a real hookline and a real receiver, which stop when the test ends. The fixtures `hookline_server` and
+`webhook_receiver` come with hookline. Run it: pytest examples/test_my_app.py
 """
 
 import asyncio
 
 from hookline import Hookline, SyncHooklineClient
 from hookline.testing import ManualClock, WebhookReceiver, running_hookline
-
-pytest_plugins = [
-    "hookline.testing.fixtures"
-]  # webhook_receiver, hookline_server; this line is for conftest.py
 
 
 class Shop:

@@ -33,7 +33,7 @@ def main() -> int:
         command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", oldest_python()]
         command += ["--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
         command += ["--upgrade"] if "--upgrade" in sys.argv[1:] else []
-        command += ["--extra", "client", str(PYPROJECT)] if has_project else []
+        command += ["--extra", "all", str(PYPROJECT)] if has_project else []
         command += [each for group in groups for each in ("--group", f"{PYPROJECT}:{group}")]
         subprocess.run([*command, "--output-file", str(lock)], check=True, stdout=subprocess.DEVNULL)
         lock.write_text(f"{HEAD}{said(groups, has_project=has_project)}\n{lock.read_text()}")
@@ -55,7 +55,7 @@ def said(groups: tuple[str, ...], *, has_project: bool) -> str:
     }
     if has_project:
         asked["project"] = table["project"]["dependencies"]
-        asked["client"] = table["project"]["optional-dependencies"]["client"]
+        asked["extras"] = table["project"]["optional-dependencies"]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,6 +1,6 @@
 """Writes what a release consists of: a software bill of materials in CycloneDX 1.6, as JSON.
 
-It lists what the project needs when it runs, with the versions of `requirements-dev.lock` and the licences of what is
+It lists what a server with every extra of a server needs when it runs, with the versions of `requirements-dev.lock` and the licences of what is
 installed, and the files of others that it ships. The same commit on the same Python gives the same file.
 """
 
@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements-dev.lock"
 TABLE = ROOT / "src/hookline/dashboard/static/vendor/vendor.toml"
 DOCS = ROOT / "src/hookline/api/vendor/README.md"
+SERVER_EXTRAS = ("server", "postgres", "schema")
 SERVED = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 
 Component = dict[str, Any]
@@ -41,11 +42,12 @@ def made() -> dict[str, Any]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     own = f"pkg:pypi/{project['name']}@{project['version']}"
     locked = dict(locked_versions(LOCK.read_text()))
-    needed = needed_by(project["dependencies"])
+    wanted = requirements(project)
+    needed = needed_by(wanted)
     refs = {name: f"pkg:pypi/{name}@{locked[name]}" for name in needed}
     python = [of_package(name, locked[name], refs[name]) for name in sorted(needed)]
     components = [*python, *shipped()]
-    direct = sorted({canonicalize_name(Requirement(each).name) for each in project["dependencies"]})
+    direct = sorted({canonicalize_name(Requirement(each).name) for each in wanted})
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -75,6 +77,13 @@ def made() -> dict[str, Any]:
             *({"ref": each["bom-ref"], "dependsOn": []} for each in shipped()),
         ],
     }
+
+
+def requirements(project: dict[str, Any]) -> list[str]:
+    """What pyproject.toml asks for where a server runs."""
+    extras = project["optional-dependencies"]
+    found = [*project["dependencies"], *(each for name in SERVER_EXTRAS for each in extras[name])]
+    return [each for each in found if Requirement(each).name != project["name"]]  # an extra may name another
 
 
 def locked_versions(lock: str) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 # Bottom to top: a module imports from layers below its own. Within FREE layers it may import its neighbours too.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
+    frozenset({"words"}),
     frozenset({"model"}),
     frozenset({"clock", "failpoints", "ids", "logs", "rfc3339", "version"}),
     frozenset({"crypto"}),
@@ -118,8 +119,8 @@ UNSAFE_NAMES = frozenset(
 # Arguments that switch a check off: of a shell's words, of a certificate, of what a template escapes.
 UNSAFE_ARGUMENTS = {"shell": True, "verify": False, "check_hostname": False, "autoescape": False}
 SECRET_MAKERS = frozenset({"crypto", "admin"})  # what they make by chance is a key, a secret or a token
-# These two load names of our own, from a table, on demand.
-ON_DEMAND = frozenset({"hookline", "hookline.cli.root"})
+# These load names of our own, from a table, on demand.
+ON_DEMAND = frozenset({"hookline", "hookline.cli.root", "hookline.testing"})
 EFFECT_BUILTINS = frozenset({"open", "input", "print", "breakpoint"})
 
 

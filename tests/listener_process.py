@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,8 +17,14 @@ from server_process import CEILING_S, COMMAND, environment
 class ListenerProcess:
     """Started when entered, and listening; killed at the end if it still runs."""
 
-    def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        self._command = [*COMMAND, "listen", "--port", "0", "--json", *arguments]
+    def __init__(
+        self,
+        *arguments: str,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._command = [*command, "listen", "--port", "0", "--json", *arguments]
         self._cwd = cwd
         self._env = environment(env)
         self._lines: queue.Queue[str] = queue.Queue()

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -53,8 +53,14 @@ class ServerProcess:
     that it prints for that alone.
     """
 
-    def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        self._command = [*SERVER, "serve", "--port", "0", *arguments]
+    def __init__(
+        self,
+        *arguments: str,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = SERVER,
+    ) -> None:
+        self._command = [*command, "serve", "--port", "0", *arguments]
         self._cwd = cwd
         self._env = environment(env)
         self._errors = cwd / f"stderr-{id(self)}"

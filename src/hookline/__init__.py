@@ -27,4 +27,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'hookline' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(home), name)
+    from hookline.errors import naming_extras
+
+    with naming_extras(name):
+        return getattr(import_module(home), name)

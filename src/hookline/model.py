@@ -9,6 +9,9 @@ from typing import Any, NewType
 
 import msgspec
 
+from hookline.words.signing import Signature as Signature
+from hookline.words.signing import Signing as Signing
+
 EventId = NewType("EventId", bytes)
 EndpointId = NewType("EndpointId", bytes)
 DeliveryId = NewType("DeliveryId", bytes)
@@ -81,20 +84,6 @@ class ErrorKind(StrEnum):
     HTTP_410 = "http_410"
     HTTP_429 = "http_429"
     HTTP_5XX = "http_5xx"
-
-
-class Signing(StrEnum):
-    """The style of an endpoint's signatures."""
-
-    STANDARD = "standard"
-    CLASSIC = "classic"
-
-
-class Signature(StrEnum):
-    """How the signatures of `standard` are made; `classic` always uses a shared secret."""
-
-    V1 = "v1"  # HMAC-SHA256 under a secret that both sides know
-    V1A = "v1a"  # ed25519: the receiver has only the public key
 
 
 class Ordering(StrEnum):

@@ -1,10 +1,13 @@
 """What the local receiver shows, answers and forwards."""
 
 import contextlib
+import http.client
+import http.server
 import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import httpx
@@ -143,6 +146,46 @@ def test_requests_are_passed_on_with_their_bytes_and_the_answer_comes_back(tmp_p
         # A request that is not signed is not forwarded.
         assert post(ear.url, {}).status_code == 401
         assert len(receiver.requests) == 1
+
+
+class _Other(http.server.BaseHTTPRequestHandler):
+    """An application of another kind: it keeps what it gets as it stands, and answers with headers of its own."""
+
+    def do_PUT(self) -> None:
+        self.server.got = self.headers.items(), self.rfile.read(int(self.headers["content-length"]))
+        self.send_response_only(429)
+        for name, value in ANSWERED:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(b"\x1f\x8b\x00")
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+ANSWERED = [("Retry-After", "7"), ("Content-Encoding", "gzip"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]
+
+
+def test_headers_are_passed_on_as_they_stand_in_both_directions(tmp_path):
+    sent = [("X-Two", "1"), ("X-Two", "2"), ("Accept-Encoding", "gzip"), ("X-Odd", "caf\u00e9 \t!")]
+    with http.server.HTTPServer(("127.0.0.1", 0), _Other) as other:
+        thread = threading.Thread(target=other.handle_request)
+        thread.start()
+        with ListenerProcess("--forward", f"http://127.0.0.1:{other.server_port}/x", cwd=tmp_path) as ear:
+            connection = http.client.HTTPConnection("127.0.0.1", port_of(ear), timeout=CEILING_S)
+            connection.putrequest("PUT", "/", skip_accept_encoding=True)
+            for name, value in (*sent, ("content-length", "2")):
+                connection.putheader(name, value)
+            connection.endheaders(b"\xff\x00")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (429, b"\x1f\x8b\x00")
+            own = ("server", "date", "content-length")
+            assert [each for each in answer.getheaders() if each[0].lower() not in own] == ANSWERED
+            connection.close()
+        thread.join()
+        headers, body = other.got
+    assert body == b"\xff\x00"
+    assert [each for each in headers if each[0].lower() not in ("host", "content-length")] == sent
 
 
 def test_a_receiver_that_does_not_answer_is_a_bad_gateway(tmp_path):

@@ -11,7 +11,7 @@ import hookline.outbox
 heavy = {"asyncio", "asyncpg", "psycopg", "psycopg2", "sqlalchemy", "django", "starlette", "click", "sqlite3", "pydantic"}
 heavy |= {"cryptography", "httptools", "socket", "uvicorn", "structlog", "jinja2", "jsonschema_rs"}
 ours = {name for name in sys.modules if name.startswith("hookline.")}
-light = {"errors", "model", "outbox", "rfc3339", "rules", "validate", "version"}
+light = {"errors", "model", "outbox", "rfc3339", "rules", "validate", "version", "words"}
 light_checks = {"hookline.validate", "hookline.validate.names", "hookline.validate.payload", "hookline.validate.suggest"}
 print(*sorted(heavy & set(sys.modules)))
 print(*sorted(name for name in ours if name.split(".")[1] not in light))

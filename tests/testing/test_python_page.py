@@ -27,7 +27,7 @@ KIT = blocks("The testing kit")
 
 
 def test_every_program_of_the_page_is_run_here():
-    assert len(LIBRARY + CLIENTS + KIT) == PAGE.count("```python") == 6
+    assert len(LIBRARY + CLIENTS + KIT) == PAGE.count("```python") == 5
 
 
 def run(program: str, folder: Path, **env: str) -> str:
@@ -70,8 +70,7 @@ def test_the_clients_programs_work(tmp_path, server):
 
 
 def test_the_kit_s_programs_work(tmp_path):
-    conftest, test, coroutine = KIT
-    (tmp_path / "conftest.py").write_text(conftest)
+    test, coroutine = KIT
     (tmp_path / "test_of_the_page.py").write_text(test)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-W", "error"],

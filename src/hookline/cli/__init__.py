@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from hookline.cli.overview import NAME, front_page
+from hookline.cli.overview import COMMANDS, NAME, front_page
 from hookline.cli.streams import OutputFailed, give_up_printing, open_streams
 from hookline.version import VERSION
 
@@ -34,8 +34,19 @@ def _run(given: list[str]) -> None:
         print(NAME, VERSION)
     else:
         from hookline.cli.root import root
+        from hookline.errors import MissingExtra, naming_extras
 
-        root(given, prog_name=NAME)
+        try:
+            with naming_extras(_called(given)):
+                root(given, prog_name=NAME)
+        except MissingExtra as error:
+            _end(str(error), 1)
+
+
+def _called(given: Sequence[str]) -> str:
+    """The command as a person calls it."""
+    name = next((each for each in given if each in COMMANDS), None)
+    return "this command" if name is None else f"`{NAME} {name}`"
 
 
 def _is_text(argument: str) -> bool:

@@ -34,12 +34,15 @@ _NOUN = {
 _NOUNS = re.compile(rf"/v1/({'|'.join(_NOUN)})/([^/?]+)(?:[/?].*)?")
 
 
+Fields = tuple[tuple[str, str], ...]  # headers in their order
+
+
 class Client:
     """A server's API."""
 
     def __init__(self, url: str, key: str | None, *, timeout: float = TIMEOUT_S) -> None:
         parts = urlsplit(url)
-        self._url = url
+        self.url = url
         self._prefix = parts.path
         self._connection = _connection(parts, timeout)
         self._headers = {"user-agent": USER_AGENT, "accept": "application/json"}
@@ -104,7 +107,7 @@ class Client:
             self._connection.close()
             first = broken or error
             why = getattr(first, "strerror", None) or str(first) or type(first).__name__
-            raise CommandError(f"cannot reach {self._url} {_SETTING}: {why}.", UNREACHABLE) from None
+            raise CommandError(f"cannot reach {self.url} {_SETTING}: {why}.", UNREACHABLE) from None
         if answer.getheader("request-id") is None:
             raise self._stranger(answer.status)
         if answer.status < 300:
@@ -129,7 +132,7 @@ class Client:
                 if self._has_key
                 else "needs an API key: set HOOKLINE_API_KEY"
             )
-            return CommandError(f"{self._url} {said}.", REFUSED, status=status)
+            return CommandError(f"{self.url} {said}.", REFUSED, status=status)
         if status == 404:
             return CommandError(_not_found(path) or detail, NOT_FOUND, status=status)
         if status in _REFUSALS:
@@ -138,7 +141,7 @@ class Client:
 
     def _stranger(self, status: int) -> CommandError:
         return CommandError(
-            f"the server at {self._url} {_SETTING} is not hookline: it answered {status}.",
+            f"the server at {self.url} {_SETTING} is not hookline: it answered {status}.",
             UNREACHABLE,
             status=status,
         )
@@ -157,16 +160,20 @@ def address_of(url: str, *, option: str) -> SplitResult:
 
 
 def exchange(
-    url: str, method: str, headers: Mapping[str, str], body: bytes, *, timeout: float
-) -> tuple[int, str | None, bytes]:
-    """Send one request to a receiver that the operator names; returns its status, media type and body."""
+    url: str, method: str, headers: Fields, body: bytes, *, timeout: float
+) -> tuple[int, Fields, bytes]:
+    """Send one request to a receiver that the operator names; returns its status, headers and body."""
     parts = address_of(url, option="URL")
     connection = _connection(parts, timeout)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        connection.request(method, target, body, dict(headers))
+        # Header by header, as they came: a name may come twice, and nothing is added but what the connection needs.
+        connection.putrequest(method, target, skip_accept_encoding=True)
+        for name, value in (*headers, ("content-length", str(len(body)))):
+            connection.putheader(name, value)
+        connection.endheaders(body)
         answer = connection.getresponse()
-        return answer.status, answer.getheader("content-type"), answer.read(LARGEST_ANSWER_BYTES)
+        return answer.status, tuple(answer.getheaders()), answer.read(LARGEST_ANSWER_BYTES)
     except (OSError, HTTPException, UnicodeError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise CommandError(f"cannot reach {parts.netloc}: {why}.", UNREACHABLE) from None

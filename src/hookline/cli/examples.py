@@ -116,6 +116,7 @@ EXAMPLES = {
     "keys revoke": ("hookline keys revoke key_06f3b1q2a7",),
     "listen": (
         "hookline listen --register --event 'order.*'",
+        "hookline listen --register --forward http://localhost:3000/hook",
         "hookline listen --port 9000 --secret-file secret.txt",
     ),
     "sign": ("hookline sign --secret-file secret.txt --type order.paid order.json",),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hookline.cli.exits import FAILED, CommandError
+from hookline.cli.output import progress_bar
 
 if TYPE_CHECKING:
     from hookline.cli.client import Client
@@ -59,10 +60,5 @@ def _bar(path: str, job: Job) -> Iterator[Callable[[Job], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(path.rpartition("/")[2], total=job["matched"])
-        yield lambda now: progress.update(task, completed=now["done"] + now["failed"], total=now["matched"])
+    with progress_bar(path.rpartition("/")[2]) as show:
+        yield lambda now: show(now["done"] + now["failed"], now["matched"])

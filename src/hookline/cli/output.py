@@ -6,7 +6,8 @@ never reach a terminal.
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -35,6 +36,18 @@ def although(done: str, *, step: str = "") -> Iterator[None]:
     except OutputFailed as error:
         give_up_printing()
         raise CommandError(f"{done}, but {error}{step and f'; {step}'}.") from None
+
+
+@contextlib.contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error; what it yields shows how much of how much is done."""
+    with click.progressbar(length=1, label=label, file=sys.stderr, show_pos=True) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield show
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from hookline.errors import Invalid
-from hookline.model import Signature, Signing
+from hookline.words.signing import Signature, Signing
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

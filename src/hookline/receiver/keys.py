@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hookline.crypto.signing import PRIVATE_PREFIX, PUBLIC_PREFIX, key_of
 from hookline.errors import Invalid
-from hookline.model import Signing
 from hookline.receiver.refusal import Refusal, VerificationError
+from hookline.words.signing import Signing
 
 PUBLIC_KEY_BYTES = 32
 

@@ -7,14 +7,13 @@ body. The other headers are passed on as hints.
 import hmac
 import re
 from base64 import b64encode
+from typing import NamedTuple
 
-import msgspec
-
-from hookline.model import Signing
 from hookline.receiver import ed25519
 from hookline.receiver.fields import Fields, Headers, malformed
 from hookline.receiver.keys import Secrets, VerificationKey, keys_for
 from hookline.receiver.refusal import Refusal, VerificationError
+from hookline.words.signing import Signing
 
 TOLERANCE = 300.0  # seconds; what Standard Webhooks recommends
 MAX_SIGNATURES = (
@@ -27,7 +26,7 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
 
-class Verified(msgspec.Struct, frozen=True, kw_only=True):
+class Verified(NamedTuple):
     """A request that came from hookline."""
 
     style: Signing

@@ -19,6 +19,7 @@ from hookline.cli.streams import OutputFailed
 if TYPE_CHECKING:
     from hookline.cli.listener.arrivals import Arrival
     from hookline.cli.listener.listener import Listener, Manners
+    from hookline.cli.listener.registration import Wanted
 
 
 @click.command()
@@ -54,8 +55,11 @@ if TYPE_CHECKING:
 )
 @click.option("--forward", metavar="URL", help="Forward each request to this URL and return its response.")
 @click.option(
-    "--register", is_flag=True, help="Create an endpoint for this receiver; it is deleted at the end."
+    "--register",
+    is_flag=True,
+    help="Make the server send here: create an endpoint, at later starts use the same one. Prints its secret.",
 )
+@click.option("--unregister", is_flag=True, help="Delete the endpoint that --register created, and exit.")
 @click.option(
     "--event",
     "events",
@@ -91,6 +95,7 @@ def _listen(
     fail_first: int,
     forward: str | None,
     register: bool,
+    unregister: bool,
     events: tuple[str, ...],
     account: str | None,
     public: str | None,
@@ -99,8 +104,15 @@ def _listen(
     url: str | None,
     as_json: bool,
 ) -> None:
-    if not register and (events or account or public):
+    from hookline.cli.listener.registration import Wanted
+
+    if register and unregister:
+        raise CommandError("--register and --unregister cannot be combined.", USAGE)
+    if not (register or unregister) and (events or account or public):
         raise CommandError("--event, --account and --as need --register.", USAGE)
+    if unregister:
+        _unregister(url, Wanted(public or _reachable(_place(host, port)), [], account))
+        return
     from hookline.cli.client import address_of
     from hookline.cli.listener.listener import Manners
 
@@ -112,20 +124,17 @@ def _listen(
     ending = _Ending()
     show = _Screen(ending, count=count, headers=headers, as_json=as_json)
     manners = Manners(given, status, delay, fail_first, forward)
-    with ending.by_signals(), _serving(host, port, manners, show) as listener:
-        place = f"http://{f'[{host}]' if ':' in host else host}:{listener.server_port}/"
-        with contextlib.ExitStack() as registered:
-            if register:
-                said = {
-                    "url": public or _reachable(place),
-                    "events": list(events) or ["*"],
-                    "account": account,
-                }
-                secret = registered.enter_context(_endpoint(url, said))
-                listener.manners = manners._replace(secrets=(*given, secret))
-            how = "" if listener.manners.secrets else "; signatures are not checked (add --secret)"
-            click.echo(f"listening on {place}{how}", err=True)
-            ending.wait()
+    with ending.by_signals(), _bound(host, port, manners, show) as listener, contextlib.ExitStack() as begun:
+        place = _place(host, listener.server_port)
+        if register:
+            wanted = Wanted(public or _reachable(place), list(events) or ["*"], account)
+            is_kept = port != 0 or public is not None  # else nobody listens at its URL a second time
+            secret = begun.enter_context(_registered(url, wanted, is_kept=is_kept))
+            listener.manners = manners._replace(secrets=(*given, secret))
+        begun.enter_context(_serving(listener))  # now: what arrived meanwhile has waited, and is checked
+        how = "" if listener.manners.secrets else "; signatures are not checked (add --secret)"
+        click.echo(f"listening on {place}{how}", err=True)
+        ending.wait()
     click.echo(f"{counted(show.seen, 'request', 'requests')}.", err=True)
     if show.failed is not None:
         raise show.failed
@@ -198,7 +207,7 @@ class _Screen:
 
 
 @contextlib.contextmanager
-def _serving(host: str, port: int, manners: "Manners", show: _Screen) -> Iterator["Listener"]:
+def _bound(host: str, port: int, manners: "Manners", show: _Screen) -> Iterator["Listener"]:
     from hookline.cli.listener.listener import Listener
 
     try:
@@ -206,27 +215,55 @@ def _serving(host: str, port: int, manners: "Manners", show: _Screen) -> Iterato
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise CommandError(f"cannot listen on {host} port {port} (--host, --port): {why}.", FAILED) from None
-    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
     try:
         yield listener
     finally:
-        listener.shutdown()
         listener.server_close()
 
 
 @contextlib.contextmanager
-def _endpoint(url: str | None, said: dict[str, Any]) -> Iterator[str]:
-    """An endpoint on the server for as long as we listen; yields its secret."""
-    body = {name: value for name, value in said.items() if value is not None}
-    endpoint = connect(url).post("/v1/endpoints", {**body, "description": "hookline listen"})
-    click.echo(f"{endpoint['id']} sends {', '.join(endpoint['events'])} to {endpoint['url']}", err=True)
+def _serving(listener: "Listener") -> Iterator[None]:
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
     try:
-        yield endpoint["secret"]
+        yield
+    finally:
+        listener.shutdown()
+
+
+@contextlib.contextmanager
+def _registered(url: str | None, wanted: "Wanted", *, is_kept: bool) -> Iterator[str]:
+    """An endpoint that sends here; yields its secret. One that is not kept is deleted at the end."""
+    from hookline.cli.listener.kept_endpoints import KeptEndpoints
+    from hookline.cli.listener.registration import create, register, say
+
+    client = connect(url)
+    if is_kept:
+        endpoint = register(client, KeptEndpoints(client.url, wanted.url, wanted.account), wanted)
+        yield endpoint.secret
+        click.echo(f"{endpoint.id} is kept; what is sent to it waits. --unregister deletes it.", err=True)
+        return
+    created = create(client, wanted)
+    say(created)
+    try:
+        yield created["secret"]
     finally:
         # A new connection: the server has closed the old one, which was idle too long.
-        connect(url).delete(f"/v1/endpoints/{endpoint['id']}")
-        click.echo(f"{endpoint['id']} is deleted.", err=True)
+        connect(url).delete(f"/v1/endpoints/{created['id']}")
+        click.echo(f"{created['id']} is deleted.", err=True)
+
+
+def _unregister(url: str | None, wanted: "Wanted") -> None:
+    from hookline.cli.listener.kept_endpoints import KeptEndpoints
+    from hookline.cli.listener.registration import unregister
+
+    client = connect(url)
+    gone = unregister(client, KeptEndpoints(client.url, wanted.url, wanted.account), wanted)
+    click.echo(f"No endpoint sends to {wanted.url}." if gone is None else f"{gone} is deleted.", err=True)
+
+
+def _place(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 def _reachable(place: str) -> str:

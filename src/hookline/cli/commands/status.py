@@ -1,7 +1,9 @@
 """The commands that show how the installation is: once, or live."""
 
+import contextlib
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,20 +53,30 @@ def top(account: str | None, url: str | None) -> None:
 
 
 def _live(client: "Client", account: str | None, found: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    def screen(lines: list[str]) -> Text:
-        height = shutil.get_terminal_size().lines
-        return Text.from_ansi("\n".join([*lines[: height - 2], "", "q ends"]), no_wrap=True)
-
-    with _keys() as pressed, Live(screen(_lines(found)), console=Console(), screen=True) as live:
+    with _keys() as pressed, _screen() as show:
+        show(_lines(found))
         while not pressed("q", within=_EVERY_S):
             try:
-                live.update(screen(_lines(_asked(client, account))), refresh=True)
+                lines = _lines(_asked(client, account))
             except CommandError as error:
-                live.update(screen([str(error)]), refresh=True)
+                lines = [str(error)]
+            show(lines)
+
+
+@contextlib.contextmanager
+def _screen() -> Iterator[Callable[[list[str]], None]]:
+    """Shows lines on a screen of its own; what was there before comes back at the end."""
+
+    def show(lines: list[str]) -> None:
+        shown = [*lines[: shutil.get_terminal_size().lines - 2], "", "q ends"]
+        click.echo("\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in shown) + "\x1b[J", nl=False)
+
+    # The other screen, no cursor, and no second line for what is too long for one.
+    click.echo("\x1b[?1049h\x1b[?25l\x1b[?7l", nl=False)
+    try:
+        yield show
+    finally:
+        click.echo("\x1b[?7h\x1b[?25h\x1b[?1049l", nl=False)
 
 
 class _keys:

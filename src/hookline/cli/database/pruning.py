@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from hookline.admin.audit import acting
 from hookline.app import audit_of, store_for
 from hookline.cli.database.origin import command_line
+from hookline.cli.output import progress_bar
 from hookline.clock import SystemClock
 from hookline.errors import StorageFull
 from hookline.model import AuditAction, AuditEntry
@@ -97,10 +98,5 @@ async def _walk(store: Store, before: CutOffs, show: Show, *, is_dry: bool) -> C
 
 @contextlib.contextmanager
 def _bar(total: int) -> Iterator[Show]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("events", total=total)
-        yield lambda counts: progress.update(task, completed=counts["events"])
+    with progress_bar("events") as show:
+        yield lambda counts: show(counts["events"], total)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hookline.cli.doctor.findings import Finding, bad, ok, warn
 from hookline.cli.doctor.holding import check_holding
 from hookline.clock import SystemClock
-from hookline.errors import HooklineError, StoreUnavailable
+from hookline.errors import HooklineError, MissingExtra, StoreUnavailable, demand
 from hookline.store import database_url
 from hookline.store.contract.doctor import Examination
 
@@ -23,6 +23,12 @@ def check_database(url: str, *, wall: float) -> Generator[Finding, None, Examina
     shown = database_url.shown(url)
     if url.startswith("sqlite:"):
         return (yield from _check_file(Path(url.removeprefix("sqlite:///")), shown, wall=wall))
+    try:
+        demand("asyncpg", what="a PostgreSQL database")
+    except MissingExtra as error:
+        detail, _, step = str(error).rpartition(": ")
+        yield bad("database", detail, step.rstrip("."))
+        return None
     import asyncio
 
     from hookline.store.postgres.doctor import examine

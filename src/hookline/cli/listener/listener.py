@@ -6,12 +6,12 @@ holds up no other.
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import NamedTuple
 
-from hookline.cli.client import exchange
+from hookline.cli.client import Fields, exchange
 from hookline.cli.exits import CommandError
 from hookline.cli.listener.arrivals import Arrival, Check, Forwarded
 from hookline.clock import SystemClock
@@ -50,7 +50,7 @@ class ListenerAnswer(NamedTuple):
     """The answer to the sender."""
 
     status: int
-    media: str = "text/plain"
+    headers: Fields = (("content-type", "text/plain"),)
     body: bytes = b""
 
 
@@ -91,7 +91,7 @@ class Listener(ThreadingHTTPServer):
         at = self._clock.wall()
         headers = {name.lower(): value for name, value in pairs}
         check = self._check(pairs, body)
-        answer, forwarded = self._answer(method, headers, body, check)
+        answer, forwarded = self._answer(method, pairs, body, check)
         if self.manners.delay:
             threading.Event().wait(self.manners.delay)
         return answer, Arrival(at, method, path, headers, body, check, forwarded, answer.status)
@@ -102,16 +102,16 @@ class Listener(ThreadingHTTPServer):
             self._on_arrival(arrival)
 
     def _answer(
-        self, method: str, headers: dict[str, str], body: bytes, check: Check | None
+        self, method: str, pairs: list[tuple[str, str]], body: bytes, check: Check | None
     ) -> tuple[ListenerAnswer, Forwarded | None]:
         chosen = self.manners.status
-        if self._must_fail(headers):
+        if self._must_fail({name.lower(): value for name, value in pairs}):
             return ListenerAnswer(503), None
         if check is not None and not check.is_good:
             return ListenerAnswer(chosen or 401), None
         if self.manners.forward is None:
             return ListenerAnswer(chosen or 200), None
-        answer, forwarded = self._forward(self.manners.forward, method, headers, body)
+        answer, forwarded = self._forward(self.manners.forward, method, pairs, body)
         return (answer if chosen is None else ListenerAnswer(chosen)), forwarded
 
     def _check(self, headers: list[tuple[str, str]], body: bytes) -> Check | None:
@@ -132,17 +132,25 @@ class Listener(ThreadingHTTPServer):
             return self._seen[event] <= self.manners.fail_first
 
     def _forward(
-        self, url: str, method: str, headers: dict[str, str], body: bytes
+        self, url: str, method: str, pairs: list[tuple[str, str]], body: bytes
     ) -> tuple[ListenerAnswer, Forwarded]:
-        passed = {name: value for name, value in headers.items() if name not in _OF_THE_CONNECTION}
         began = self._clock.monotonic()
         try:
-            status, media, text = exchange(url, method, passed, body, timeout=FORWARD_WITHIN_S)
+            status, answered, text = exchange(url, method, _passed(pairs), body, timeout=FORWARD_WITHIN_S)
         except CommandError as error:
             took = (self._clock.monotonic() - began) * 1_000
             return ListenerAnswer(502, body=str(error).encode()), Forwarded(None, took, str(error))
         took = (self._clock.monotonic() - began) * 1_000
-        return ListenerAnswer(status, media or "application/octet-stream", text), Forwarded(status, took, "")
+        return ListenerAnswer(status, _passed(answered), text), Forwarded(status, took, "")
+
+
+def _passed(headers: Iterable[tuple[str, str]]) -> Fields:
+    """The headers that are passed on: as they are, in their order."""
+    return tuple(
+        (name, value)
+        for name, value in headers
+        if name.lower() not in _OF_THE_CONNECTION and not {"\r", "\n"} & set(value)
+    )
 
 
 class _ListenerHandler(BaseHTTPRequestHandler):
@@ -171,9 +179,12 @@ class _ListenerHandler(BaseHTTPRequestHandler):
     do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _take
 
     def _send(self, answer: ListenerAnswer) -> None:
-        self.send_response(answer.status)
+        self.send_response_only(answer.status)
+        own = (("server", self.version_string()), ("date", self.date_time_string()))
+        names = {name.lower() for name, _ in answer.headers}
+        for name, value in (*answer.headers, *(each for each in own if each[0] not in names)):
+            self.send_header(name, value)
         if answer.status >= 200 and answer.status not in (204, 304):
-            self.send_header("content-type", answer.media)
             self.send_header("content-length", str(len(answer.body)))
         self.end_headers()
         if self.command != "HEAD" and answer.status not in (204, 304):

@@ -66,7 +66,10 @@ class Catalogue:
         self.on_own_change: Callable[[], None] = lambda: None
 
     async def open(self) -> None:
-        """Read all endpoints and event types; `SealBroken` when secrets are sealed and there is no key."""
+        """Read all endpoints and event types.
+
+        `SealBroken` when secrets are sealed and there is no key, `MissingExtra` when a schema cannot be checked.
+        """
         catalogue = await self._store.catalogue()
         self._outlets.clear()  # left from a start that failed: it may be out of date
         self._members.clear()
@@ -78,6 +81,7 @@ class Catalogue:
             self._put(endpoint)
         # Read after the number, so that they include every change up to it; later changes are read again.
         self.content.describe(await self._store.event_types())
+        self.content.check_complete()
         await self.read_notified(refuses_sealed=not self._sealer.seals)
         self.n = catalogue.n
         self._look_for_listeners()

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from hookline import ids
-from hookline.errors import SchemaMismatch
+from hookline.errors import MissingExtra, SchemaMismatch
 from hookline.model import Endpoint, EndpointId, EventType
 from hookline.rules.loop_budget import (
     LoopBudget,
@@ -36,9 +36,22 @@ class Judgement(msgspec.Struct, frozen=True):
 
     n: int  # the last change that the rules included
     asked: tuple[EndpointId, ...]  # the endpoints whose patterns match
-    schema: "Schema | None"
+    schema: "Schema | UncheckedSchema | None"
     filters: "dict[EndpointId, Filter]"
     wanted: tuple[EndpointId, ...] | SchemaMismatch
+
+
+class UncheckedSchema:
+    """Stands for a schema that this process cannot check: it refuses every payload."""
+
+    weight = 1
+
+    def __init__(self, text: str, lack: MissingExtra) -> None:
+        self.text = text
+        self.lack = lack
+
+    def errors(self, payload: Any, size: int) -> tuple[tuple[str, str], ...]:
+        return (("/payload", f"The server cannot check it: {self.lack}"),)
 
 
 Judging = Generator[asyncio.Future[Any] | None, None, Judgement]
@@ -48,7 +61,7 @@ class PayloadRules:
     """The schemas and filters in force."""
 
     def __init__(self) -> None:
-        self._schemas: dict[str, Schema] = {}
+        self._schemas: dict[str, Schema | UncheckedSchema] = {}
         self._filters: dict[EndpointId, Filter] = {}
         self.matters = False  # is there any schema or filter at all?
 
@@ -63,6 +76,12 @@ class PayloadRules:
             if schema is not None:
                 self._schemas[name] = schema
         self._weigh()
+
+    def check_complete(self) -> None:
+        """Raise `MissingExtra` if a schema cannot be checked here."""
+        for name, each in self._schemas.items():
+            if isinstance(each, UncheckedSchema):
+                raise MissingExtra(each.lack.package, what=f"the schema of {name}")
 
     def subscribe(self, endpoint: Endpoint) -> None:
         """The endpoint was created or changed."""
@@ -182,11 +201,14 @@ def _read(payload: bytes) -> Any:
 # a check that is missing is noticed, and does less harm than events that are refused or held back.
 
 
-def _schema(name: str, text: str) -> "Schema | None":
+def _schema(name: str, text: str) -> "Schema | UncheckedSchema | None":
     from hookline.validate.schemas.json_schema import Schema  # only types with a schema pay for the import
 
     try:
         return Schema(text)
+    except MissingExtra as error:  # publishers must notice: whoever set the schema relies on it
+        log.error("event_type.not_checked", name=name, error=str(error))
+        return UncheckedSchema(text, error)
     except Exception as error:  # of any kind: a row may hold anything
         log.error("event_type.not_checked", name=name, error=str(error))
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hookline.errors import Invalid
+from hookline.errors import Invalid, MissingExtra, demand
 from hookline.validate.names import pointer_step
 from hookline.validate.schemas.schema_weight import Flaw, weight
 
@@ -33,8 +33,9 @@ class Schema:
     __slots__ = ("_has_alternatives", "_validator", "text", "weight")
 
     def __init__(self, text: str) -> None:
-        """`text` was checked before."""
+        """`text` was checked before. `MissingExtra` if this installation checks no schemas."""
         self.text = text
+        demand("jsonschema_rs", what="a schema")
         schema = msgspec.json.decode(text)
         found = weight(schema)
         self.weight = MOST_WEIGHT if isinstance(found, Flaw) else found
@@ -78,6 +79,10 @@ def checked(value: Any, *, pointer: str = "/schema") -> str:
         raise Invalid(f"A schema has at most {MAX_BYTES:,} bytes as JSON.", pointer=pointer)
     if value.get("$schema", DRAFT) not in (DRAFT, DRAFT + "#"):
         raise Invalid(f"$schema must be {DRAFT}, or left out.", pointer=f"{pointer}/$schema")
+    try:
+        demand("jsonschema_rs", what="it")
+    except MissingExtra as error:
+        raise Invalid(f"The server cannot check schemas: {error}", pointer=pointer) from None
     from jsonschema_rs import ValidationError
 
     try:
