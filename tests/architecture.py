@@ -83,7 +83,9 @@ API_CLIENTS = {
 }
 # A client runs in other people's programs: it imports our values and rules, and nothing that serves or stores.
 CLIENT_UNITS = frozenset({"client", "clock", "config", "errors", "rfc3339", "rules", "validate", "version"})
-CLIENT_CHECKS = frozenset({"hookline.validate.names", "hookline.validate.payload"})  # of what validate/ has
+CLIENT_CHECKS = frozenset(
+    {"hookline.validate.names", "hookline.validate.payload", "hookline.validate.payload_encoding"}
+)  # of what validate/ has
 # The outbox too runs in other people's programs, and checks what the API checks.
 OUTBOX_UNITS = frozenset({"outbox", "clock", "errors", "ids", "model", "rfc3339", "rules", "validate"})
 # Loaded on demand only, where the application's own connection is of it: Django's app, and the event of a commit.
