@@ -40,9 +40,7 @@ ENDPOINT_MARK = (
     "change those, and run it.\n"
 )
 WORDS = CLIENT / "words.py"
-WORDS_MARK = (
-    "# Generated from model.py and other enums of the server by scripts/mirror_client.py: change those, and run it.\n"
-)
+WORDS_MARK = "# Generated from model.py and other enums of the server by scripts/mirror_client.py: change those, and run it.\n"
 # The words of the answers: the client's name of each set, what it says, and the server's words.
 WORD_SETS: tuple[tuple[str, str, type[StrEnum] | tuple[str, ...]], ...] = (
     ("DeliveryState", "The state of a delivery.", model.State),
@@ -114,13 +112,7 @@ from hookline.client.open_word import OpenWord
 
 
 def _members(words: Iterable[str]) -> str:
-    return "\n".join(
-        f'    {word.upper().replace(".", "_")} = "{word}"{_NO_SECRET if "secret" in word else ""}'
-        for word in map(str, words)
-    )
-
-
-_NO_SECRET = "  # noqa: S105 - the name of an action"
+    return "\n".join(f'    {word.upper().replace(".", "_")} = "{word}"' for word in map(str, words))
 
 
 def endpoint_types() -> str:

@@ -8,7 +8,7 @@ translated into these where they enter. The clients raise them too, for what a s
 from typing import NamedTuple
 
 
-class Culprit(NamedTuple):
+class InvalidPart(NamedTuple):
     """The part of what was given that is invalid."""
 
     pointer: str  # a JSON pointer
@@ -19,7 +19,7 @@ class HooklineError(Exception):
     """Something that a caller of hookline must handle."""
 
     code = "internal"  # stable: programs compare it; that of the API's answer
-    errors: tuple[Culprit, ...] = ()
+    errors: tuple[InvalidPart, ...] = ()
 
     def __init__(self, *texts: object) -> None:
         super().__init__(*texts)
@@ -76,7 +76,7 @@ class Invalid(HooklineError):
         super().__init__(detail)
         self.pointer = pointer
         self.code = code
-        self.errors = (Culprit(pointer, detail),)
+        self.errors = (InvalidPart(pointer, detail),)
 
     def under(self, pointer: str) -> "Invalid":
         """The same error, where the input is a part of something larger."""
@@ -93,7 +93,7 @@ class SchemaMismatch(Invalid):
             code="schema_mismatch",
         )
         self.event_type = event_type
-        self.errors = tuple(Culprit(*each) for each in errors)
+        self.errors = tuple(InvalidPart(*each) for each in errors)
 
     def under(self, pointer: str) -> "SchemaMismatch":
         return SchemaMismatch(self.event_type, tuple((pointer + at, detail) for at, detail in self.errors))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hookline import errors
-from hookline.errors import Culprit, HooklineError
+from hookline.errors import HooklineError, InvalidPart
 
 
 class ClientError(HooklineError):
@@ -44,7 +44,7 @@ class ApiError(ClientError):
         detail: str = "",
         title: str = "",
         request_id: str = "",
-        errors: Sequence[Culprit] = (),
+        errors: Sequence[InvalidPart] = (),
     ) -> None:
         where = ", ".join(each.pointer for each in errors if each.pointer)
         text = f"{detail or title}{f' ({where})' if where else ''} [{code}, {request_id}]"
@@ -120,7 +120,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-class ShownCulprit(msgspec.Struct, frozen=True):
+class Culprit(msgspec.Struct, frozen=True):
     """The part of the request that is invalid, as the server writes it."""
 
     pointer: str = ""
@@ -135,7 +135,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     title: str = ""
     request_id: str = ""
-    errors: tuple[ShownCulprit, ...] = ()
+    errors: tuple[Culprit, ...] = ()
 
     def error(self) -> ApiError:
         """The exception for this problem."""
@@ -146,5 +146,5 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
             detail=self.detail,
             title=self.title,
             request_id=self.request_id,
-            errors=[Culprit(each.pointer, each.detail) for each in self.errors],
+            errors=[InvalidPart(each.pointer, each.detail) for each in self.errors],
         )

@@ -81,7 +81,7 @@ def _envelope(event: NewEvent, key: str) -> bytes:
         idempotency_key=key,
         deliver_at=None if event.deliver_at is None else moment("deliver_at", event.deliver_at),
     )
-    return b'%b,"payload":%b}' % (msgspec.json.encode(fields)[:-1], _payload(event.payload))
+    return b'%b,"payload":%b}' % (msgspec.json.encode(fields)[:-1], payload_bytes(event.payload))
 
 
 def _headers(hops: int) -> dict[str, str]:
@@ -92,7 +92,8 @@ def _trace(parent: str | None, state: str | None) -> dict[str, str]:
     return {name: value for name, value in ((PARENT, parent), (STATE, state)) if value is not None}
 
 
-def _payload(payload: Payload) -> bytes:
+def payload_bytes(payload: Payload) -> bytes:
+    """The payload as JSON; raises `Invalid` or `Unreadable` if it is not one JSON value."""
     body = encoded(payload)
     if isinstance(payload, bytes | bytearray | memoryview | msgspec.Raw):
         check_text(body)

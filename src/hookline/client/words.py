@@ -172,10 +172,10 @@ class AuditAction(OpenWord):
     ENDPOINT_RESUMED = "endpoint.resumed"
     ENDPOINT_DELETED = "endpoint.deleted"
     CIRCUIT_RESET = "circuit.reset"
-    SECRET_ROTATED = "secret.rotated"  # noqa: S105 - the name of an action
-    SECRET_REVEALED = "secret.revealed"  # noqa: S105 - the name of an action
-    SECRETS_SEALED = "secrets.sealed"  # noqa: S105 - the name of an action
-    SECRETS_UNSEALED = "secrets.unsealed"  # noqa: S105 - the name of an action
+    SECRET_ROTATED = "secret.rotated"
+    SECRET_REVEALED = "secret.revealed"
+    SECRETS_SEALED = "secrets.sealed"
+    SECRETS_UNSEALED = "secrets.unsealed"
     KEY_CREATED = "key.created"
     KEY_REVOKED = "key.revoked"
     PORTAL_LINK_CREATED = "portal_link.created"

@@ -3,6 +3,7 @@
 It uses aiohttp, which is loaded with the first call: `pip install 'hookline[client]'`.
 """
 
+import importlib.util
 import io
 import ssl
 from random import Random
@@ -54,6 +55,10 @@ class HooklineClient(
 
         `timeout` limits one try. A new try may begin until `retry_for` seconds after the first; 0 means one try.
         """
+        if importlib.util.find_spec("aiohttp") is None:  # looking costs less than loading it
+            raise ConfigError(
+                "HooklineClient needs aiohttp: pip install 'hookline[client]'. SyncHooklineClient does not."
+            )
         self._server = server(url, api_key, timeout=timeout, retry_for=retry_for)
         self._connections = connections
         self._ssl_context = ssl_context
@@ -124,12 +129,8 @@ class HooklineClient(
     def _open(self) -> "aiohttp.ClientSession":
         if self._is_closed:
             raise ClientError("This client is closed.")
-        try:
-            import aiohttp
-        except ImportError:
-            raise ConfigError(
-                "HooklineClient needs aiohttp: pip install 'hookline[client]'. SyncHooklineClient does not."
-            ) from None
+        import aiohttp
+
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._connections, keepalive_timeout=KEEP_IDLE_S, ssl=self._ssl_context or True

@@ -44,8 +44,11 @@ class AsyncEventMethods(AsyncSends):
         return await self.send(publish(event, traceparent=traceparent, tracestate=tracestate))
 
     async def publish_many(self, events: Iterable[NewEvent]) -> list[Published | HooklineError]:
-        """Publish up to 1,000 events. A refused event has an error in its place and does not stop the others."""
-        return await self.send(publish_many(events))
+        """Publish up to 1,000 events. A refused event has an error in its place and does not stop the others.
+
+        A payload that is not JSON is refused before any event is published.
+        """
+        return await self.send(publish_many(given)) if (given := list(events)) else []
 
     async def event(self, id: str) -> Event:
         """Get an event with its payload."""

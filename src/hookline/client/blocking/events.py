@@ -45,8 +45,11 @@ class EventMethods(Sends):
         return self.send(publish(event, traceparent=traceparent, tracestate=tracestate))
 
     def publish_many(self, events: Iterable[NewEvent]) -> list[Published | HooklineError]:
-        """Publish up to 1,000 events. A refused event has an error in its place and does not stop the others."""
-        return self.send(publish_many(events))
+        """Publish up to 1,000 events. A refused event has an error in its place and does not stop the others.
+
+        A payload that is not JSON is refused before any event is published.
+        """
+        return self.send(publish_many(given)) if (given := list(events)) else []
 
     def event(self, id: str) -> Event:
         """Get an event with its payload."""
