@@ -32,7 +32,7 @@ from hookline.admin.test_event import EndpointTest
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
 from hookline.crypto.sealing import Sealer
-from hookline.errors import ConfigError, Invalid, NotRunning, SchemaOutgrown
+from hookline.errors import ConfigError, Invalid, NotRunning, SchemaOutgrown, demand
 from hookline.ids import Ids, read, show
 from hookline.logs import keep_plain
 from hookline.model import DEFAULT_ACCOUNT, OWN_ACCOUNT, DeliveryId, EndpointId
@@ -491,6 +491,7 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
         from hookline.store.sqlite.store import SqliteStore
 
         return SqliteStore(url.removeprefix("sqlite:///"), clock=clock)
+    demand("asyncpg", what="a PostgreSQL database")
     from hookline.store.postgres.store import PostgresStore
 
     return PostgresStore(url)

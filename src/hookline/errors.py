@@ -5,6 +5,8 @@ translated into these where they enter. The clients raise them too, for what a s
 `NotFound` or `Invalid` in one way, wherever its hookline runs. What a server's answer does not say is then empty.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -21,8 +23,8 @@ class HooklineError(Exception):
     code = "internal"  # stable: programs compare it; that of the API's answer
     errors: tuple[InvalidPart, ...] = ()
 
-    def __init__(self, *texts: object) -> None:
-        super().__init__(*texts)
+    def __init__(self, *texts: object, **named: str) -> None:
+        super().__init__(*texts, **named)
         self.detail = str(self)  # for people
 
 
@@ -208,3 +210,43 @@ class Overloaded(Unavailable):
 
 class ConfigError(HooklineError):
     """A setting has an invalid value; names the setting and what is allowed."""
+
+
+class MissingExtra(HooklineError, ImportError):
+    """A package is not installed that only a part of hookline needs; names the extra that installs it."""
+
+    def __init__(self, package: str, *, what: str = "this") -> None:
+        extra = EXTRAS[package]
+        super().__init__(
+            f"{what} needs {package}, which is not installed: pip install 'hookline[{extra}]'.", name=package
+        )
+        self.package, self.extra = package, extra
+
+
+# The packages of pyproject.toml's extras, by the name that is imported.
+EXTRAS = {
+    "aiohttp": "client",
+    "asyncpg": "postgres",
+    "jsonschema_rs": "schema",
+    **dict.fromkeys(("cryptography", "httptools", "idna", "jinja2", "jmespath"), "server"),
+    **dict.fromkeys(("prometheus_client", "starlette", "structlog", "uvicorn", "uvloop"), "server"),
+}
+
+
+def demand(package: str, *, what: str) -> None:
+    """Raise `MissingExtra` if the package is not installed; it is not imported."""
+    from importlib.util import find_spec  # only who asks pays for the import
+
+    if find_spec(package) is None:
+        raise MissingExtra(package, what=what)
+
+
+@contextmanager
+def naming_extras(what: str = "this") -> Iterator[None]:
+    """Name the extra if an import fails because the package of one is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (package := (error.name or "").partition(".")[0]) not in EXTRAS:
+            raise
+        raise MissingExtra(package, what=what) from None

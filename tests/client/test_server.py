@@ -81,10 +81,10 @@ WITHOUT_AIOHTTP = """
 import sys
 sys.modules["aiohttp"] = None  # as if it were not installed
 from hookline import HooklineClient
-from hookline.errors import ConfigError
+from hookline.errors import MissingExtra
 try:
     HooklineClient()
-except ConfigError as error:
+except MissingExtra as error:
     print(error)
 """
 

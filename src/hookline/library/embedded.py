@@ -19,8 +19,7 @@ from hookline.client.call import ClientCall
 from hookline.client.publishing import NewEvent
 from hookline.clock import Clock
 from hookline.config import Settings
-from hookline.errors import HooklineError
-from hookline.library.needs import naming_what_is_missing
+from hookline.errors import HooklineError, naming_extras
 from hookline.library.publishing import checked_together, shown
 from hookline.validate.payload_encoding import Payload, encoded
 
@@ -53,7 +52,7 @@ class Hookline(
 
         With `deliver=False` it publishes and manages, and other processes deliver.
         """
-        with naming_what_is_missing(type(self).__name__):
+        with naming_extras(type(self).__name__):
             from hookline import app
 
             self.app = app.Hookline(

@@ -3,7 +3,6 @@
 It uses aiohttp, which is loaded with the first call: `pip install 'hookline[client]'`.
 """
 
-import importlib.util
 import io
 import ssl
 from random import Random
@@ -20,7 +19,7 @@ from hookline.client.errors import ClientError, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.server import KEEP_IDLE_S, server
 from hookline.clock import Clock, SystemClock
-from hookline.errors import ConfigError
+from hookline.errors import demand
 
 if TYPE_CHECKING:
     import aiohttp
@@ -55,10 +54,7 @@ class HooklineClient(
 
         `timeout` limits one try. A new try may begin until `retry_for` seconds after the first; 0 means one try.
         """
-        if importlib.util.find_spec("aiohttp") is None:  # looking costs less than loading it
-            raise ConfigError(
-                "HooklineClient needs aiohttp: pip install 'hookline[client]'. SyncHooklineClient does not."
-            )
+        demand("aiohttp", what="HooklineClient")
         self._server = server(url, api_key, timeout=timeout, retry_for=retry_for)
         self._connections = connections
         self._ssl_context = ssl_context
