@@ -26,7 +26,7 @@ from hookline.client.call import ClientCall
 from hookline.client.publishing import NewEvent, payload_bytes
 from hookline.clock import Clock
 from hookline.config import Settings
-from hookline.errors import HooklineError, NotRunning
+from hookline.errors import HooklineError, NotRunning, StoreRefused
 from hookline.library.embedded import Hookline
 from hookline.validate.payload_encoding import Payload
 
@@ -71,6 +71,12 @@ class SyncHookline(EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMet
         """Open the database, create or migrate its tables, recover pending deliveries and start delivering."""
         life = self._life
         if life is not None and life.process != os.getpid():
+            if life.hooks.settings.database.startswith("sqlite:"):
+                # Not even tried: SQLite carries its locks and mutexes across a fork, and hangs.
+                raise StoreRefused(
+                    f"Process {life.process}, which this process was forked from, serves this SQLite file: one process "
+                    "serves an SQLite file. Start only after the fork, in one process, or use PostgreSQL."
+                )
             # Its connections are the parent's: even closing them would disturb it.
             self._of_parents.append(life)
             self._life, self._alone = None, threading.Lock()

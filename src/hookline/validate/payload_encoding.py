@@ -26,11 +26,8 @@ class PydanticModel(Protocol):
     def model_dump(self) -> object: ...
 
 
-# Bytes are one JSON value and sent as they are; everything else is encoded as JSON.
-Payload: TypeAlias = (
-    "Mapping[str, object] | Sequence[object] | str | int | float | bool | bytes | bytearray | memoryview | "
-    "msgspec.Struct | msgspec.Raw | DataclassInstance | PydanticModel | None"
-)
+# Bytes are one JSON value and sent as they are; everything else is encoded as JSON. One string: pyright reads no other.
+Payload: TypeAlias = "Mapping[str, object] | Sequence[object] | str | int | float | bool | bytes | bytearray | memoryview | msgspec.Struct | msgspec.Raw | DataclassInstance | PydanticModel | None"  # fmt: skip
 
 
 def encoded(payload: "Payload") -> bytes:

@@ -26,7 +26,7 @@ class AsyncEventMethods(AsyncSends):
         deliver_at: datetime | None = None,
         hops: int = 0,
         traceparent: str | None = None,
-        tracestate: DeliveryState | str | None = None,
+        tracestate: str | None = None,
     ) -> Published:
         """Publish an event; when this returns it is durable. Bytes must be one JSON value and are sent as they are.
 
