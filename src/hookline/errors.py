@@ -140,6 +140,7 @@ class IdempotencyConflict(HooklineError):
             f"The idempotency key {key!r} was used before with another type, payload or deliver_at."
         )
         self.key = key
+        self.errors = (InvalidPart("/idempotency_key", self.detail),)
 
 
 class Unavailable(HooklineError):

@@ -110,8 +110,8 @@ def new_key() -> str:
 
 def moment(name: str, value: datetime) -> str:
     """A time as the API writes it."""
-    if value.tzinfo is None:
-        raise Invalid(f"{name} needs a zone.", pointer=f"/{name}")
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise Invalid(f"{name} is a datetime with a zone.", pointer=f"/{name}")
     return rfc3339.show(value.timestamp())
 
 

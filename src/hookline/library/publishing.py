@@ -55,10 +55,11 @@ def shown(published: "drafts.Published", hookline: "app.Hookline") -> Published:
 def _sendable(events: Iterable[NewEvent], limit_bytes: int) -> list[tuple[NewEvent, bytes]]:
     found: list[tuple[NewEvent, bytes]] = []
     size = 0
-    for event in events:
-        if len(found) == MOST_DRAFTS:
-            text = f"A batch has at most {MOST_DRAFTS:,} events."
-            raise Invalid(text, pointer="/events", code="too_many_events")
+    given = list(events)
+    if len(given) > MOST_DRAFTS:
+        text = f"A batch has at most {MOST_DRAFTS:,} events; these are {len(given):,}."
+        raise Invalid(text, pointer="/events", code="too_many_events")
+    for event in given:
         if event.deliver_at is not None:
             moment("deliver_at", event.deliver_at)
         body = payload_bytes(event.payload)
