@@ -9,7 +9,6 @@ from hookline.client.call import moment
 from hookline.client.publishing import NewEvent, payload_bytes
 from hookline.errors import HooklineError, Invalid, TooLarge, Unreadable
 from hookline.ids import show
-from hookline.outbox.limits import MOST_DRAFTS
 
 if TYPE_CHECKING:  # loaded with the first object
     from hookline import app
@@ -53,11 +52,13 @@ def shown(published: "drafts.Published", hookline: "app.Hookline") -> Published:
 
 
 def _sendable(events: Iterable[NewEvent], limit_bytes: int) -> list[tuple[NewEvent, bytes]]:
+    from hookline.api.publishing.envelope import BATCH_LIMIT  # loaded with the first object
+
     found: list[tuple[NewEvent, bytes]] = []
     size = 0
     given = list(events)
-    if len(given) > MOST_DRAFTS:
-        text = f"A batch has at most {MOST_DRAFTS:,} events; these are {len(given):,}."
+    if len(given) > BATCH_LIMIT:
+        text = f"A batch has at most {BATCH_LIMIT:,} events; these are {len(given):,}."
         raise Invalid(text, pointer="/events", code="too_many_events")
     for event in given:
         if event.deliver_at is not None:
