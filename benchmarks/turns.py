@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from database import start_postgres
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.pipeline.intake.drafts import Draft
 
 EXPENSIVE = "length(lines[?n == `1` && m == `2`]) > `5000`"

@@ -8,18 +8,17 @@ import os
 import sys
 
 from hookline import Hookline, Settings
-from hookline.model import State
 
 
 async def main(url: str) -> None:
     settings = Settings(dev=True)  # allows webhooks to this machine; not for production
     async with Hookline("sqlite:///library.db", settings=settings) as hooks:
-        await hooks.create_endpoint(url=url, events=["order.*"], secret=os.environ.get("SECRET"))
+        await hooks.create_endpoint(url, ["order.*"], secret=os.environ.get("SECRET"))
         event = await hooks.publish("order.paid", {"id": 42}, idempotency_key="order-42-paid")
         print(f"{event.id} is stored and goes to {event.deliveries} endpoint(s)")
         # An application would continue with its own work here. Deliveries that are pending when it ends are
         # sent after its next start.
-        while (await hooks.store.counts()).get(State.PENDING):  # noqa: ASYNC110 - polling is enough for an example
+        while [each async for each in hooks.event_deliveries(event.id, state="pending")]:  # noqa: ASYNC110 - polling is enough for an example
             await asyncio.sleep(0.05)
         print("delivered")
 

@@ -9,13 +9,14 @@ import hmac
 import os
 import sys
 import time
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SECRET = os.environ.get("SECRET", "")
 TOLERANCE_S = 300  # an older request may be a replayed recording
 
 
-def is_genuine(headers, body: bytes) -> bool:
+def is_genuine(headers: Message, body: bytes) -> bool:
     """Standard Webhooks: HMAC-SHA256 over id, timestamp and body, keyed with the secret's bytes."""
     key = base64.b64decode(SECRET.removeprefix("whsec_"))
     message = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
@@ -45,7 +46,7 @@ class Receiver(BaseHTTPRequestHandler):
             self.send_header("content-length", "0")
         self.end_headers()
 
-    def log_message(self, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Log nothing: one printed line per webhook is enough."""
 
 

@@ -7,7 +7,7 @@ It uses a real hookline and a real receiver, which stop when the test ends. The 
 import asyncio
 
 from hookline import Hookline, SyncHooklineClient
-from hookline.testing import ManualClock, WebhookReceiver, running_hookline
+from hookline.testing import HooklineServer, ManualClock, WebhookReceiver, running_hookline
 
 
 class Shop:
@@ -20,7 +20,9 @@ class Shop:
         self._hooks.publish("order.paid", {"id": order}, idempotency_key=f"order-{order}-paid")
 
 
-def test_paying_tells_the_subscribers_once(hookline_server, webhook_receiver):
+def test_paying_tells_the_subscribers_once(
+    hookline_server: HooklineServer, webhook_receiver: WebhookReceiver
+) -> None:
     hookline_server.subscribe(webhook_receiver, "order.*")
     with SyncHooklineClient(hookline_server.url) as hooks:
         shop = Shop(hooks)
@@ -31,7 +33,9 @@ def test_paying_tells_the_subscribers_once(hookline_server, webhook_receiver):
     assert (request.event_type, request.json()) == ("order.paid", {"id": 42})
 
 
-def test_a_receiver_that_fails_gets_it_again(hookline_server, webhook_receiver):
+def test_a_receiver_that_fails_gets_it_again(
+    hookline_server: HooklineServer, webhook_receiver: WebhookReceiver
+) -> None:
     hookline_server.subscribe(webhook_receiver)
     webhook_receiver.answer(503, 500)
     with SyncHooklineClient(hookline_server.url) as hooks:
@@ -51,7 +55,7 @@ class Diary:
         await self._hooks.publish("diary.noted", {"text": text})
 
 
-def test_a_day_of_retries_takes_no_time_on_a_manual_clock():
+def test_a_day_of_retries_takes_no_time_on_a_manual_clock() -> None:
     async def story() -> None:
         clock = ManualClock()
         async with running_hookline(clock=clock, retry="patient") as hooks:

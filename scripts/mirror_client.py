@@ -1,7 +1,8 @@
 """Writes the parts of the client that follow from something else.
 
 The synchronous client is the asynchronous one without the awaiting. The types of an endpoint's fields follow from the
-table of them (`hookline.validate.endpoint_fields`), the type of an endpoint from its view in the API.
+table of them (`hookline.validate.endpoint_fields`), the type of an endpoint from its view in the API, the words of
+states and kinds from the server's own.
 
 Run it after a change of these. With `--check` it writes nothing and exits with 1 if a file is not as it would be
 written.
@@ -11,13 +12,20 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
+from hookline import model
+from hookline.reports import views, waiting
 from hookline.reports.views import EndpointReport, Moment
+from hookline.rules.death_pattern import Pattern
+from hookline.rules.liveness import Condition
+from hookline.rules.status_sentence import Severity
+from hookline.store.contract import JobState
 from hookline.validate.api_schema import or_null
 from hookline.validate.endpoint_fields import BY_NAME, FIELDS, EndpointField
 
@@ -30,6 +38,31 @@ ENDPOINT = CLIENT / "endpoint.py"
 ENDPOINT_MARK = (
     "# Generated from validate/endpoint_fields.py and reports/views.py by scripts/mirror_client.py: "
     "change those, and run it.\n"
+)
+WORDS = CLIENT / "words.py"
+WORDS_MARK = "# Generated from model.py and other enums of the server by scripts/mirror_client.py: change those, and run it.\n"
+# The words of the answers: the client's name of each set, what it says, and the server's words.
+WORD_SETS: tuple[tuple[str, str, type[StrEnum] | tuple[str, ...]], ...] = (
+    ("DeliveryState", "The state of a delivery.", model.State),
+    ("Reason", "Why a delivery is dead or cancelled.", model.Reason),
+    ("WaitingFor", "What a pending delivery waits for.", waiting.WORDS),
+    ("ErrorKind", "Why an attempt was not accepted.", model.ErrorKind),
+    ("CircuitState", "Whether an endpoint's circuit lets requests through.", model.CircuitState),
+    ("Signing", "The style of an endpoint's signatures.", model.Signing),
+    ("Signature", "How the signatures of the standard style are made.", model.Signature),
+    ("Ordering", "Whether deliveries to an endpoint may overtake each other.", model.Ordering),
+    ("DeathPattern", "What the dead letters of an endpoint have in common.", Pattern),
+    ("JobState", "The progress of a bulk replay or discard.", JobState),
+    ("AlertKind", "A condition that somebody should know of.", model.AlertKind),
+    ("AlertState", "Whether an alert's condition still holds.", ("firing", "resolved")),
+    ("StatusLevel", "How bad it is.", Severity),
+    ("WorkerState", "The condition of a process, as of its last heartbeat.", Condition),
+    ("WorkerKind", "What a process was started as.", views.KINDS),
+    ("Scope", "What a key may do.", model.Scope),
+    ("AuditAction", "What somebody did.", model.AuditAction),
+    ("ActorKind", "What somebody acted with.", model.ActorKind),
+    ("Via", "The way in that somebody took.", model.Via),
+    ("Channel", "A way on which an account is told of trouble.", ("email", "slack", "webhook", "events")),
 )
 
 _WORDS = (
@@ -45,7 +78,10 @@ _WORDS = (
 def files() -> dict[Path, str]:
     """Each file that is generated, and what it holds."""
     found = sorted(path for path in FROM.glob("*.py") if path.name not in NOT_MIRRORED)
-    return {TO / path.name: mirrored(path.read_text()) for path in found} | {ENDPOINT: endpoint_types()}
+    return {TO / path.name: mirrored(path.read_text()) for path in found} | {
+        ENDPOINT: endpoint_types(),
+        WORDS: word_sets(),
+    }
 
 
 def mirrored(source: str) -> str:
@@ -53,6 +89,30 @@ def mirrored(source: str) -> str:
     for pattern, replacement in _WORDS:
         source = re.sub(pattern, replacement, source)
     return MARK + _formatted(source)
+
+
+def word_sets() -> str:
+    """The module with the words of states and kinds."""
+    sets = "".join(
+        f"""
+
+class {name}(OpenWord):
+    \"\"\"{says}\"\"\"
+
+{_members(words)}
+"""
+        for name, says, words in WORD_SETS
+    )
+    source = f"""
+\"\"\"The words of states and kinds in the answers.\"\"\"
+
+from hookline.client.open_word import OpenWord
+{sets}"""
+    return WORDS_MARK + _formatted(source)
+
+
+def _members(words: Iterable[str]) -> str:
+    return "\n".join(f'    {word.upper().replace(".", "_")} = "{word}"' for word in map(str, words))
 
 
 def endpoint_types() -> str:
@@ -69,11 +129,13 @@ name.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import msgspec
 
 from hookline.client.answers import ApiObject, Circuit, without_secrets
+from hookline.client.words import Ordering, Signature, Signing
+from hookline.validate.payload_encoding import JsonValue
 
 
 class _Settings(TypedDict, total=False):
@@ -118,6 +180,14 @@ _EMPTY = {"bool": "False", "str": '""', "int": "0", "float": "0.0"} | {
 _IN_EVERY_ANSWER = {"id", "account", "created_at", "updated_at"}
 
 
+_ANNOTATED = (
+    (Moment, "datetime"),
+    (views.SigningWord, "Signing"),
+    (views.SignatureWord, "Signature"),
+    (views.OrderingWord, "Ordering"),
+)
+
+
 def _type_of(schema: dict[str, Any]) -> str:
     """The type of a field with this JSON Schema."""
     return _union(_types_of(schema))
@@ -127,7 +197,8 @@ def _types_of(schema: dict[str, Any]) -> list[str]:
     if "anyOf" in schema:
         return [kind for each in schema["anyOf"] for kind in _types_of(each)]
     if "enum" in schema:
-        return [f"Literal[{', '.join(map(repr, schema['enum']))}]"]
+        sets = [name for name, _, words in WORD_SETS if [str(word) for word in words] == schema["enum"]]
+        return [*sets, f"Literal[{', '.join(map(repr, schema['enum']))}]"]
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     return [_type_of_one(schema, kind) for kind in kinds]
 
@@ -139,7 +210,7 @@ def _type_of_one(schema: dict[str, Any], kind: str) -> str:
         return _TYPES[kind]
     values = [*schema.get("properties", {}).values(), schema.get("additionalProperties")]
     types = {kind for each in values if isinstance(each, dict) for kind in _types_of(each)}
-    return f"Mapping[str, {_union(types) if types and types <= set(_TYPES.values()) else 'Any'}]"
+    return f"Mapping[str, {_union(types) if types and types <= set(_TYPES.values()) else 'object'}]"
 
 
 def _union(types: Iterable[str]) -> str:
@@ -165,6 +236,8 @@ def _answer(field: EndpointField | None, name: str, kind: str) -> str:
     if kind.endswith("| None"):
         return f"{kind} = None"
     default = None if field is None else field.default if field.show is None else field.show(field.default)
+    if isinstance(default, str) and kind != "str":
+        return f"{kind} = {kind}({str(default)!r})"
     if isinstance(default, str | int | float):
         return f"{kind} = {default!r}"
     empty = _EMPTY.get(kind.partition("[")[0])
@@ -175,7 +248,9 @@ def _answer_of(kind: Any) -> str:
     """The type of a field that the server shows as this type."""
     origin, of = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return "datetime" if kind == Moment else _answer_of(of[0])
+        return next((name for shown, name in _ANNOTATED if kind == shown), None) or _answer_of(of[0])
+    if kind is Any:
+        return "JsonValue"
     if origin is tuple:
         return f"list[{_answer_of(of[0])}]"
     if origin is dict:

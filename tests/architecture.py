@@ -21,8 +21,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"outbox"}),
     frozenset({"pipeline", "client"}),
     frozenset({"admin", "reports"}),
-    frozenset({"app", "hookline"}),  # "hookline": the package's own __init__
+    frozenset({"app"}),
     frozenset({"api"}),
+    frozenset({"library", "hookline"}),  # "hookline": the package's own __init__
     frozenset({"dashboard"}),
     frozenset({"cli", "testing"}),
     frozenset({"__main__"}),
@@ -38,7 +39,7 @@ PIPELINE: tuple[frozenset[str], ...] = (
     frozenset({"worker"}),
 )
 PARTS = {part: rank for rank, layer in enumerate(PIPELINE) for part in layer}
-FREE = frozenset({"clock", "app"})  # one name of each layer in which neighbours may import each other
+FREE = frozenset({"clock", "library"})  # one name of each layer in which neighbours may import each other
 UNITS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 
 # What a pure rule may use. A list of what is allowed: an import that nobody thought of is refused.
@@ -84,7 +85,9 @@ API_CLIENTS = {
 }
 # A client runs in other people's programs: it imports our values and rules, and nothing that serves or stores.
 CLIENT_UNITS = frozenset({"client", "clock", "config", "errors", "rfc3339", "rules", "validate", "version"})
-CLIENT_CHECKS = frozenset({"hookline.validate.names", "hookline.validate.payload"})  # of what validate/ has
+CLIENT_CHECKS = frozenset(
+    {"hookline.validate.names", "hookline.validate.payload", "hookline.validate.payload_encoding"}
+)  # of what validate/ has
 # The outbox too runs in other people's programs, and checks what the API checks.
 OUTBOX_UNITS = frozenset({"outbox", "clock", "errors", "ids", "model", "rfc3339", "rules", "validate"})
 # Loaded on demand only, where the application's own connection is of it: Django's app, and the event of a commit.

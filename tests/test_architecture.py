@@ -409,8 +409,8 @@ def repeated(sources: dict[str, str]) -> dict[str, list[str]]:
     }
 
 
-MIRRORS = tuple(f"hookline.client.{each}" for each in ("answers", "endpoint", "errors", "overview"))
-MIRRORS += ("hookline.outbox.drafts",)  # a draft as applications hand it in
+MIRRORS = tuple(f"hookline.client.{each}" for each in ("answers", "endpoint", "errors", "overview", "words"))
+MIRRORS += ("hookline.outbox.drafts", "hookline.library")  # as applications see a draft, and hookline itself
 NAMED_BY_DJANGO = "hookline.outbox.django.migrations."  # each has a class Migration
 
 

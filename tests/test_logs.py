@@ -19,7 +19,7 @@ FAIL = f"""
 """
 EMBEDDED = f"""
 import structlog
-from hookline import Hookline
+from hookline.app import Hookline
 
 Hookline("sqlite:///x.db")
 {textwrap.dedent(FAIL)}

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
 from typing import Any, TypeVar
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.ids import delivery_of, read
 from hookline.model import Delivery, EventId, State
 from hookline.store.contract import Store

@@ -2,21 +2,40 @@
 
 from typing import TYPE_CHECKING, Any
 
+from hookline import errors
+from hookline.errors import HooklineError
 from hookline.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline, PublishedEvent
-    from hookline.client import HooklineClient, SyncHooklineClient
+    from hookline.client.aio.client import HooklineClient
+    from hookline.client.answers import Published
+    from hookline.client.blocking.client import SyncHooklineClient
+    from hookline.client.publishing import NewEvent
     from hookline.config import Settings
+    from hookline.library.embedded import Hookline
+    from hookline.library.threaded import SyncHookline
 
-__all__ = ["Hookline", "HooklineClient", "PublishedEvent", "Settings", "SyncHooklineClient", "__version__"]
+__all__ = [
+    "Hookline",
+    "HooklineClient",
+    "HooklineError",
+    "NewEvent",
+    "Published",
+    "Settings",
+    "SyncHookline",
+    "SyncHooklineClient",
+    "__version__",
+    "errors",
+]
 
 _HOMES = {
-    "Hookline": "hookline.app",
-    "HooklineClient": "hookline.client",
-    "PublishedEvent": "hookline.app",
+    "Hookline": "hookline.library.embedded",
+    "HooklineClient": "hookline.client.aio.client",
+    "NewEvent": "hookline.client.publishing",
+    "Published": "hookline.client.answers",
     "Settings": "hookline.config",
-    "SyncHooklineClient": "hookline.client",
+    "SyncHookline": "hookline.library.threaded",
+    "SyncHooklineClient": "hookline.client.blocking.client",
 }
 
 

@@ -32,7 +32,7 @@ from hookline.admin.test_event import EndpointTest
 from hookline.clock import Clock, SystemClock
 from hookline.config import Settings
 from hookline.crypto.sealing import Sealer
-from hookline.errors import ConfigError, Invalid, SchemaOutgrown, StoreUnavailable, demand
+from hookline.errors import ConfigError, Invalid, NotRunning, SchemaOutgrown, demand
 from hookline.ids import Ids, read, show
 from hookline.logs import keep_plain
 from hookline.model import DEFAULT_ACCOUNT, OWN_ACCOUNT, DeliveryId, EndpointId
@@ -82,6 +82,7 @@ from hookline.store import database_url
 from hookline.store.contract import Store
 from hookline.validate import payload as payloads
 from hookline.validate.names import check_account, check_idempotency_key, check_type
+from hookline.validate.payload_encoding import Payload, encoded
 from hookline.validate.stored_endpoint import EndpointJudge
 
 SLOW_S = 1.0  # for a statement; longer ones are logged
@@ -365,11 +366,9 @@ class Hookline:
         """How many connections this process could not open for lack of a descriptor, port or memory."""
         return self._sender.shortages
 
-    def _refuse_unless_started(self) -> None:
+    def refuse_unless_started(self) -> None:
         if not self._was_started:
-            raise StoreUnavailable(
-                "This hookline is not running: use it inside `async with`, or start() it first."
-            )
+            raise NotRunning("This hookline is not running: use it inside `async with`, or start() it first.")
 
     def _note_outgrown(self, error: SchemaOutgrown) -> None:
         if self.outgrown is None:
@@ -401,44 +400,10 @@ class Hookline:
         """Publish one checked draft."""
         return await self.intake.publish(draft)
 
-    async def publish(
-        self,
-        type: str,
-        payload: Any,
-        *,
-        account: str = DEFAULT_ACCOUNT,
-        idempotency_key: str | None = None,
-        deliver_at: datetime | None = None,
-        hops: int = 0,
-        traceparent: str | None = None,
-        tracestate: str | None = None,
-    ) -> "PublishedEvent":
-        """Publish an event; when this returns it is durable. Bytes must be one JSON value and are sent unchanged.
-
-        `hops` is the hop count (`Verified.hops`) of the webhook that caused this publish. It ends loops.
-        `traceparent` and `tracestate` (W3C Trace Context) are sent on with the event's requests.
-        """
-        self._refuse_unless_started()
-        if isinstance(payload, bytes):
-            body = payload
-        else:
-            try:
-                body = msgspec.json.encode(payload)
-            except (TypeError, ValueError, RecursionError) as error:
-                raise Invalid(f"The payload is not JSON: {error}", pointer="/payload") from None
-        payloads.check(body, self.settings.payload_limit_bytes)
-        published = await self.intake.publish(
-            Draft(
-                check_type(type),
-                body,
-                check_account(account),
-                None if idempotency_key is None else check_idempotency_key(idempotency_key),
-                None if deliver_at is None else _store_time(deliver_at, now=self.clock.now()),
-                checked(hops, most=self.settings.max_hops),
-                None if traceparent is None else trace_context.read([traceparent], [tracestate or ""]),
-            )
-        )
-        await self.worker.handover.wakes.flush()
+    async def publish(self, type: str, payload: Payload, **fields: Any) -> "PublishedEvent":
+        """Publish an event from code of ours; programs use `hookline.Hookline`."""
+        self.refuse_unless_started()
+        published = await self.publish_at_once(self.draft(type, encoded(payload), **fields))
         return PublishedEvent(
             id=show("event", published.id),
             type=published.type,
@@ -446,6 +411,36 @@ class Hookline:
             created_at=published.created_at,
             deliveries=published.deliveries,
             duplicate=published.duplicate,
+        )
+
+    async def publish_at_once(self, draft: Draft) -> Published:
+        """Publish one checked draft, and let a worker know of it before this returns."""
+        published = await self.intake.publish(draft)
+        await self.worker.handover.wakes.flush()
+        return published
+
+    def draft(
+        self,
+        type: str,
+        body: bytes,
+        *,
+        account: str | None = None,
+        idempotency_key: str | None = None,
+        deliver_at: datetime | None = None,
+        hops: int = 0,
+        traceparent: str | None = None,
+        tracestate: str | None = None,
+    ) -> Draft:
+        """A draft of what a program publishes, checked; `body` is the payload as JSON."""
+        payloads.check(body, self.settings.payload_limit_bytes)
+        return Draft(
+            check_type(type),
+            body,
+            DEFAULT_ACCOUNT if account is None else check_account(account),
+            None if idempotency_key is None else check_idempotency_key(idempotency_key),
+            None if deliver_at is None else _store_time(deliver_at, now=self.clock.now()),
+            checked(hops, most=self.settings.max_hops),
+            None if traceparent is None else trace_context.read([traceparent], [tracestate or ""]),
         )
 
     async def _try_own_event(self, payload: bytes) -> int:
@@ -457,19 +452,19 @@ class Hookline:
 
     async def create_endpoint(self, **fields: Any) -> EndpointReport:
         """Create an endpoint: `url`, `events`, and any other field of the API. The answer holds its secret."""
-        self._refuse_unless_started()
+        self.refuse_unless_started()
         return await self.reports.endpoint(await self.endpoints.create(fields), reveal=True)
 
     async def update_endpoint(self, id: str, **fields: Any) -> EndpointReport:
         """Change the named fields of an endpoint."""
-        self._refuse_unless_started()
+        self.refuse_unless_started()
         return await self.reports.endpoint(
             await self.endpoints.update(EndpointId(read("endpoint", id)), fields)
         )
 
     async def delete_endpoint(self, id: str) -> None:
         """Delete an endpoint; its pending deliveries are cancelled."""
-        self._refuse_unless_started()
+        self.refuse_unless_started()
         await self.endpoints.delete(EndpointId(read("endpoint", id)))
 
     def is_under_way(self, delivery: DeliveryId) -> bool:
@@ -478,9 +473,9 @@ class Hookline:
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a publish from a program."""
+    """The event of a publish from code of ours."""
 
-    id: str  # the receivers' idempotency key
+    id: str
     type: str
     account: str
     created_at: float

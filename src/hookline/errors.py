@@ -1,19 +1,37 @@
 """Defines the errors that a caller has to handle.
 
 Expected things (a 500 from an endpoint, an open circuit) are values, not errors. Errors of drivers and libraries are
-translated into these where they enter.
+translated into these where they enter. The clients raise them too, for what a server refuses: a program handles
+`NotFound` or `Invalid` in one way, wherever its hookline runs. What a server's answer does not say is then empty.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
+
+
+class InvalidPart(NamedTuple):
+    """The part of what was given that is invalid."""
+
+    pointer: str  # a JSON pointer
+    detail: str
 
 
 class HooklineError(Exception):
     """Something that a caller of hookline must handle."""
 
+    code = "internal"  # stable: programs compare it; that of the API's answer
+    errors: tuple[InvalidPart, ...] = ()
+
+    def __init__(self, *texts: object, **named: str) -> None:
+        super().__init__(*texts, **named)
+        self.detail = str(self)  # for people
+
 
 class NotFound(HooklineError):
     """No object of that kind has that id (or it belongs to another account: the answer is the same)."""
+
+    code = "not_found"
 
     def __init__(self, noun: str, id: str) -> None:
         super().__init__(f"No {noun} has the id {id!r}.")
@@ -23,6 +41,8 @@ class NotFound(HooklineError):
 
 class WrongState(HooklineError):
     """The delivery's state does not allow the verb."""
+
+    code = "wrong_state"
 
     def __init__(self, verb: str, state: str) -> None:
         super().__init__(f"A delivery that is {state} cannot be {verb}.")
@@ -56,9 +76,9 @@ class Invalid(HooklineError):
 
     def __init__(self, detail: str, *, pointer: str = "", code: str = "invalid_field") -> None:
         super().__init__(detail)
-        self.detail = detail
         self.pointer = pointer
         self.code = code
+        self.errors = (InvalidPart(pointer, detail),)
 
     def under(self, pointer: str) -> "Invalid":
         """The same error, where the input is a part of something larger."""
@@ -75,7 +95,7 @@ class SchemaMismatch(Invalid):
             code="schema_mismatch",
         )
         self.event_type = event_type
-        self.errors = errors
+        self.errors = tuple(InvalidPart(*each) for each in errors)
 
     def under(self, pointer: str) -> "SchemaMismatch":
         return SchemaMismatch(self.event_type, tuple((pointer + at, detail) for at, detail in self.errors))
@@ -97,12 +117,13 @@ class Unreadable(HooklineError):
 
     def __init__(self, detail: str, *, code: str = "invalid_json") -> None:
         super().__init__(detail)
-        self.detail = detail
         self.code = code
 
 
 class TooLarge(HooklineError):
     """Input over a size limit."""
+
+    code = "too_large"
 
     def __init__(self, what: str, *, limit_bytes: int) -> None:
         super().__init__(f"{what} may have at most {limit_bytes:,} bytes.")
@@ -112,15 +133,28 @@ class TooLarge(HooklineError):
 class IdempotencyConflict(HooklineError):
     """The idempotency key was already used for another event."""
 
+    code = "idempotency_conflict"
+
     def __init__(self, key: str) -> None:
         super().__init__(
             f"The idempotency key {key!r} was used before with another type, payload or deliver_at."
         )
         self.key = key
+        self.errors = (InvalidPart("/idempotency_key", self.detail),)
 
 
-class StoreUnavailable(HooklineError):
+class Unavailable(HooklineError):
+    """It cannot be done now; it can be tried again later."""
+
+    code = "unavailable"
+
+
+class StoreUnavailable(Unavailable):
     """The database did not answer; the last write may or may not be committed."""
+
+
+class NotRunning(StoreUnavailable):
+    """This hookline was not started, was stopped, or was started by the process that this one was forked from."""
 
 
 class NotReady(StoreUnavailable):
@@ -129,6 +163,8 @@ class NotReady(StoreUnavailable):
 
 class StorageFull(StoreUnavailable):
     """The database cannot write because its disk is full."""
+
+    code = "storage_full"
 
 
 class StoreReadOnly(StoreUnavailable):
@@ -167,8 +203,10 @@ class SchemaMissing(SchemaBehind):
     """The database exists but has never been migrated."""
 
 
-class Overloaded(HooklineError):
+class Overloaded(Unavailable):
     """More was handed in than can be held; try again later."""
+
+    code = "overloaded"
 
 
 class ConfigError(HooklineError):

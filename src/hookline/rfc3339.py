@@ -62,6 +62,11 @@ def show(at: float) -> str:
     return text
 
 
+def moment(at: float) -> datetime:
+    """The same moment as a `datetime`, as it is read from its text."""
+    return datetime.fromisoformat(show(at))
+
+
 _shown: tuple[float, str] = (0.0, "1970-01-01T00:00:00.000000Z")
 _last: tuple[int, str] = (0, "1970-01-01T00:00:00")
 

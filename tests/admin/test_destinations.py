@@ -4,8 +4,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from hookline import Hookline
 from hookline.admin.destinations import Destinations
+from hookline.app import Hookline
 from hookline.config import Settings
 from hookline.errors import Invalid
 from hookline.pipeline.sending.net import is_here

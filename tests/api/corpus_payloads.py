@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import Unreadable
 from hookline.store.contract.events import EventFilter
 from server_process import run

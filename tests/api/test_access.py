@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from answering import eventually, receiving
-from hookline import Hookline, Settings
 from hookline.api.calls.docs import SAMPLES, VIEWER
 from hookline.api.routes import table
+from hookline.app import Hookline
+from hookline.config import Settings
 
 # What a key that is bound to an account gets:
 ALIKE = "what everybody gets: nothing in it is any account's"

@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hookline import Hookline, Settings
 from hookline.api.app import Api
 from hookline.api.problem import describe, headers_for
 from hookline.api.protocol import HEAD_WITHIN_S, Protocol
 from hookline.api.server import ApiServer
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import (
     HooklineError,
     IdempotencyConflict,

@@ -13,8 +13,9 @@ import psycopg
 import pytest
 
 from answering import Receiver, eventually, receiving
-from hookline import Hookline, Settings
 from hookline.api.routes import table
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.model import AuditAction
 from tests.api.conftest import Service
 

@@ -9,11 +9,12 @@ import httpx
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from hookline import Hookline, Settings
 from hookline.api.calls.docs import SAMPLES, VIEWER
 from hookline.api.description.document import operation_id, problems_of
 from hookline.api.problem import STATUSES
 from hookline.api.routes import table
+from hookline.app import Hookline
+from hookline.config import Settings
 from server_process import ServerProcess
 from tests.api.conftest import KEY
 

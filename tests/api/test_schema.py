@@ -16,9 +16,10 @@ import pytest
 import schemathesis
 from schemathesis.checks import CHECKS, load_all_checks
 
-from hookline import Hookline, Settings
 from hookline.api.description.document import describe
 from hookline.api.routes import table
+from hookline.app import Hookline
+from hookline.config import Settings
 from tests.api.conftest import KEY, Service
 from tests.api.test_deliveries_api import delivery_of
 from tests.api.test_deliveries_api import receiver as receiver  # a fixture

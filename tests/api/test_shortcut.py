@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hookline import Hookline, Settings
 from hookline.api.app import Api
 from hookline.api.server import ApiServer
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import StoreUnavailable
 from hookline.model import State
 from hookline.pipeline.intake.drafts import Done, Draft

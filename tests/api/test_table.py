@@ -8,7 +8,6 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hookline import Hookline, Settings
 from hookline.admin.key_cache import caller
 from hookline.api.call import CALLER, REQUEST_ID, Call, CallScope
 from hookline.api.request.body_fields import converted
@@ -16,6 +15,8 @@ from hookline.api.request.parameters import kinds_of
 from hookline.api.router import routes
 from hookline.api.routes import table
 from hookline.api.tenancy import Reach
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import Invalid
 from hookline.model import Scope as KeyScope
 from hookline.store.interactive import current_call

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.dashboard.table import all_pages
 from server_process import ServerProcess
 from tests.browser import hostile

@@ -41,7 +41,8 @@ STEPS = {*ADDED, *MIGRATIONS}
 
 THROUGH_THE_LIBRARY = """
 import asyncio, sys
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 
 async def main():
     async with Hookline(sys.argv[1], settings=Settings(dev=True)) as hooks:

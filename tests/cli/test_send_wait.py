@@ -142,6 +142,6 @@ def test_a_retry_is_said_with_its_time():
 def test_what_was_cancelled_was_not_delivered():
     with pytest.raises(CommandError, match="1 of 2 deliveries cancelled") as refused:
         check_all_delivered([{"state": "delivered"}, {"state": "cancelled"}], timeout="1m")
-    assert refused.value.code == FAILED
+    assert refused.value.exit_status == FAILED
     check_all_delivered([{"state": "delivered"}], timeout="1m")
     check_all_delivered([], timeout="1m")

@@ -70,7 +70,7 @@ def test_a_prefix_of_several_ids_is_refused_with_the_candidates():
     endpoints = [show("endpoint", made.endpoint()) for _ in range(12)]
     with pytest.raises(CommandError) as refused:
         whole_id(Found(*endpoints), "endpoint", endpoints[0][:11])
-    assert refused.value.code == USAGE
+    assert refused.value.exit_status == USAGE
     assert str(refused.value).startswith(f"{endpoints[0][:11]} is ambiguous: {endpoints[0]}, {endpoints[1]}")
     assert "…" in str(refused.value)
 
@@ -78,7 +78,7 @@ def test_a_prefix_of_several_ids_is_refused_with_the_candidates():
 def test_too_few_characters_are_refused():
     with pytest.raises(CommandError, match="at least 8 characters") as refused:
         whole_id(Found(), "endpoint", "ep_0123456")
-    assert refused.value.code == USAGE
+    assert refused.value.exit_status == USAGE
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_batch_comes_back_in_order_with_errors_in_their_places(client, account
         NewEvent(type="not a type", payload={"n": 2}, account=account),
         NewEvent(type="b", payload=b"[3]", account=account),
     ]
-    first, refused, third = client.publish_batch(events)
+    first, refused, third = client.publish_many(events)
     assert isinstance(first, Published)
     assert isinstance(third, Published)
     assert [client.event(each.id).body for each in (first, third)] == [b'{"n":1}', b"[3]"]
@@ -90,7 +90,7 @@ def test_a_batch_comes_back_in_order_with_errors_in_their_places(client, account
 def test_a_large_batch_is_sent_whole(client, account):
     payload = b'"%s"' % (b"x" * 900_000)
     events = [NewEvent(type="a", payload=payload, account=account) for _ in range(5)]
-    results = client.publish_batch(events)
+    results = client.publish_many(events)
     assert [client.event(each.id).body == payload for each in results] == [True] * 5
 
 
@@ -98,7 +98,7 @@ def test_a_large_batch_is_sent_whole(client, account):
 def test_what_is_too_large_is_refused_in_the_server_s_words(client, account, number):
     events = [NewEvent(type="a", payload="x" * 1_000_000, account=account) for _ in range(number)]
     with pytest.raises(ApiError) as raised:
-        client.publish_batch(events)
+        client.publish_many(events)
     assert (raised.value.status, raised.value.code) == (413, "too_large")
     assert client.publish("a", 1, account=account).id
 
@@ -130,7 +130,7 @@ def test_an_endpoint_goes_through_its_life(client, account):
 def test_a_list_is_read_page_by_page(client, account):
     endpoint = client.create_endpoint("https://hooks.example.com/", ["*"], account=account, paused=True)
     events = [NewEvent(type="a", payload=n, account=account) for n in range(250)]
-    published = [each.id for each in client.publish_batch(events)]
+    published = [each.id for each in client.publish_many(events)]
     assert [each.event_id for each in client.endpoint_deliveries(endpoint.id)] == published[::-1]
     listing = client.deliveries(account=account)
     first = listing.page(limit=100)
@@ -143,7 +143,7 @@ def test_a_list_is_read_page_by_page(client, account):
 def test_dead_letters_are_replayed_and_discarded(client, account):
     with receiving() as receiver:
         client.create_endpoint(f"{receiver.url}/400/a", ["*"], account=account)
-        results = client.publish_batch([NewEvent(type="a", payload=n, account=account) for n in range(4)])
+        results = client.publish_many([NewEvent(type="a", payload=n, account=account) for n in range(4)])
         dead = eventually(
             lambda: found if len(found := list(client.dead_letters(account=account))) == 4 else None
         )

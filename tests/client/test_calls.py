@@ -38,7 +38,7 @@ def made(ask):
 SAFE, NOT_SAFE = True, False
 CALLS = [
     (lambda c: c.publish("a", {}), "POST /v1/events", SAFE),
-    (lambda c: c.publish_batch([NewEvent(type="a", payload={})]), "POST /v1/events/batch", SAFE),
+    (lambda c: c.publish_many([NewEvent(type="a", payload={})]), "POST /v1/events/batch", SAFE),
     (lambda c: c.event("evt_1"), "GET /v1/events/evt_1", SAFE),
     (
         lambda c: c.events(type="a", account="b", idempotency_key="k", since=NOON, until=NOON),
@@ -207,7 +207,7 @@ def test_bytes_that_are_not_one_json_value_are_not_sent(payload):
     with pytest.raises(Unreadable):
         made(lambda client: client.publish("a", payload))
     with pytest.raises(Unreadable):
-        made(lambda client: client.publish_batch([NewEvent(type="a", payload=payload)]))
+        made(lambda client: client.publish_many([NewEvent(type="a", payload=payload)]))
 
 
 def test_what_is_no_json_is_not_sent():
@@ -236,12 +236,12 @@ def test_hops_are_passed_on_and_a_batch_has_those_of_its_longest_chain():
     assert "hookline-hops" not in made(lambda c: c.publish("a", 1)).headers
     assert made(lambda c: c.publish("a", 1, hops=2)).headers == {"hookline-hops": "2"}
     batch = [NewEvent(type="a", payload=1, hops=hops) for hops in (0, 3, 1)]
-    assert made(lambda c: c.publish_batch(batch)).headers == {"hookline-hops": "3"}
+    assert made(lambda c: c.publish_many(batch)).headers == {"hookline-hops": "3"}
 
 
 def test_events_without_a_key_get_one_each_and_others_keep_theirs():
     events = [NewEvent(type="a", payload=1), NewEvent(type="a", payload=1, idempotency_key="k")]
-    batch = msgspec.json.decode(made(lambda client: client.publish_batch(events)).body)["events"]
+    batch = msgspec.json.decode(made(lambda client: client.publish_many(events)).body)["events"]
     single = msgspec.json.decode(made(lambda client: client.publish("a", 1)).body)
     keys = [each["idempotency_key"] for each in [*batch, single]]
     assert keys[1] == "k"

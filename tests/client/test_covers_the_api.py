@@ -7,11 +7,12 @@ from typing import Any, get_args, get_origin
 import msgspec
 import pytest
 
-from hookline import Hookline, Settings
 from hookline.api import call as api_call
 from hookline.api.routes import table as routes
+from hookline.app import Hookline
 from hookline.client import SyncHooklineClient
 from hookline.client.answers import Page
+from hookline.config import Settings
 from tests.client.test_calls import CALLS, made
 
 # What the clients read in their own way (`publishing`), tested there.

@@ -52,7 +52,7 @@ def test_a_publish_whose_connection_is_cut_is_one_event(connect, server, endpoin
 def test_a_batch_whose_connection_is_cut_is_published_once(connect, server, endpoint, account):
     with Between(server.port, Harm.CUT_DONE) as between:
         batch = [NewEvent(type="a", payload=n, account=account) for n in range(50)]
-        results = connect(between.url).publish_batch(batch)
+        results = connect(between.url).publish_many(batch)
     assert events_to(server, endpoint) == [each.id for each in results][::-1]
     assert len(between.requests) == 2
 

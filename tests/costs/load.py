@@ -18,9 +18,10 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import hookline
-from hookline import Hookline, Settings
 from hookline.api.app import Api
 from hookline.api.server import ApiServer
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.testing.clock import ManualClock
 
 SOURCE = str(Path(hookline.__file__).parent)

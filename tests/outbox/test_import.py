@@ -13,6 +13,7 @@ heavy |= {"cryptography", "httptools", "socket", "uvicorn", "structlog", "jinja2
 ours = {name for name in sys.modules if name.startswith("hookline.")}
 light = {"errors", "model", "outbox", "rfc3339", "rules", "validate", "version", "words"}
 light_checks = {"hookline.validate", "hookline.validate.names", "hookline.validate.payload", "hookline.validate.suggest"}
+light_checks |= {"hookline.validate.payload_encoding"}
 print(*sorted(heavy & set(sys.modules)))
 print(*sorted(name for name in ours if name.split(".")[1] not in light))
 print(*sorted({name for name in ours if name.startswith("hookline.validate")} - light_checks))

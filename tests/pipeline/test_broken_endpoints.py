@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from hookline import Hookline
 from hookline.admin.resealing import Rewritten, seal_all
 from hookline.admin.secrets import RotationInput
-from hookline.app import audit_of
+from hookline.app import Hookline, audit_of
 from hookline.crypto.sealing import PREFIX, Sealer
 from hookline.errors import Invalid
 from hookline.ids import read, show

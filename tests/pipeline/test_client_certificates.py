@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline import Hookline, Settings
 from hookline.admin.resealing import Rewritten, seal_all, unseal_all
-from hookline.app import audit_of
+from hookline.app import Hookline, audit_of
+from hookline.config import Settings
 from hookline.crypto.sealing import Sealer
 from hookline.errors import ConfigError, Invalid
 from hookline.model import ErrorKind, State

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.ids import read
 from hookline.model import Attempt, CircuitState, Delivery, EndpointId, ErrorKind, Outcome, Reason, State
 from hookline.reports.queries import attempt_report

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.model import Attempt, Delivery, ErrorKind, Outcome, State
 from pipeline.sending.raw_server import Conversation, RawServer, Script, always
 from pipeline.sending.sending import OK, until

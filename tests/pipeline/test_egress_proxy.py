@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.model import ErrorKind, State
 from pipeline.sending.connect_proxy import ConnectProxy
 from pipeline.sending.raw_server import Conversation, RawServer

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.model import CircuitState
 from hookline.pipeline.sending.net import SystemNet
 from hookline.store.contract import DeliveryFilter

@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.ids import delivery_of, read
 from hookline.model import Attempt, Delivery, EventId, Outcome, Reason, State
 from receiver_kit.signed import secret_of, standard

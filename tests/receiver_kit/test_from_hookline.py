@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline import Hookline, Settings
 from hookline.admin.secrets import RotationInput
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import Invalid
 from hookline.ids import read
 from hookline.model import EndpointId

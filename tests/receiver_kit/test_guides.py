@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.receiver.sql import POSTGRES, SQLITE
 from receiver_kit.signed import classic, secret_of, standard
 from tests.receiver import Receiver

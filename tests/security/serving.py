@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline import Hookline, Settings
 from hookline.api.app import Api
 from hookline.api.protocol import Protocol
 from hookline.api.server import ApiServer
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.dashboard.app import Dashboard
 
 KEY = "hlk_the_key_of_these_tests"

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.ids import delivery_of, read
 from hookline.model import Attempt, Delivery, ErrorKind, EventId, Outcome, State
 from hookline.pipeline.sending.pool import PoolLimits

@@ -9,11 +9,11 @@ import msgspec
 import psycopg
 import pytest
 
-from hookline import Hookline, Settings
 from hookline.admin.portal import PortalLinks
 from hookline.admin.resealing import Rewritten, SealCounts, count_seals, seal_all, unseal_all
 from hookline.admin.secrets import RotationInput
-from hookline.app import audit_of
+from hookline.app import Hookline, audit_of
+from hookline.config import Settings
 from hookline.crypto.sealing import PREFIX, Seal, Sealer
 from hookline.errors import ConfigError, Invalid, SealBroken
 from hookline.ids import read

@@ -18,11 +18,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from hookline import Hookline, Settings
 from hookline.api.calls.docs import SAMPLES, VIEWER
 from hookline.api.description.document import describe
 from hookline.api.request.parameters import ACCOUNT_SCHEMA, PREFIX_SCHEMA, id_schema
 from hookline.api.routes import table
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.ids import PREFIXES
 from postgres_server import PostgresServer
 from server_process import ServerProcess

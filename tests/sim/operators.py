@@ -11,8 +11,8 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hookline import Hookline
 from hookline.admin.secrets import RotationInput
+from hookline.app import Hookline
 from hookline.errors import HooklineError
 from hookline.model import DeliveryId, EndpointId, EventId
 from hookline.pipeline.maintenance.pruning import walk

@@ -10,7 +10,8 @@ from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import HooklineError
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.sending import Request, SendResult, client

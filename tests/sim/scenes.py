@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.errors import HooklineError
 from hookline.model import EndpointId, EventId
 from hookline.pipeline.intake.drafts import Draft

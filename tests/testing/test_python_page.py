@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hookline import SyncHookline, client, errors
+from hookline.client import OpenWord
 from hookline.testing import WebhookReceiver, serving_hookline
 from server_process import environment
 
@@ -23,11 +25,12 @@ def blocks(title: str) -> list[str]:
 
 LIBRARY = blocks("The library")
 CLIENTS = blocks("The clients")
+ERRORS = blocks("Errors")
 KIT = blocks("The testing kit")
 
 
 def test_every_program_of_the_page_is_run_here():
-    assert len(LIBRARY + CLIENTS + KIT) == PAGE.count("```python") == 5
+    assert len(LIBRARY + CLIENTS + ERRORS + KIT) == PAGE.count("```python") == 7
 
 
 def run(program: str, folder: Path, **env: str) -> str:
@@ -50,10 +53,43 @@ def run(program: str, folder: Path, **env: str) -> str:
     return done.stdout
 
 
-def test_the_library_s_program_works(tmp_path):
-    [program] = LIBRARY
-    printed = run(f"{program}    print(event.deliveries)\n", tmp_path)
-    assert printed == "1\n"
+def test_the_library_s_programs_work(tmp_path):
+    asynchronous, synchronous = LIBRARY
+    assert run(f"{asynchronous}    print(event.deliveries)\n", tmp_path) == "1\n"
+    assert re.fullmatch(r"\[(<DeliveryState.PENDING: 'pending'>(, )?){2}\]\n", run(synchronous, tmp_path))
+
+
+def test_the_program_about_errors_says_what_it_prints(tmp_path):
+    [program] = ERRORS
+    said = "url_invalid /url\n"
+    assert f"# {said}" in program
+    assert run(program, tmp_path) == said
+
+
+def table(title: str) -> set[str]:
+    """The names in the first column of the tables of a section."""
+    section = re.split(r"^## ", PAGE.partition(f"\n## {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    return {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+
+
+def test_every_method_is_in_the_table_of_methods():
+    section = PAGE.partition("\n## Methods\n")[2].partition("\n\nEach is")[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    assert named == {name for name in dir(SyncHookline) if name[0] != "_"} - {"start", "stop", "send"}
+
+
+def test_every_exception_of_the_table_is_there():
+    assert {name for name in table("Errors") if not hasattr(errors, name) and not hasattr(client, name)} == {
+        "OutboxError"
+    }
+
+
+def test_every_word_is_named():
+    assert [each.__name__ for each in OpenWord.__subclasses__() if f"`{each.__name__}`" not in PAGE] == []
 
 
 @pytest.fixture

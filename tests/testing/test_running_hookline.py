@@ -58,7 +58,7 @@ async def test_the_api_answers_in_process(receiver):
     async with running_hookline() as hooks, HooklineClient(hooks.url) as client:
         created = await client.create_endpoint(receiver.url, ["*"], signing="classic")
         receiver.trust(created.secret)
-        await client.publish_batch([NewEvent(type="a", payload=n) for n in range(50)])
+        await client.publish_many([NewEvent(type="a", payload=n) for n in range(50)])
         assert len(await receiver.arrived(50)) == 50
         await hooks.settled()
         assert {each.state async for each in client.deliveries()} == {"delivered"}

@@ -54,17 +54,37 @@ class InsideApi:
         asked_by: AskedBy = _BY_ITSELF,
     ) -> Any:
         """The value that the call answers; raises what an outside caller would be told as a problem."""
-        call = self._calls[method, path]
-        content = b"" if body is None else msgspec.json.encode(body)
+        return await self.answer(
+            self._calls[method, path],
+            caller,
+            parts=parts,
+            query=urlencode(query),
+            content=b"" if body is None else msgspec.json.encode(body),
+            headers=headers,
+            asked_by=asked_by,
+        )
+
+    async def answer(
+        self,
+        call: Call,
+        caller: Caller,
+        *,
+        parts: Mapping[str, str],
+        query: str,
+        content: bytes,
+        headers: Mapping[str, str],
+        asked_by: AskedBy = _BY_ITSELF,
+    ) -> Any:
+        """The value that the call answers to a request with this query and content; raises likewise."""
         request = Request(
             {
                 "type": "http",
-                "method": method,
+                "method": call.method,
                 "scheme": "http",
                 "server": ("127.0.0.1", 0),  # nobody reached it from outside
-                "path": path.format_map(parts),
+                "path": call.path.format_map(parts),
                 "path_params": dict(parts),
-                "query_string": urlencode(query).encode("ascii"),
+                "query_string": query.encode("ascii"),
                 "headers": [
                     *_JSON,
                     *((name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()),

@@ -14,11 +14,11 @@ FAILED, USAGE, UNREACHABLE, NOT_FOUND, REFUSED = 1, 2, 3, 4, 5
 
 
 class CommandError(HooklineError):
-    """A command cannot continue; `code` is its exit code, `status` the server's status."""
+    """A command cannot continue; `exit_status` is that of the program, `status` the server's status."""
 
-    def __init__(self, text: str, code: int = FAILED, *, status: int | None = None) -> None:
+    def __init__(self, text: str, exit_status: int = FAILED, *, status: int | None = None) -> None:
         super().__init__(text)
-        self.code = code
+        self.exit_status = exit_status
         self.status = status
 
 
@@ -31,7 +31,7 @@ class Errors:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         match error:
             case CommandError():
-                self._fail(error, error.code)
+                self._fail(error, error.exit_status)
             case ConfigError():
                 self._fail(error, USAGE)
             case Invalid():

@@ -5,11 +5,13 @@ different versions understand each other.
 """
 
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from hookline.client.errors import ClientError
+from hookline.client.words import CircuitState, DeliveryState, ErrorKind, JobState, Reason, WaitingFor
+from hookline.validate.payload_encoding import JsonValue
 
 _Item = TypeVar("_Item")
 
@@ -49,7 +51,7 @@ class Event(ApiObject, frozen=True, kw_only=True):
     payload_bytes: int | None = None
     idempotency_key: str | None = None
     deliver_at: datetime | None = None
-    deliveries: dict[str, int] = {}
+    deliveries: dict[DeliveryState, int] = {}
 
     @property
     def body(self) -> bytes:
@@ -61,9 +63,10 @@ class Event(ApiObject, frozen=True, kw_only=True):
             )
         return body
 
-    def json(self) -> Any:
+    def json(self) -> JsonValue:
         """The payload, decoded."""
-        return msgspec.json.decode(self.body)
+        value: JsonValue = msgspec.json.decode(self.body)
+        return value
 
 
 class Replayed(ApiObject, frozen=True, kw_only=True):
@@ -76,7 +79,7 @@ class Replayed(ApiObject, frozen=True, kw_only=True):
 class Circuit(ApiObject, frozen=True, kw_only=True):
     """An endpoint's health gate."""
 
-    state: str
+    state: CircuitState
     consecutive_failures: int = 0
     opened_at: datetime | None = None
     cooldown_s: float | None = None
@@ -113,14 +116,14 @@ class Secret(ApiObject, frozen=True, kw_only=True):
 class Failure(ApiObject, frozen=True, kw_only=True):
     """Why an attempt was not accepted."""
 
-    kind: str
+    kind: ErrorKind
     detail: str | None = None
 
 
 class Death(ApiObject, frozen=True, kw_only=True):
     """Why and when a delivery died before it was replayed."""
 
-    reason: str
+    reason: Reason
     at: datetime | None = None
     attempts: int = 0
 
@@ -133,16 +136,16 @@ class Delivery(ApiObject, frozen=True, kw_only=True):
     endpoint_id: str
     account: str
     event_type: str
-    state: str
+    state: DeliveryState
     attempts: int = 0
     max_attempts: int | None = None
     due_at: datetime | None = None
     in_flight: bool = False
-    waiting_for: str | None = None
+    waiting_for: WaitingFor | None = None
     last_status: int | None = None
     last_duration_ms: float | None = None
     last_error: Failure | None = None
-    reason: str | None = None
+    reason: Reason | None = None
     created_at: datetime | None = None
     delivered_at: datetime | None = None
     dead_at: datetime | None = None
@@ -253,13 +256,13 @@ class Trial(ApiObject, frozen=True, kw_only=True):
 class Job(ApiObject, frozen=True, kw_only=True):
     """A bulk replay or discard; a dry run has no id."""
 
-    state: str
+    state: JobState
     matched: int
     id: str | None = None
     done: int = 0
     failed: int = 0
     dry_run: bool = False
-    filter: dict[str, Any] = {}
+    filter: dict[str, JsonValue] = {}
     created_at: datetime | None = None
     finished_at: datetime | None = None
     reason: str | None = None  # why it failed

@@ -35,14 +35,14 @@ class ClientCall(Generic[T]):
     may_repeat: bool  # doing it twice has the same effect as once
 
 
-def get(path: str, answer: type[T], **query: Any) -> ClientCall[T]:
+def get(path: str, answer: type[T], **query: object) -> ClientCall[T]:
     """Get something; parameters that are None are left out."""
     given = {name: _parameter(name, value) for name, value in said(**query).items()}
     target = f"{path}?{urlencode(given)}" if given else path
     return ClientCall(method="GET", target=target, read=reader(answer), may_repeat=True)
 
 
-def page(path: str, item: type[T], **query: Any) -> ClientCall[Page[T]]:
+def page(path: str, item: type[T], **query: object) -> ClientCall[Page[T]]:
     """Get one page of a list."""
     return get(path, Page[item], **query)  # type: ignore[valid-type]
 
@@ -50,7 +50,7 @@ def page(path: str, item: type[T], **query: Any) -> ClientCall[Page[T]]:
 def post(
     path: str,
     answer: type[T],
-    fields: Mapping[str, Any] | None = None,
+    fields: Mapping[str, object] | None = None,
     *,
     may_repeat: bool = False,
     key: str | None = None,
@@ -67,21 +67,21 @@ def post(
 
 
 def job(
-    path: str, answer: type[T], filter: Mapping[str, Any], *, dry_run: bool, key: str | None
+    path: str, answer: type[T], filter: Mapping[str, object], *, dry_run: bool, key: str | None
 ) -> ClientCall[T]:
     """Start a bulk job. Without a key it gets one, so that it can be repeated."""
     fields = {"filter": filter, "dry_run": dry_run}
     return post(path, answer, fields, key=key if key is not None else new_key())
 
 
-def patch(path: str, answer: type[T], fields: Mapping[str, Any]) -> ClientCall[T]:
+def patch(path: str, answer: type[T], fields: Mapping[str, object]) -> ClientCall[T]:
     """Change some fields. A merge patch: applying it twice has the same effect as once."""
     return ClientCall(
         method="PATCH", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
     )
 
 
-def put(path: str, answer: type[T], fields: Mapping[str, Any]) -> ClientCall[T]:
+def put(path: str, answer: type[T], fields: Mapping[str, object]) -> ClientCall[T]:
     """Replace something."""
     return ClientCall(
         method="PUT", target=path, read=reader(answer), body=msgspec.json.encode(fields), may_repeat=True
@@ -98,7 +98,7 @@ def step(id: str) -> str:
     return quote(id, safe="")
 
 
-def said(**fields: Any) -> dict[str, Any]:
+def said(**fields: object) -> dict[str, object]:
     """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -110,8 +110,8 @@ def new_key() -> str:
 
 def moment(name: str, value: datetime) -> str:
     """A time as the API writes it."""
-    if value.tzinfo is None:
-        raise Invalid(f"{name} needs a zone.", pointer=f"/{name}")
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise Invalid(f"{name} is a datetime with a zone.", pointer=f"/{name}")
     return rfc3339.show(value.timestamp())
 
 
@@ -128,7 +128,7 @@ def _nothing(body: bytes) -> None:
     return None
 
 
-def _parameter(name: str, value: Any) -> str:
+def _parameter(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return moment(name, value) if isinstance(value, datetime) else str(value)

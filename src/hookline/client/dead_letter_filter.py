@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypedDict
 
+from hookline.client.words import Reason
+
 
 class DeadLetterFilter(TypedDict, total=False):
     """Chooses dead letters: those that match, or those with these ids. It has at least one field."""
@@ -14,7 +16,7 @@ class DeadLetterFilter(TypedDict, total=False):
     account: str
     endpoint_id: str
     event_type: str
-    reason: str
+    reason: Reason | str
     since: datetime  # when they died
     until: datetime
     ids: Sequence[str]

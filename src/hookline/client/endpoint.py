@@ -7,11 +7,13 @@ name.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import msgspec
 
 from hookline.client.answers import ApiObject, Circuit, without_secrets
+from hookline.client.words import Ordering, Signature, Signing
+from hookline.validate.payload_encoding import JsonValue
 
 
 class _Settings(TypedDict, total=False):
@@ -19,16 +21,16 @@ class _Settings(TypedDict, total=False):
     enabled: bool | None
     headers: Mapping[str, str | None] | None
     client_certificate: str | None
-    metadata: Mapping[str, Any] | None
+    metadata: Mapping[str, object] | None
     filter: str | None
-    signing: Literal["standard", "classic"] | None
+    signing: Signing | Literal["standard", "classic"] | None
     timeout_ms: int | None
     max_in_flight: int | None
     max_redirects: int | None
     rate_limit: Mapping[str, float | None] | None
-    ordering: Literal["parallel", "strict"] | None
+    ordering: Ordering | Literal["parallel", "strict"] | None
     paused: bool | None
-    retry: Mapping[str, Any] | None
+    retry: Mapping[str, object] | None
     retry_statuses: Sequence[int | str] | None
     circuit: Mapping[str, float | None] | None
 
@@ -37,7 +39,7 @@ class EndpointFields(_Settings, total=False):
     """The fields of a new endpoint, besides its URL and its events."""
 
     account: str | None
-    signature: Literal["v1", "v1a"] | None
+    signature: Signature | Literal["v1", "v1a"] | None
     secret: str | None
 
 
@@ -60,17 +62,17 @@ class Endpoint(ApiObject, frozen=True, kw_only=True):
     disabled_reason: str | None = None
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     client_certificate: dict[str, str] | None = None
-    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+    metadata: dict[str, JsonValue] = msgspec.field(default_factory=dict)
     filter: str | None = None
-    signing: str = "standard"
-    signature: str = "v1"
+    signing: Signing = Signing("standard")
+    signature: Signature = Signature("v1")
     timeout_ms: int = 10000
     max_redirects: int = 0
     max_in_flight: int = 5
     rate_limit: dict[str, float] | None = None
-    ordering: str = "parallel"
+    ordering: Ordering = Ordering("parallel")
     paused: bool = False
-    retry: dict[str, Any] = msgspec.field(default_factory=dict)
+    retry: dict[str, JsonValue] = msgspec.field(default_factory=dict)
     retry_statuses: list[str | int] = msgspec.field(default_factory=list)
     circuit: dict[str, float] | None = None
     circuit_state: Circuit | None = None

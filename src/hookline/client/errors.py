@@ -1,10 +1,15 @@
-"""The errors of a call to the server."""
+"""The errors of a call to the server.
+
+What the server refuses is raised as an `ApiError` that also is the error of `hookline.errors` for it, so that a program
+need not know whether its hookline is a server's.
+"""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from hookline.errors import HooklineError
+from hookline import errors
+from hookline.errors import HooklineError, InvalidPart
 
 
 class ClientError(HooklineError):
@@ -28,13 +33,6 @@ class UnexpectedAnswer(ClientError):
         self.status = status
 
 
-class Culprit(msgspec.Struct, frozen=True):
-    """The part of the request that is invalid."""
-
-    pointer: str = ""
-    detail: str = ""
-
-
 class ApiError(ClientError):
     """The server refused the call. `code` is stable, `detail` is for people."""
 
@@ -46,27 +44,87 @@ class ApiError(ClientError):
         detail: str = "",
         title: str = "",
         request_id: str = "",
-        errors: Sequence[Culprit] = (),
+        errors: Sequence[InvalidPart] = (),
     ) -> None:
         where = ", ".join(each.pointer for each in errors if each.pointer)
-        super().__init__(f"{detail or title}{f' ({where})' if where else ''} [{code}, {request_id}]")
+        text = f"{detail or title}{f' ({where})' if where else ''} [{code}, {request_id}]"
+        HooklineError.__init__(self, text)  # those between the two are told more than an answer says
         self.status = status
         self.code = code
         self.detail = detail
         self.title = title
         self.request_id = request_id  # the server's log has the request under this id
         self.errors = tuple(errors)
+        self.pointer = self.errors[0].pointer if self.errors else ""
 
 
-class NotFound(ApiError):
+class NotFound(ApiError, errors.NotFound):
     """Nothing has that id, or it belongs to another account."""
 
+    noun = id = ""
 
-class Unavailable(ApiError):
+
+class WrongState(ApiError, errors.WrongState):
+    """The state of the delivery, or of the endpoint, does not allow it."""
+
+    verb = state = ""
+
+
+class Unreadable(ApiError, errors.Unreadable):
+    """The server cannot read the request."""
+
+
+class TooLarge(ApiError, errors.TooLarge):
+    """The request is over a size limit of the server."""
+
+    limit_bytes = 0
+
+
+class Invalid(ApiError, errors.Invalid):
+    """The server can read the request, but a part of it is invalid."""
+
+
+class SchemaMismatch(Invalid, errors.SchemaMismatch):
+    """The payload does not match the schema of its type."""
+
+    event_type = ""
+
+
+class AccountMismatch(Invalid, errors.AccountMismatch):
+    """The key is bound to another account."""
+
+
+class IdempotencyConflict(ApiError, errors.IdempotencyConflict):
+    """The idempotency key was already used for another event."""
+
+    key = ""
+
+
+class Unavailable(ApiError, errors.Unavailable):
     """The server cannot do it now (429, 503), and still could not when the client stopped trying."""
 
 
-_BY_STATUS: dict[int, type[ApiError]] = {404: NotFound, 429: Unavailable, 503: Unavailable}
+_BY_CODE: dict[str, type[ApiError]] = {
+    "schema_mismatch": SchemaMismatch,
+    "account_mismatch": AccountMismatch,
+    "idempotency_conflict": IdempotencyConflict,
+}
+_BY_STATUS: dict[int, type[ApiError]] = {
+    400: Unreadable,
+    404: NotFound,
+    409: WrongState,
+    413: TooLarge,
+    422: Invalid,
+    429: Unavailable,
+    503: Unavailable,
+}
+
+
+class Culprit(msgspec.Struct, frozen=True):
+    """The part of the request that is invalid, as the server writes it."""
+
+    pointer: str = ""
+    detail: str = ""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,11 +139,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     def error(self) -> ApiError:
         """The exception for this problem."""
-        return _BY_STATUS.get(self.status, ApiError)(
+        kind = _BY_CODE.get(self.code) or _BY_STATUS.get(self.status, ApiError)
+        return kind(
             status=self.status,
             code=self.code,
             detail=self.detail,
             title=self.title,
             request_id=self.request_id,
-            errors=self.errors,
+            errors=[InvalidPart(each.pointer, each.detail) for each in self.errors],
         )

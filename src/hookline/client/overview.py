@@ -1,11 +1,24 @@
 """The server's answers about the installation and its accounts."""
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from hookline.client.answers import ApiObject, without_secrets
+from hookline.client.words import (
+    ActorKind,
+    AlertKind,
+    AlertState,
+    AuditAction,
+    Channel,
+    DeathPattern,
+    ErrorKind,
+    Scope,
+    Via,
+    WorkerKind,
+    WorkerState,
+)
+from hookline.validate.payload_encoding import JsonValue
 
 
 class EndpointDeaths(ApiObject, frozen=True, kw_only=True):
@@ -13,10 +26,10 @@ class EndpointDeaths(ApiObject, frozen=True, kw_only=True):
 
     endpoint_id: str
     count: int
-    pattern: str
+    pattern: DeathPattern
     advice: str = ""
     url: str | None = None  # None: the endpoint is deleted
-    error: str | None = None  # the commonest
+    error: ErrorKind | None = None  # the commonest
     status: int | None = None
     first_at: datetime | None = None
     last_at: datetime | None = None
@@ -66,8 +79,8 @@ class Alert(ApiObject, frozen=True, kw_only=True):
     """A condition that somebody should know of; `value` and `message` are those of when it fired."""
 
     id: str
-    kind: str
-    state: str  # "firing" or "resolved"
+    kind: AlertKind
+    state: AlertState
     message: str = ""
     account: str | None = None  # None: it is about the whole installation
     endpoint_id: str | None = None
@@ -87,7 +100,7 @@ class AuditSubject(ApiObject, frozen=True, kw_only=True):
 class Actor(ApiObject, frozen=True, kw_only=True):
     """Who changed it. Of a visit to the portal, the key is the one that its link came from."""
 
-    kind: str
+    kind: ActorKind
     key_id: str | None = None
     name: str | None = None  # of the key, or of the operating system's user
     hint: str | None = None  # the beginning of the key
@@ -98,14 +111,14 @@ class AuditEntry(ApiObject, frozen=True, kw_only=True):
 
     id: str
     at: datetime
-    action: str
+    action: AuditAction
     subject: AuditSubject
     actor: Actor
-    via: str
+    via: Via
     account: str | None = None  # None: it is about no account in particular
     address: str | None = None  # of the client as the server sees it; of a command, the name of its machine
     request_id: str | None = None
-    changes: dict[str, Any] = msgspec.field(
+    changes: dict[str, JsonValue] = msgspec.field(
         default_factory=dict
     )  # the old and the new value, without secrets
     truncated: bool = False  # not all changes are shown
@@ -115,8 +128,8 @@ class Worker(ApiObject, frozen=True, kw_only=True):
     """A process that publishes or delivers, as of its last heartbeat."""
 
     id: str
-    state: str
-    kind: str | None = None
+    state: WorkerState
+    kind: WorkerKind | None = None
     host: str | None = None
     pid: int | None = None
     version: str | None = None
@@ -139,7 +152,7 @@ class EventType(ApiObject, frozen=True, kw_only=True):
 
     name: str
     description: str = ""
-    schema: dict[str, Any] | bool | None = None  # payloads must match it; None: any shape is accepted
+    schema: dict[str, JsonValue] | bool | None = None  # payloads must match it; None: any shape is accepted
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
@@ -164,7 +177,7 @@ class Account(ApiObject, frozen=True, kw_only=True):
 class ChannelResult(ApiObject, frozen=True, kw_only=True):
     """What came of a test alert on one channel; `detail` is the receiver's answer or the error."""
 
-    channel: str  # "email", "slack", "webhook" or "events"
+    channel: Channel
     ok: bool
     recipient: str = ""
     detail: str = ""
@@ -194,7 +207,7 @@ class Key(ApiObject, frozen=True, kw_only=True):
     """An API key; `key` itself is only in the answer to its creation."""
 
     id: str
-    scopes: list[str]
+    scopes: list[Scope]
     name: str = ""
     hint: str = ""
     account: str | None = None  # None: good for all of them

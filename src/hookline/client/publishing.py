@@ -7,15 +7,16 @@ otherwise become fields of the envelope. Every event has an idempotency key, so 
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from hookline.client.answers import Published
 from hookline.client.call import ClientCall, moment, new_key, reader, said
-from hookline.client.errors import ApiError, Problem
-from hookline.errors import Invalid
+from hookline.client.errors import Problem
+from hookline.errors import HooklineError
+from hookline.rules.trace_context import PARENT, STATE
 from hookline.validate.payload import check_text, not_json, too_deep
+from hookline.validate.payload_encoding import Payload, encoded
 
 _value = msgspec.json.Decoder(msgspec.Raw)
 
@@ -24,7 +25,7 @@ class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event to publish; a payload in bytes is one JSON value and is sent as it is."""
 
     type: str
-    payload: Any
+    payload: Payload
     account: str | None = None
     idempotency_key: str | None = None
     deliver_at: datetime | None = None
@@ -42,7 +43,9 @@ class _Results(msgspec.Struct):
 _result = msgspec.json.Decoder(_Result)
 
 
-def publish(event: NewEvent) -> ClientCall[Published]:
+def publish(
+    event: NewEvent, *, traceparent: str | None = None, tracestate: str | None = None
+) -> ClientCall[Published]:
     """Publish one event. Without its own key it gets one, so that it can be sent again."""
     own = event.idempotency_key
     return ClientCall(
@@ -50,12 +53,12 @@ def publish(event: NewEvent) -> ClientCall[Published]:
         target="/v1/events",
         read=partial(_published, is_key_ours=own is None),
         body=_envelope(event, own if own is not None else new_key()),
-        headers=_headers(event.hops),
+        headers=_headers(event.hops) | _trace(traceparent, tracestate),
         may_repeat=True,
     )
 
 
-def publish_batch(events: Iterable[NewEvent]) -> ClientCall[list[Published | ApiError]]:
+def publish_many(events: Iterable[NewEvent]) -> ClientCall[list[Published | HooklineError]]:
     """Publish many events, each with a key."""
     keyed = [
         (event, event.idempotency_key if event.idempotency_key is not None else new_key()) for event in events
@@ -78,27 +81,28 @@ def _envelope(event: NewEvent, key: str) -> bytes:
         idempotency_key=key,
         deliver_at=None if event.deliver_at is None else moment("deliver_at", event.deliver_at),
     )
-    return b'%b,"payload":%b}' % (msgspec.json.encode(fields)[:-1], _payload(event.payload))
+    return b'%b,"payload":%b}' % (msgspec.json.encode(fields)[:-1], payload_bytes(event.payload))
 
 
 def _headers(hops: int) -> dict[str, str]:
     return {"hookline-hops": str(hops)} if hops else {}
 
 
-def _payload(payload: Any) -> bytes:
-    if not isinstance(payload, bytes | bytearray | memoryview | msgspec.Raw):
+def _trace(parent: str | None, state: str | None) -> dict[str, str]:
+    return {name: value for name, value in ((PARENT, parent), (STATE, state)) if value is not None}
+
+
+def payload_bytes(payload: Payload) -> bytes:
+    """The payload as JSON; raises `Invalid` or `Unreadable` if it is not one JSON value."""
+    body = encoded(payload)
+    if isinstance(payload, bytes | bytearray | memoryview | msgspec.Raw):
+        check_text(body)
         try:
-            return msgspec.json.encode(payload)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise Invalid(f"The payload is not JSON: {error}", pointer="/payload") from None
-    body = bytes(payload)
-    check_text(body)
-    try:
-        _value.decode(body)
-    except RecursionError:
-        raise too_deep() from None
-    except msgspec.DecodeError as error:
-        raise not_json(error) from None
+            _value.decode(body)
+        except RecursionError:
+            raise too_deep() from None
+        except msgspec.DecodeError as error:
+            raise not_json(error) from None
     return body
 
 
@@ -108,11 +112,11 @@ def _published(body: bytes, *, is_key_ours: bool) -> Published:
     return msgspec.structs.replace(published, duplicate=False) if is_key_ours else published
 
 
-def _read_batch(body: bytes, *, are_keys_ours: list[bool]) -> list[Published | ApiError]:
+def _read_batch(body: bytes, *, are_keys_ours: list[bool]) -> list[Published | HooklineError]:
     results = reader(_Results)(body).results
     if len(results) != len(are_keys_ours):
         raise msgspec.ValidationError(f"{len(results)} results for {len(are_keys_ours)} events")
-    read: list[Published | ApiError] = []
+    read: list[Published | HooklineError] = []
     for result, is_key_ours in zip(results, are_keys_ours, strict=True):
         problem = _result.decode(result).error
         read.append(

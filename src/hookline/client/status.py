@@ -4,6 +4,7 @@ from datetime import datetime
 
 from hookline.client.answers import ApiObject
 from hookline.client.overview import Health, Worker
+from hookline.client.words import AlertKind, AlertState, CircuitState, DeathPattern, StatusLevel
 
 
 class StatusEndpoint(ApiObject, frozen=True, kw_only=True):
@@ -15,9 +16,9 @@ class StatusEndpoint(ApiObject, frozen=True, kw_only=True):
     answer: str | None = None  # the commonest failure: a status, or an error
     since: datetime | None = None
     cause: str | None = None
-    pattern: str | None = None  # as in the analysis of dead letters
+    pattern: DeathPattern | None = None  # as in the analysis of dead letters
     enabled: bool = True  # False: it answered 410, so hookline disabled it
-    circuit: str | None = None
+    circuit: CircuitState | None = None
     opened_at: datetime | None = None
     next_probe_at: datetime | None = None
     last_success_at: datetime | None = None
@@ -37,8 +38,8 @@ class StatusAlert(ApiObject, frozen=True, kw_only=True):
     """An alert that fires."""
 
     id: str
-    kind: str
-    state: str | None = None
+    kind: AlertKind
+    state: AlertState | None = None
     account: str | None = None
     endpoint_id: str | None = None
     since: datetime | None = None
@@ -79,7 +80,7 @@ class Status(ApiObject, frozen=True, kw_only=True):
     """How the installation is, or one account's endpoints."""
 
     healthy: bool
-    level: str
+    level: StatusLevel
     headline: str
     troubles: list[StatusTrouble]
     alerts: list[StatusAlert]

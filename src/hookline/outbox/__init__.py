@@ -4,7 +4,7 @@ It imports nothing of the server and no database driver. It is the half that wri
 read the table, so applications do not use it.
 """
 
-from hookline.outbox.drafts import Draft, EventId, Payload
+from hookline.outbox.drafts import Draft, EventId
 from hookline.outbox.errors import (
     NotInTransaction,
     OutboxBusy,
@@ -17,6 +17,7 @@ from hookline.outbox.kinds import AsyncConnection, SyncConnection
 from hookline.outbox.nudging import nudge
 from hookline.outbox.publishing import apublish, apublish_many, publish, publish_many
 from hookline.outbox.table import ddl
+from hookline.validate.payload_encoding import Payload
 
 __all__ = [
     "AsyncConnection",

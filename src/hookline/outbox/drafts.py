@@ -3,12 +3,12 @@
 Nothing of the database is touched: what is refused here was never written.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
 from secrets import SystemRandom
-from typing import TYPE_CHECKING, Any, NewType, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NewType
 
 import msgspec
 
@@ -20,28 +20,14 @@ from hookline.outbox.table import OutboxRow
 from hookline.rules import hops as hop_counts
 from hookline.validate import payload as payloads
 from hookline.validate.names import check_account, check_idempotency_key, check_type
+from hookline.validate.payload_encoding import Payload, encoded
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from hookline.ids import Ids
 
 EventId = NewType("EventId", str)  # as receivers and the API see it: evt_…
 
 MAX_AHEAD_S = 365 * 86_400.0
-
-
-class PydanticModel(Protocol):
-    """A model of pydantic, which need not be installed."""
-
-    def model_dump(self) -> object: ...
-
-
-# Bytes are one JSON value and sent as they are; everything else is encoded as JSON.
-Payload: TypeAlias = (
-    "Mapping[str, object] | Sequence[object] | str | int | float | bool | bytes | bytearray | memoryview | "
-    "msgspec.Struct | msgspec.Raw | DataclassInstance | PydanticModel | None"
-)
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -108,11 +94,8 @@ def shown(row: OutboxRow) -> EventId:
     return EventId(show("event", row.id))
 
 
-def _encoded(payload: Any) -> bytes:
-    try:
-        body = _bytes(payload)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Invalid(f"The payload is not JSON: {error}", pointer="/payload") from None
+def _encoded(payload: Payload) -> bytes:
+    body = encoded(payload)
     try:
         payloads.check(body, publish_limits().payload_bytes)
     except Unreadable as error:
@@ -120,19 +103,6 @@ def _encoded(payload: Any) -> bytes:
     except TooLarge as error:
         raise Invalid(str(error), pointer="/payload", code="too_large") from None
     return body
-
-
-def _bytes(payload: Any) -> bytes:
-    if isinstance(payload, bytes | bytearray | memoryview | msgspec.Raw):
-        return bytes(payload)
-    return msgspec.json.encode(payload, enc_hook=_plain)
-
-
-def _plain(value: Any) -> Any:
-    """What msgspec cannot encode, as something that it can."""
-    if callable(dump := getattr(value, "model_dump", None)):
-        return dump(mode="json")
-    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def _moment(moment: Any) -> datetime:

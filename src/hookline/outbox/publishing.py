@@ -8,8 +8,9 @@ from datetime import datetime
 
 from hookline.model import DEFAULT_ACCOUNT
 from hookline.outbox import aio, blocking
-from hookline.outbox.drafts import Draft, EventId, Payload, checked, checked_together, shown
+from hookline.outbox.drafts import Draft, EventId, checked, checked_together, shown
 from hookline.outbox.kinds import AsyncConnection, SyncConnection, async_kind_of, sync_kind_of
+from hookline.validate.payload_encoding import Payload
 
 
 def publish(

@@ -10,18 +10,15 @@ import tempfile
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any, TypeVar, Unpack
 
 from hookline.api.app import Api
 from hookline.api.server import ApiServer
-from hookline.app import Hookline
+from hookline.client.endpoint import Endpoint, EndpointFields
 from hookline.clock import Clock
 from hookline.config import Settings
-from hookline.ids import read
-from hookline.model import Delivery, EventId, State
-from hookline.reports.queries import EndpointReport, event_report
+from hookline.library.embedded import Hookline
+from hookline.model import Delivery, State
 from hookline.store.contract import DeliveryFilter
 from hookline.testing.clock import STEP_S, ManualClock
 from hookline.testing.receiver import WITHIN_S, WebhookReceiver
@@ -40,14 +37,19 @@ class RunningHookline(Hookline):
     """A hookline that tests can wait for; its API answers at `url`, without a key."""
 
     url = ""
+    _kind = "testing"
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that it runs on."""
+        return self.app.clock
 
     async def subscribe(
-        self, receiver: WebhookReceiver, *events: str, path: str = "", **fields: Any
-    ) -> EndpointReport:
+        self, receiver: WebhookReceiver, *events: str, path: str = "", **fields: Unpack[EndpointFields]
+    ) -> Endpoint:
         """Create an endpoint for these events (all if none is named) whose secret the receiver trusts."""
-        return await self.create_endpoint(
-            url=receiver.url + path, events=list(events) or ["*"], secret=receiver.secret, **fields
-        )
+        given: EndpointFields = {**fields, "secret": receiver.secret}
+        return await self.create_endpoint(receiver.url + path, list(events) or ["*"], **given)
 
     async def settled(self, *, within: float = WITHIN_S) -> None:
         """Wait until everything is delivered or given up, except what is scheduled for later.
@@ -64,15 +66,14 @@ class RunningHookline(Hookline):
 
     async def deliveries_of(self, event_id: str) -> dict[str, int]:
         """How many of an event's deliveries are in each state."""
-        report = await event_report(self.store, EventId(read("event", event_id)), shown=self.clock.shown)
-        counts: dict[str, int] = msgspec.structs.asdict(report.deliveries)
+        counts = (await self.event(event_id)).deliveries
         return {state: number for state, number in counts.items() if number}
 
     async def _unsettled(self) -> list[Delivery]:
         found: list[Delivery] = []
         after = None
         while True:
-            page = await self.store.list_deliveries(
+            page = await self.app.store.list_deliveries(
                 DeliveryFilter(state=State.PENDING), after=after, limit=_PAGE
             )
             found += [each for each in page if each.attempts or each.due_at <= self.clock.now()]
@@ -84,14 +85,14 @@ class RunningHookline(Hookline):
         if not isinstance(self.clock, ManualClock):
             await self.clock.sleep(_LOOK_AGAIN_S)
             return
-        is_busy = any(self.is_under_way(each.id) for each in waiting)
+        is_busy = any(self.app.is_under_way(each.id) for each in waiting)
         rest = min(each.due_at for each in waiting) - self.clock.now()
         if rest > 0 and not is_busy:
             self.clock.advance(rest)
         await self.clock.tick(_UNDER_WAY_S if is_busy else STEP_S)
 
     async def _complaint(self, within: float) -> str:
-        shown = await self.reports.deliveries(await self._unsettled(), now=self.clock.now())
+        shown = await self.app.reports.deliveries(await self._unsettled(), now=self.clock.now())
         lines = [
             f"\n  {each.event_type} {each.event_id}: {each.attempts} of {each.max_attempts} attempts, "
             f"last answer {each.last_status}, waiting for {each.waiting_for or 'its answer'}"
@@ -112,10 +113,8 @@ async def running_hookline(
         hooks = RunningHookline(
             database or f"sqlite:///{folder}/hooks.db",
             settings=Settings(**{**QUICK, **settings}),
-            kind="testing",
             clock=clock,
         )
-        await _passing(hooks.clock, hooks.store.migrate())
         await _passing(hooks.clock, hooks.start())
         try:
             async with _api(hooks):
@@ -132,7 +131,7 @@ async def _passing(clock: Clock, work: Coroutine[Any, Any, T]) -> T:
 @asynccontextmanager
 async def _api(hooks: RunningHookline) -> AsyncIterator[None]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = ApiServer(Api(hooks), hooks.clock)
+        server = ApiServer(Api(hooks.app), hooks.clock)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             await server.is_listening.wait()
@@ -151,9 +150,7 @@ class HooklineServer:
         self._loop = loop
         self.url = hooks.url  # of its API; no key is needed
 
-    def subscribe(
-        self, receiver: WebhookReceiver, *events: str, path: str = "", **fields: Any
-    ) -> EndpointReport:
+    def subscribe(self, receiver: WebhookReceiver, *events: str, path: str = "", **fields: Any) -> Endpoint:
         """Create an endpoint for these events (all if none is named) whose secret the receiver trusts."""
         return self._run(self._hooks.subscribe(receiver, *events, path=path, **fields))
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.ids import delivery_of, read
 from hookline.model import DeliveryId, EndpointId, EventId
 from hookline.pipeline.catalogue.host_limits import Hosts

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from hookline import Hookline, Settings
 from hookline.admin.secrets import RotationInput
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.crypto.sealing import PREFIX
 from hookline.errors import ConfigError, SealBroken
 from hookline.ids import read

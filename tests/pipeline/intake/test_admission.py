@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.model import State
 from hookline.pipeline.intake.drafts import Draft
 from hookline.pipeline.lanes.lane import Lane

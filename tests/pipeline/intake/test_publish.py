@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.errors import IdempotencyConflict, Invalid, StoreUnavailable, TooLarge, Unreadable
 from hookline.model import State
 from hookline.pipeline.intake.drafts import Draft, Published

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.ids import read
 from hookline.model import EventId
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from factories import an_endpoint
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.errors import Invalid, StoreUnavailable
 from hookline.model import EndpointId, EventId
 from hookline.pipeline.intake.drafts import Draft, Published

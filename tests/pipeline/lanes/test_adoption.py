@@ -5,7 +5,7 @@ from asyncio import Event
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.model import EndpointId
 from hookline.pipeline.intake.drafts import Draft
 from hookline.store.contract import Want

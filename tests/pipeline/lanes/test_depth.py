@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.model import State
 from hookline.pipeline.intake.drafts import Draft
 from tests.receiver import Answer, Receiver

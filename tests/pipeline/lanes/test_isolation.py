@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.ids import read
 from hookline.model import EndpointId
 from hookline.pipeline.intake.drafts import Draft

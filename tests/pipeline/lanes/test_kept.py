@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.errors import StoreRefused, StoreUnavailable
 from hookline.pipeline.lanes.lane import Lane
 from hookline.pipeline.lanes.rebalance import Sharing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from tests.receiver import Receiver
 from tests.world import World
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.errors import StoreUnavailable
 from hookline.ids import read, show
 from hookline.model import EndpointId, EventId, WorkerId

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.model import State
 from hookline.pipeline.lanes.lane import Lane
 from hookline.store.contract import DeliveryFilter

@@ -6,7 +6,8 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import StoreUnavailable
 from hookline.model import State, WorkerId
 from tests.receiver import Answer, Receiver

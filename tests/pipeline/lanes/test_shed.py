@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hookline import Hookline
+from hookline.app import Hookline
 from tests.receiver import Answer, Receiver
 from tests.world import World
 

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from factories import a_publication, a_settlement
-from hookline import Hookline, Settings
+from hookline.app import Hookline
+from hookline.config import Settings
 from hookline.errors import StorageFull
 from hookline.ids import Ids, delivery_of
 from hookline.model import Actor, ActorKind, State, Via

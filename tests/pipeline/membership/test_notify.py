@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.store.postgres.driver.notify import CHANNEL
 from tests.deaf_proxy import deaf
 from tests.receiver import Receiver

@@ -119,7 +119,7 @@ def _known(client: "Client", name: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = client.get(_path(name))
     except CommandError as error:
-        if error.code == NOT_FOUND:
+        if error.exit_status == NOT_FOUND:
             return {}
         raise
     return found

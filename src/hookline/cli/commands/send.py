@@ -93,7 +93,7 @@ def _follow(client: "Client", event: dict[str, Any], *, timeout: float, as_json:
         found = follow_event(client, event["id"], timeout=timeout)
     except CommandError as error:
         raise CommandError(
-            f"{event['id']} is published, but cannot be followed: {error}", error.code
+            f"{event['id']} is published, but cannot be followed: {error}", error.exit_status
         ) from None
     if as_json:
         print_json({**event, "final_deliveries": found})

@@ -117,7 +117,7 @@ def _asked(client: "Client", account: str | None) -> dict[str, Any]:
     try:
         found: dict[str, Any] = client.get("/v1/status", account=account)
     except CommandError as error:
-        if error.code != UNREACHABLE:
+        if error.exit_status != UNREACHABLE:
             raise
         raise CommandError(f"{error} `hookline doctor` looks for the reason.", UNREACHABLE) from None
     return found

@@ -33,7 +33,7 @@ def register(client: "Client", files: KeptEndpoints, wanted: Wanted) -> KeptEndp
             else _as_wanted(client, endpoint, wanted)
         )
     except CommandError as error:
-        if kept is None or error.code != UNREACHABLE:
+        if kept is None or error.exit_status != UNREACHABLE:
             raise
         click.echo(f"{error} Once the server is back, it goes on with {kept.id}.", err=True)
         _say_secret(kept.secret)
@@ -102,7 +102,7 @@ def _by_id(client: "Client", id: str) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = client.get(_path(id))
     except CommandError as error:
-        if error.code == NOT_FOUND:
+        if error.exit_status == NOT_FOUND:
             return None
         raise
     return found

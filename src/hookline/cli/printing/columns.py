@@ -35,7 +35,7 @@ class EndpointUrls:
             try:
                 self._known[id] = self._client.get(f"/v1/endpoints/{id}")["url"]
             except CommandError as error:
-                if error.code != NOT_FOUND:
+                if error.exit_status != NOT_FOUND:
                     raise
                 self._known[id] = None
         return self._known[id]

@@ -113,7 +113,7 @@ def _found(client: "Client", prefix: str) -> tuple[list[str], bool]:
     try:
         answer = client.get(f"/v1/ids/{prefix}")
     except CommandError as error:
-        if error.code == NOT_FOUND:  # a server that does not know the call yet
+        if error.exit_status == NOT_FOUND:  # a server that does not know the call yet
             return [], False
         raise
     return answer["data"], answer["has_more"]

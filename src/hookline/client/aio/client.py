@@ -19,7 +19,7 @@ from hookline.client.errors import ClientError, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.server import KEEP_IDLE_S, server
 from hookline.clock import Clock, SystemClock
-from hookline.errors import ConfigError
+from hookline.errors import demand
 
 if TYPE_CHECKING:
     import aiohttp
@@ -54,6 +54,7 @@ class HooklineClient(
 
         `timeout` limits one try. A new try may begin until `retry_for` seconds after the first; 0 means one try.
         """
+        demand("aiohttp", what="HooklineClient")
         self._server = server(url, api_key, timeout=timeout, retry_for=retry_for)
         self._connections = connections
         self._ssl_context = ssl_context
@@ -124,12 +125,8 @@ class HooklineClient(
     def _open(self) -> "aiohttp.ClientSession":
         if self._is_closed:
             raise ClientError("This client is closed.")
-        try:
-            import aiohttp
-        except ImportError:
-            raise ConfigError(
-                "HooklineClient needs aiohttp: pip install 'hookline[client]'. SyncHooklineClient does not."
-            ) from None
+        import aiohttp
+
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self._connections, keepalive_timeout=KEEP_IDLE_S, ssl=self._ssl_context or True

@@ -9,6 +9,7 @@ from hookline.client.answers import Delivery, Job
 from hookline.client.call import step
 from hookline.client.dead_letter_filter import DeadLetterFilter
 from hookline.client.overview import Analysis
+from hookline.client.words import Reason
 
 
 class AsyncDeadLetterMethods(AsyncSends):
@@ -20,7 +21,7 @@ class AsyncDeadLetterMethods(AsyncSends):
         account: str | None = None,
         endpoint_id: str | None = None,
         event_type: str | None = None,
-        reason: str | None = None,
+        reason: Reason | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         replayed: bool | None = None,

@@ -6,6 +6,7 @@ from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Attempt, Delivery
 from hookline.client.call import step
+from hookline.client.words import DeliveryState
 
 
 class AsyncDeliveryMethods(AsyncSends):
@@ -18,7 +19,7 @@ class AsyncDeliveryMethods(AsyncSends):
     def deliveries(
         self,
         *,
-        state: str | None = None,
+        state: DeliveryState | str | None = None,
         account: str | None = None,
         endpoint_id: str | None = None,
         event_id: str | None = None,

@@ -9,6 +9,7 @@ from hookline.client.aio.listing import AsyncListing, AsyncSends
 from hookline.client.answers import Delivery, Secret, Stats, Trial
 from hookline.client.call import step
 from hookline.client.endpoint import Endpoint, EndpointChanges, EndpointFields
+from hookline.client.words import CircuitState, DeliveryState, Signature
 
 
 class AsyncEndpointMethods(AsyncSends):
@@ -30,7 +31,7 @@ class AsyncEndpointMethods(AsyncSends):
         *,
         account: str | None = None,
         enabled: bool | None = None,
-        circuit: str | None = None,
+        circuit: CircuitState | str | None = None,
         slow: bool | None = None,
         event_type: str | None = None,
     ) -> AsyncListing[Endpoint]:
@@ -92,7 +93,7 @@ class AsyncEndpointMethods(AsyncSends):
         *,
         overlap_s: int | None = None,
         secret: str | None = None,
-        signature: str | None = None,
+        signature: Signature | str | None = None,
     ) -> Secret:
         """Sign with a new secret; during the overlap the old one signs too."""
         fields = calls.said(overlap_s=overlap_s, secret=secret, signature=signature)
@@ -102,7 +103,7 @@ class AsyncEndpointMethods(AsyncSends):
         self,
         id: str,
         *,
-        state: str | None = None,
+        state: DeliveryState | str | None = None,
         event_type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from hookline.client import call as calls
 from hookline.client.aio.listing import AsyncListing, AsyncSends
@@ -21,6 +20,7 @@ from hookline.client.overview import (
     Worker,
 )
 from hookline.client.status import Status
+from hookline.client.words import AlertKind, AlertState, AuditAction, Scope
 
 
 class AsyncInstallationMethods(AsyncSends):
@@ -41,8 +41,8 @@ class AsyncInstallationMethods(AsyncSends):
     def alerts(
         self,
         *,
-        state: str | None = None,
-        kind: str | None = None,
+        state: AlertState | str | None = None,
+        kind: AlertKind | str | None = None,
         account: str | None = None,
         endpoint_id: str | None = None,
     ) -> AsyncListing[Alert]:
@@ -55,7 +55,7 @@ class AsyncInstallationMethods(AsyncSends):
         self,
         *,
         account: str | None = None,
-        action: str | None = None,
+        action: AuditAction | str | None = None,
         subject: str | None = None,
         actor: str | None = None,
         since: datetime | None = None,
@@ -93,7 +93,7 @@ class AsyncInstallationMethods(AsyncSends):
         return await self.send(calls.get(f"/v1/event-types/{step(name)}", EventType))
 
     async def put_event_type(
-        self, name: str, *, description: str | None = None, schema: Mapping[str, Any] | None = None
+        self, name: str, *, description: str | None = None, schema: Mapping[str, object] | None = None
     ) -> EventType:
         """Describe an event type; payloads published from now on must match the JSON Schema."""
         fields = calls.said(description=description, schema=schema)
@@ -143,7 +143,7 @@ class AsyncInstallationMethods(AsyncSends):
         return await self.send(calls.get(f"/v1/keys/{step(id)}", Key))
 
     async def create_key(
-        self, scopes: Sequence[str], *, name: str | None = None, account: str | None = None
+        self, scopes: Sequence[Scope | str], *, name: str | None = None, account: str | None = None
     ) -> Key:
         """Create a key; with an account it is good for that one only. Only the answer to this call holds the key."""
         fields = calls.said(scopes=scopes, name=name, account=account)

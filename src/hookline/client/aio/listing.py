@@ -1,7 +1,7 @@
 """Reads lists from the server, page by page."""
 
 from collections.abc import AsyncIterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from hookline.client import call as calls
 from hookline.client.answers import Page
@@ -22,7 +22,7 @@ class AsyncSends(Protocol):
 class AsyncListing(Generic[T]):
     """A list on the server, newest first: iterate over all of it, or get one page."""
 
-    def __init__(self, client: AsyncSends, path: str, item: type[T], **query: Any) -> None:
+    def __init__(self, client: AsyncSends, path: str, item: type[T], **query: object) -> None:
         self._client = client
         self._path = path
         self._item = item

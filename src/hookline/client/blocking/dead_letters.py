@@ -10,6 +10,7 @@ from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.dead_letter_filter import DeadLetterFilter
 from hookline.client.overview import Analysis
+from hookline.client.words import Reason
 
 
 class DeadLetterMethods(Sends):
@@ -21,7 +22,7 @@ class DeadLetterMethods(Sends):
         account: str | None = None,
         endpoint_id: str | None = None,
         event_type: str | None = None,
-        reason: str | None = None,
+        reason: Reason | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         replayed: bool | None = None,

@@ -7,6 +7,7 @@ from hookline.client import call as calls
 from hookline.client.answers import Attempt, Delivery
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
+from hookline.client.words import DeliveryState
 
 
 class DeliveryMethods(Sends):
@@ -19,7 +20,7 @@ class DeliveryMethods(Sends):
     def deliveries(
         self,
         *,
-        state: str | None = None,
+        state: DeliveryState | str | None = None,
         account: str | None = None,
         endpoint_id: str | None = None,
         event_id: str | None = None,

@@ -10,6 +10,7 @@ from hookline.client.answers import Delivery, Secret, Stats, Trial
 from hookline.client.blocking.listing import Listing, Sends
 from hookline.client.call import step
 from hookline.client.endpoint import Endpoint, EndpointChanges, EndpointFields
+from hookline.client.words import CircuitState, DeliveryState, Signature
 
 
 class EndpointMethods(Sends):
@@ -29,7 +30,7 @@ class EndpointMethods(Sends):
         *,
         account: str | None = None,
         enabled: bool | None = None,
-        circuit: str | None = None,
+        circuit: CircuitState | str | None = None,
         slow: bool | None = None,
         event_type: str | None = None,
     ) -> Listing[Endpoint]:
@@ -91,7 +92,7 @@ class EndpointMethods(Sends):
         *,
         overlap_s: int | None = None,
         secret: str | None = None,
-        signature: str | None = None,
+        signature: Signature | str | None = None,
     ) -> Secret:
         """Sign with a new secret; during the overlap the old one signs too."""
         fields = calls.said(overlap_s=overlap_s, secret=secret, signature=signature)
@@ -101,7 +102,7 @@ class EndpointMethods(Sends):
         self,
         id: str,
         *,
-        state: str | None = None,
+        state: DeliveryState | str | None = None,
         event_type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,

@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from hookline.client import call as calls
 from hookline.client.blocking.listing import Listing, Sends
@@ -22,6 +21,7 @@ from hookline.client.overview import (
     Worker,
 )
 from hookline.client.status import Status
+from hookline.client.words import AlertKind, AlertState, AuditAction, Scope
 
 
 class InstallationMethods(Sends):
@@ -42,8 +42,8 @@ class InstallationMethods(Sends):
     def alerts(
         self,
         *,
-        state: str | None = None,
-        kind: str | None = None,
+        state: AlertState | str | None = None,
+        kind: AlertKind | str | None = None,
         account: str | None = None,
         endpoint_id: str | None = None,
     ) -> Listing[Alert]:
@@ -56,7 +56,7 @@ class InstallationMethods(Sends):
         self,
         *,
         account: str | None = None,
-        action: str | None = None,
+        action: AuditAction | str | None = None,
         subject: str | None = None,
         actor: str | None = None,
         since: datetime | None = None,
@@ -94,7 +94,7 @@ class InstallationMethods(Sends):
         return self.send(calls.get(f"/v1/event-types/{step(name)}", EventType))
 
     def put_event_type(
-        self, name: str, *, description: str | None = None, schema: Mapping[str, Any] | None = None
+        self, name: str, *, description: str | None = None, schema: Mapping[str, object] | None = None
     ) -> EventType:
         """Describe an event type; payloads published from now on must match the JSON Schema."""
         fields = calls.said(description=description, schema=schema)
@@ -144,7 +144,7 @@ class InstallationMethods(Sends):
         return self.send(calls.get(f"/v1/keys/{step(id)}", Key))
 
     def create_key(
-        self, scopes: Sequence[str], *, name: str | None = None, account: str | None = None
+        self, scopes: Sequence[Scope | str], *, name: str | None = None, account: str | None = None
     ) -> Key:
         """Create a key; with an account it is good for that one only. Only the answer to this call holds the key."""
         fields = calls.said(scopes=scopes, name=name, account=account)

@@ -2,7 +2,7 @@
 """Reads lists from the server, page by page."""
 
 from collections.abc import Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from hookline.client import call as calls
 from hookline.client.answers import Page
@@ -23,7 +23,7 @@ class Sends(Protocol):
 class Listing(Generic[T]):
     """A list on the server, newest first: iterate over all of it, or get one page."""
 
-    def __init__(self, client: Sends, path: str, item: type[T], **query: Any) -> None:
+    def __init__(self, client: Sends, path: str, item: type[T], **query: object) -> None:
         self._client = client
         self._path = path
         self._item = item

@@ -43,7 +43,9 @@ class TlsContexts:
 def default_context() -> ssl.SSLContext:
     """Certificates checked against the machine's authorities, names checked, TLS 1.2 or later."""
     context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2  # Debian's Python leaves it to the machine's configuration
+    context.minimum_version = (
+        ssl.TLSVersion.TLSv1_2
+    )  # Debian's Python leaves it to the machine's configuration
     context.options |= ssl.OP_NO_RENEGOTIATION  # a receiver could ask for it without end
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -37,6 +37,7 @@ class OnLoop:
         self._stopped: asyncio.Future[None] | None = None
         self._idle = asyncio.Event()
         self._idle.set()
+        self._ended = asyncio.Event()  # the thread is about to end
         self._statements: queue.SimpleQueue[tuple[str, Callable[[sqlite3.Error | None], None]] | None] = (
             queue.SimpleQueue()
         )
@@ -58,8 +59,10 @@ class OnLoop:
         if self._stopped is None:
             self._stopped = self._loop.create_future()
             await self._idle.wait()
+            # Without an executor, which waits on a thread: hookline also stops while the interpreter ends.
             self._statements.put(None)
-            await self._loop.run_in_executor(None, self._thread.join)
+            await self._ended.wait()
+            self._thread.join()
             self._connection.close()
             self._stopped.set_result(None)
         await asyncio.shield(self._stopped)
@@ -124,6 +127,8 @@ class OnLoop:
             refused = self._wait_for(statement)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 self._loop.call_soon_threadsafe(then, refused)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._ended.set)
 
     def _wait_for(self, statement: str) -> sqlite3.Error | None:
         refused: sqlite3.Error | None = None

@@ -1,0 +1,1 @@
+"""hookline inside a program: the methods of the clients, without a server."""
