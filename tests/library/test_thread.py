@@ -1,5 +1,6 @@
 """SyncHookline serves any number of threads, ends when it is told to or when the program ends, and knows forks."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -77,24 +78,24 @@ def test_what_keeps_it_from_starting_is_raised(tmp_path):
         hooks.health()
 
 
-def test_a_call_that_its_end_overtakes_says_so(tmp_path):
+def test_what_was_published_before_its_end_is_there_after_it(tmp_path):
     hooks = SyncHookline(f"sqlite:///{tmp_path}/hooks.db", settings=SETTINGS)
     hooks.start()
-    ended = threading.Event()
+    published = threading.Event()
     said: list[object] = []
 
     def publish_until_the_end() -> None:
         try:
             while True:
                 said.append(hooks.publish("a", 1).id)
-                ended.set()
+                published.set()
         except errors.HooklineError as error:
             said.append(error)
 
     threads = [threading.Thread(target=publish_until_the_end) for _ in range(4)]
     for thread in threads:
         thread.start()
-    assert ended.wait(120)
+    assert published.wait(120)
     hooks.stop()
     for thread in threads:
         thread.join(120)
@@ -104,6 +105,27 @@ def test_a_call_that_its_end_overtakes_says_so(tmp_path):
     assert {type(each) for each in refused} <= {errors.NotRunning, errors.StoreUnavailable}
     with hooks:
         assert {each.id for each in hooks.events()} >= {each for each in said if isinstance(each, str)}
+
+
+def test_a_call_that_its_end_overtakes_says_so(tmp_path):
+    hooks = SyncHookline(f"sqlite:///{tmp_path}/hooks.db", settings=SETTINGS)
+    hooks.start()
+    life = hooks._life  # no call takes long enough, and none can be made to stop between two lines
+    assert life is not None
+    began = threading.Event()
+
+    async def without_end() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(life.run, without_end())
+        assert began.wait(120)
+        assert hooks.stop()
+        with pytest.raises(errors.NotRunning, match="before it was done"):
+            waiting.result(120)
+    with pytest.raises(errors.NotRunning, match="is stopped"):
+        life.run(life.hooks.health())
 
 
 # --- the end of the program ---
