@@ -21,6 +21,7 @@ VERBS = frozenset(
     | {"take_alert_turn", "write_alerts", "prune_alerts"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}
     | {"publish_announcements", "take_notifications", "end_notifications"}
+    | {"drop_from_outbox", "refuse", "refuse_again", "discard_refused", "note_source", "forget_source"}
 )
 STEPS = frozenset(
     {
