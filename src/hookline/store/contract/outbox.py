@@ -55,7 +55,7 @@ class OutboxHead(msgspec.Struct, frozen=True):
 
     rows: list[WaitingRow]
     is_full: bool  # there may be more
-    low: int = 0  # of the snapshot, on PostgreSQL: every transaction below has ended
+    low: int = 0  # of the snapshot, on PostgreSQL and by number: every transaction below has ended
     high: int = 0  # no transaction from here on had begun
     last_account: str = (
         ""  # of a fair LOOK: the last account that had its turn; "": the next begins with the first

@@ -1,8 +1,12 @@
 """Reads and deletes rows of an outbox table in any PostgreSQL database."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import asyncpg
+
+from hookline.errors import StoreRefused
 from hookline.store.contract.outbox import (
     FAIR_ACCOUNTS,
     FAIR_ROWS,
@@ -26,11 +30,11 @@ _SNAPSHOT = """pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS low,
 
 # It locks nothing. The payloads are out of line or small: adding up their lengths reads none.
 LOOK = f"""
-SELECT {_READ}, low, high FROM (
+SELECT {_READ}, low, high FROM (SELECT {_SNAPSHOT}) s LEFT JOIN (
   SELECT x.*, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before FROM (
-    SELECT o.*, {_SNAPSHOT} FROM hookline.outbox o
+    SELECT * FROM hookline.outbox
     WHERE seq > $1 AND seq NOT IN (SELECT unnest($2::bigint[])) ORDER BY seq LIMIT {LOOK_ROWS}) x) y
-WHERE before < {LOOK_BYTES} ORDER BY seq
+ON before < {LOOK_BYTES} ORDER BY seq
 """
 # The accounts are found one by one in the index, however many rows each has.
 LOOK_FAIR = f"""
@@ -39,9 +43,9 @@ WITH RECURSIVE a (account, turn) AS (
   UNION ALL
   SELECT (SELECT o.account FROM hookline.outbox o WHERE o.account > a.account ORDER BY o.account LIMIT 1), a.turn + 1
   FROM a WHERE a.account IS NOT NULL AND a.turn < {FAIR_ACCOUNTS})
-SELECT {_READ}, low, high, turns FROM (
+SELECT {_READ}, turns FROM (
   SELECT x.*, sum(octet_length(payload)) OVER (ORDER BY turn, seq) - octet_length(payload) AS before FROM (
-    SELECT o.*, a.turn, (SELECT count(account) FROM a) AS turns, {_SNAPSHOT} FROM a CROSS JOIN LATERAL (
+    SELECT o.*, a.turn, (SELECT count(account) FROM a) AS turns FROM a CROSS JOIN LATERAL (
       SELECT * FROM hookline.outbox o
       WHERE o.account = a.account AND o.seq > $1 AND o.seq NOT IN (SELECT unnest($2::bigint[]))
       ORDER BY o.seq LIMIT {FAIR_ROWS}) o) x) y
@@ -56,16 +60,40 @@ SELECT (SELECT count(*) FROM (SELECT FROM hookline.outbox LIMIT {MOST_COUNTED}) 
 """
 
 
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Say what is missing in the words of the outbox."""
+    try:
+        yield
+    except StoreRefused as error:
+        match error.__cause__:
+            case asyncpg.UndefinedTableError() | asyncpg.InvalidSchemaNameError():
+                step = "make it with the statements of hookline.outbox.ddl('postgresql')"
+                raise StoreRefused(f"There is no table hookline.outbox here: {step}.") from error
+            case asyncpg.InsufficientPrivilegeError():
+                step = "GRANT USAGE ON SCHEMA hookline, and SELECT, DELETE ON hookline.outbox"
+                raise StoreRefused(
+                    f"The outbox may not be read or emptied ({_said(error)}): {step}."
+                ) from error
+        raise
+
+
+def _said(error: StoreRefused) -> str:
+    return " ".join(str(error.__cause__).split())
+
+
 async def look(pool: SessionPool, request: LookRequest) -> OutboxHead:
     """LOOK in the sessions of the pool."""
-    if request.fair_after is not None:
-        return _fair(await pool.fetch(LOOK_FAIR, request.floor, request.moved, request.fair_after))
-    found = await pool.fetch(LOOK, request.floor, request.moved)
+    with explained():
+        if request.fair_after is not None:
+            return _fair(await pool.fetch(LOOK_FAIR, request.floor, request.moved, request.fair_after))
+        found = await pool.fetch(LOOK, request.floor, request.moved)
+    low, high = found[0]["low"], found[0]["high"]
+    if found[0]["seq"] is None:
+        return OutboxHead([], False, low, high)
     rows = _waiting(found)
-    if not rows:
-        return OutboxHead([], False)
     is_full = len(rows) >= LOOK_ROWS or sum([len(row.payload) for row in rows]) >= LOOK_BYTES
-    return OutboxHead(rows, is_full, found[0]["low"], found[0]["high"])
+    return OutboxHead(rows, is_full, low, high)
 
 
 def _fair(found: Sequence[Any]) -> OutboxHead:
@@ -73,9 +101,7 @@ def _fair(found: Sequence[Any]) -> OutboxHead:
     if not rows:
         return OutboxHead([], True)  # the accounts behind the last one may have some
     is_round = found[0]["turns"] < FAIR_ACCOUNTS and sum([len(row.payload) for row in rows]) < LOOK_BYTES
-    return OutboxHead(
-        rows, True, found[0]["low"], found[0]["high"], last_account="" if is_round else rows[-1].account
-    )
+    return OutboxHead(rows, True, last_account="" if is_round else rows[-1].account)
 
 
 def _waiting(found: Sequence[Any]) -> list[WaitingRow]:
@@ -87,7 +113,8 @@ def _waiting(found: Sequence[Any]) -> list[WaitingRow]:
 
 async def drop(pool: SessionPool, rows: Sequence[RowPlace]) -> None:
     """DROP in the sessions of the pool."""
-    await pool.fetch(DROP, [row.seq for row in rows], [row.id for row in rows])
+    with explained():
+        await pool.fetch(DROP, [row.seq for row in rows], [row.id for row in rows])
 
 
 async def backlog(pool: SessionPool) -> OutboxBacklog:
