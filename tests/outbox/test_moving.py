@@ -4,7 +4,6 @@ import asyncio
 import json
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 
 import psycopg
@@ -14,41 +13,13 @@ from hookline.admin.event_types import EventTypeInput
 from hookline.ids import read
 from hookline.outbox import Draft, ddl, nudge, publish, publish_many
 from hookline.store.contract import RefusedFilter, WaitingRow
-from outbox.database import ORDERS, Postgres, made_on_postgres, made_on_sqlite
-from outbox.moved import Place, emptied, own_sqlite, receiving, running, stored, until
-from receiver import Receiver
+from outbox.database import Postgres
+from outbox.moved import emptied, running, stored, until
 
 pytestmark = pytest.mark.anyio
 
 PLACES = ("own sqlite", "own postgres", "foreign sqlite", "foreign postgres")
 ON_POSTGRES = ("own postgres", "foreign postgres")
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path, application_server) -> Iterator[Place]:
-    """hookline on SQLite reads an application's PostgreSQL, and the other way round."""
-    match request.param:
-        case "own sqlite":
-            yield own_sqlite(tmp_path)
-        case "own postgres":
-            with application_server.fresh_database() as url:
-                application = Postgres(url)
-                application.run(ORDERS)
-                yield Place(url, application, False)
-        case "foreign sqlite":
-            with application_server.fresh_database() as url:
-                yield Place(url, made_on_sqlite(tmp_path / "shop.db"), True)
-        case _:
-            name = application_server.create_database()
-            shop = made_on_postgres(application_server.url(name))
-            yield Place(f"sqlite:///{tmp_path / 'hookline.db'}", shop, True)
-            application_server.drop_database(name)
-
-
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as receiver:
-        yield receiver
 
 
 everywhere = pytest.mark.parametrize("place", PLACES, indirect=True)

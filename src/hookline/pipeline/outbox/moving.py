@@ -15,7 +15,7 @@ from hookline.clock import Clock
 from hookline.errors import HooklineError
 from hookline.failpoints import failpoint
 from hookline.model import EventId
-from hookline.pipeline.outbox.accepting import Accepted, RowAcceptor
+from hookline.pipeline.outbox.accepting import Accepted, CheckedRows, RowAcceptor
 from hookline.pipeline.outbox.source import Source
 from hookline.rules import outbox_batch, outbox_clear, outbox_floor, outbox_look
 from hookline.rules.outbox_batch import BatchPlan
@@ -29,11 +29,12 @@ TOO_OLD_S = 10.0  # a LOOK from before is thrown away: what it found may be move
 MOST_MOVED = 20_000  # rows that are moved and not dropped: each LOOK walks over them
 
 
-class Looked(msgspec.Struct, frozen=True):
-    """What a LOOK found, and when it began."""
+class TimedHead(msgspec.Struct, frozen=True):
+    """What a LOOK found, when it began, and what of it is accepted next."""
 
     head: OutboxHead
     began: float  # on the monotonic clock
+    batch: CheckedRows
 
 
 class RowMover:
@@ -77,9 +78,8 @@ class RowMover:
             if self._clock.monotonic() - looked.began > TOO_OLD_S:
                 looked = await self._look(())
                 continue
-            batch = self._next_batch(looked.head.rows)
-            accepted, next_looked = await self._round(batch)
-            self._note(batch, accepted)
+            accepted, next_looked = await self._round(looked.batch)
+            self._note(looked.batch, accepted)
             if accepted.error is not None:
                 await self.drop_if_due()
                 return accepted.error
@@ -87,14 +87,14 @@ class RowMover:
         await self.drop_if_due()
         return None
 
-    async def _round(self, batch: Sequence[WaitingRow]) -> tuple[Accepted, Looked]:
+    async def _round(self, batch: CheckedRows) -> tuple[Accepted, TimedHead]:
         """Accept the batch; meanwhile look for the next one. What was moved before is dropped beside both."""
         if len(self._undropped) >= MOST_MOVED:
             await self.drop_all()
         self._begin_to_drop()
         # Both end, whatever happens to one: what was accepted has to be known.
         accepted, looked = await asyncio.gather(
-            self._accept(batch), self._look(batch), return_exceptions=True
+            self._accept(batch), self._look(batch.rows), return_exceptions=True
         )
         if isinstance(accepted, Accepted):
             failpoint("outbox.accepted")
@@ -108,7 +108,7 @@ class RowMover:
 
     # --- LOOK ---
 
-    async def _look(self, batch: Sequence[WaitingRow]) -> Looked:
+    async def _look(self, batch: Sequence[WaitingRow]) -> TimedHead:
         """One LOOK, without what is moved and without this batch, which is being accepted."""
         began, now = self._clock.monotonic(), self._clock.now()
         plan = self._plan
@@ -132,7 +132,8 @@ class RowMover:
             self._note_look(head, began=began, now=now, floor=floor, left_out=left_out)
         elif not rows:
             return await self._look(batch)  # by number: a fair LOOK may find none where there are some
-        return Looked(head, began)
+        checked = self._acceptor.check(self._next_rows(rows), source=self.source.name)
+        return TimedHead(head, began, checked)
 
     def _note_look(
         self, head: OutboxHead, *, began: float, now: float, floor: int, left_out: Sequence[int]
@@ -151,7 +152,7 @@ class RowMover:
             numbers = {*left_out, *(row.seq for row in head.rows)}
             self.clearing = outbox_clear.after_look(self.clearing, began=now, numbers=numbers)
 
-    def _next_batch(self, rows: Sequence[WaitingRow]) -> Sequence[WaitingRow]:
+    def _next_rows(self, rows: Sequence[WaitingRow]) -> Sequence[WaitingRow]:
         """The first of the rows; of two with one id the second one has to wait until the first is stored."""
         rows = rows[: self._batch.most]
         if len({row.id for row in rows}) == len(rows):
@@ -160,13 +161,13 @@ class RowMover:
 
     # --- accept ---
 
-    async def _accept(self, batch: Sequence[WaitingRow]) -> Accepted:
+    async def _accept(self, batch: CheckedRows) -> Accepted:
         if self._batch.is_hopeless:
-            return await self._acceptor.give_up(batch[0], self._error, source=self.source.name)
+            return await self._acceptor.give_up(batch.rows[0], self._error, source=self.source.name)
         return await self._acceptor.accept(batch, source=self.source.name)
 
-    def _note(self, batch: Sequence[WaitingRow], accepted: Accepted) -> None:
-        self._batch = outbox_batch.following(self._batch, accepted.end, rows=len(batch))
+    def _note(self, batch: CheckedRows, accepted: Accepted) -> None:
+        self._batch = outbox_batch.following(self._batch, accepted.end, rows=len(batch.rows))
         self._error = accepted.error
         self.moved += len(accepted.done) - len(accepted.refused)
         self.refused.update([row.code for row in accepted.refused])
