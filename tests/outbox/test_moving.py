@@ -12,7 +12,8 @@ import pytest
 from hookline.admin.event_types import EventTypeInput
 from hookline.ids import read
 from hookline.outbox import Draft, ddl, nudge, publish, publish_many
-from hookline.store.contract import RefusedFilter, WaitingRow
+from hookline.pipeline.outbox.accepting import CheckedRows
+from hookline.store.contract import RefusedFilter
 from outbox.database import Postgres
 from outbox.moved import emptied, running, stored, until
 
@@ -301,9 +302,9 @@ async def test_a_backlog_of_one_account_does_not_hold_up_the_others(place, recei
     async with running(place, receiver) as hookline:
         accept = hookline.outbox.accept
 
-        async def noted(rows: list[WaitingRow], *, source: str):
-            order.extend(row.type for row in rows)
-            return await accept(rows, source=source)
+        async def noted(checked: CheckedRows, *, source: str):
+            order.extend(row.type for row in checked.rows)
+            return await accept(checked, source=source)
 
         hookline.outbox.accept = noted
         with place.connect() as connection:

@@ -129,5 +129,5 @@ class RowAcceptor:
             rows=len(bad),
             code=first.code,
             type=first.type[:100],
-            note="`hookline outbox list` shows them",
+            detail=first.detail[:200],
         )
