@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from hookline.clock import Clock
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, StoreRefused, StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.model import EventId
 from hookline.pipeline.outbox.accepting import Accepted, CheckedRows, RowAcceptor
@@ -26,6 +26,7 @@ from hookline.store.contract import LookRequest, OutboxHead, RowPlace, WaitingRo
 from hookline.store.contract.outbox import LOOK_ROWS
 
 TOO_OLD_S = 10.0  # a LOOK from before is thrown away: what it found may be moved and pruned by now
+DROP_AGAIN_S = 1.0  # after a DROP that failed
 MOST_MOVED = 20_000  # rows that are moved and not dropped: each LOOK walks over them
 
 
@@ -57,11 +58,12 @@ class RowMover:
         self.oldest_at: float | None = None  # of the rows that the last LOOK found
         self.found_at = float("-inf")  # when rows were last found, on the monotonic clock
         self._dropping: asyncio.Task[None] | None = None
+        self.drop_error: HooklineError | None = None  # why the last DROP failed
 
     @property
     def drop_due_at(self) -> float | None:
         """When rows have to be dropped, on the monotonic clock; None: there are none."""
-        return self._dropped_at + self.source.drops_every if self._undropped else None
+        return self._dropped_at + self._pause() if self._undropped else None
 
     async def move_all(
         self, *, may_go_on: Callable[[], bool], before_first: Callable[[float], Awaitable[None]]
@@ -91,6 +93,8 @@ class RowMover:
         """Accept the batch; meanwhile look for the next one. What was moved before is dropped beside both."""
         if len(self._undropped) >= MOST_MOVED:
             await self.drop_all()
+            if self.drop_error is not None:
+                raise self.drop_error
         self._begin_to_drop()
         # Both end, whatever happens to one: what was accepted has to be known.
         accepted, looked = await asyncio.gather(
@@ -176,12 +180,12 @@ class RowMover:
 
     async def drop_if_due(self) -> None:
         """Drop what is moved, unless the source would have that later."""
-        while self._undropped and not self.source.drops_every:
+        while self._undropped and not self.source.drops_every and self._may_drop():
             await self.drop_all()
         self._begin_to_drop()
 
     async def drop_all(self) -> None:
-        """Drop all that is moved now; raises what the source answers."""
+        """Drop all that is moved now; `drop_error` says if that was not possible."""
         if self._dropping is None:
             self._dropping = asyncio.create_task(self._drop())
         dropping = self._dropping
@@ -192,14 +196,22 @@ class RowMover:
                 self._dropping = None
 
     def _begin_to_drop(self) -> None:
-        """Drop beside everything else: a lock on the application's file delays only this."""
+        """Drop beside everything else: a lock on the application's file, or a missing right, delays only this."""
         if self._dropping is not None:
             if not self._dropping.done():
                 return
             dropping, self._dropping = self._dropping, None
             dropping.result()
-        if self._undropped and self._clock.monotonic() - self._dropped_at >= self.source.drops_every:
+        if self._undropped and self._may_drop():
             self._dropping = asyncio.create_task(self._drop())
+
+    def _may_drop(self) -> bool:
+        return self._clock.monotonic() >= self._dropped_at + self._pause()
+
+    def _pause(self) -> float:
+        return (
+            self.source.drops_every if self.drop_error is None else max(self.source.drops_every, DROP_AGAIN_S)
+        )
 
     async def close(self) -> None:
         """End what is under way."""
@@ -210,7 +222,12 @@ class RowMover:
     async def _drop(self) -> None:
         rows = [RowPlace(seq, id) for seq, id in self._undropped.items()]
         self._dropped_at = self._clock.monotonic()
-        await self.source.table.drop_from_outbox(rows)
+        try:
+            await self.source.table.drop_from_outbox(rows)
+        except (StoreUnavailable, StoreRefused) as error:
+            self.drop_error = error
+            return
+        self.drop_error = None
         failpoint("outbox.dropped")
         for row in rows:
             self._undropped.pop(row.seq, None)
