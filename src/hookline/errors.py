@@ -157,6 +157,10 @@ class NotRunning(StoreUnavailable):
     """This hookline was not started, was stopped, or was started by the process that this one was forked from."""
 
 
+class AcceptFailed(StoreUnavailable):
+    """Nobody foresaw what kept the event from being stored: it may be the event."""
+
+
 class NotReady(StoreUnavailable):
     """A publish would wait or be refused now."""
 

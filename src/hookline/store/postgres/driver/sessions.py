@@ -54,8 +54,11 @@ class PostgresSessions:
             timeout: float = call_timeout,
             patience: float | None = None,
             lists: bool = False,
+            is_lazy: bool = False,
         ) -> SessionPool:
-            connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe, lists=lists)
+            connect = partial(
+                session.connect, url, role=role, settings=settings, unsafe=unsafe or is_lazy, lists=lists
+            )
             return SessionPool(
                 connect,
                 role=role,
@@ -77,6 +80,10 @@ class PostgresSessions:
         self._prune = pool("prune", session.HOT)
         self._figures = pool("figures", session.COUNTS, timeout=COUNT_TIMEOUT)
         self._tasks = pool("tasks", session.TASKS, timeout=COUNT_TIMEOUT)
+        # Apart: a batch is dropped while the next one is read.
+        self._looks_at_outbox = pool("outbox look", session.HOT)
+        # A row whose DROP got lost is moved again, and dropped: the note that it is clear would not have got lost.
+        self._drops_from_outbox = pool("outbox drop", session.LAZY, is_lazy=True)
         self._pools = (
             self._accept,
             self._settle,
@@ -88,6 +95,8 @@ class PostgresSessions:
             self._prune,
             self._figures,
             self._tasks,
+            self._looks_at_outbox,
+            self._drops_from_outbox,
         )
 
 
