@@ -215,6 +215,8 @@ class Hookline:
                 oldest_due_s=settings.alert_oldest_due_s,
                 queue=settings.alert_queue,
                 slow_s=settings.alert_slow_s,
+                outbox_refused=settings.alert_outbox_refused,
+                outbox_late_s=settings.alert_outbox_late_s,
             ),
             default_retry=PRESETS[settings.retry],
             heartbeat=settings.heartbeat_s,

@@ -379,12 +379,15 @@ class AlertKind(StrEnum):
     ENDPOINT_SLOW = "endpoint_slow"
     CIRCUIT_OPEN = "circuit_open"
     ENDPOINT_DISABLED = "endpoint_disabled"
+    OUTBOX_REFUSED = "outbox_refused"
+    OUTBOX_LATE = "outbox_late"
 
 
 class AlertFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A measurement that may raise an alert, of an endpoint, an account or the installation."""
+    """A measurement that may raise an alert, of an endpoint, an account, an outbox or the installation."""
 
     kind: AlertKind
+    source: str | None = None  # of an outbox
     account: str | None = None
     endpoint_id: EndpointId | None = None
     url: str | None = None  # of the endpoint
