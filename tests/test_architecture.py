@@ -409,7 +409,7 @@ def repeated(sources: dict[str, str]) -> dict[str, list[str]]:
     }
 
 
-MIRRORS = tuple(f"hookline.client.{each}" for each in ("answers", "endpoint", "errors", "overview"))
+MIRRORS = tuple(f"hookline.client.{each}" for each in ("answers", "endpoint", "errors", "outbox", "overview"))
 MIRRORS += ("hookline.outbox.drafts",)  # a draft as applications hand it in
 NAMED_BY_DJANGO = "hookline.outbox.django.migrations."  # each has a class Migration
 

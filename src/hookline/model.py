@@ -440,6 +440,9 @@ class AuditAction(StrEnum):
     EVENT_TYPE_PUT = "event_type.put"
     EVENT_TYPE_DELETED = "event_type.deleted"
     EVENTS_PRUNED = "events.pruned"
+    OUTBOX_ROW_RETRIED = "outbox_row.retried"
+    OUTBOX_ROW_DISCARDED = "outbox_row.discarded"
+    OUTBOX_FORGOTTEN = "outbox.forgotten"
 
 
 class ActorKind(StrEnum):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.rules.outbox_state import NOTED_WITHIN, OWN, is_stale, late_since, outbox_name
+from hookline.rules.outbox_state import NOTED_WITHIN, OWN, is_stale, late_since, outbox_name, state_of
 from hookline.store.contract.outbox import OWN_SOURCE
 
 NOW = 1_000_000.0
@@ -32,6 +32,26 @@ def test_since_when_it_is_late(looked_at, oldest_at, since):
         )
         == since
     )
+
+
+@pytest.mark.parametrize(
+    ("trouble", "state"),
+    [
+        (None, "ok"),
+        ("PostgreSQL cannot be reached: connection refused", "away"),
+        ("There is no file /srv/shop.db.", "away"),
+        ("There is no table hookline.outbox here: make it.", "missing"),
+        ("SQLite refuses: no such table: hookline_outbox", "missing"),
+        ("The outbox may not be read or emptied (permission denied): GRANT.", "forbidden"),
+        ("SQLite refuses: attempt to write a readonly database", "forbidden"),
+    ],
+)
+def test_its_state_is_known_by_the_error_of_its_database(trouble, state):
+    assert state_of(trouble, looked_at=NOW) == state
+
+
+def test_an_outbox_that_nobody_has_tried_to_read_is_unread():
+    assert state_of(None, looked_at=None) == "unread"
 
 
 def test_the_own_outbox_has_a_name_that_people_know():

@@ -4,6 +4,9 @@ from enum import StrEnum
 
 OWN = "own"  # the name of the outbox in hookline's own database
 NOTED_WITHIN = 180.0  # seconds: it is noted every minute, so an older note is of an outbox that is not read
+# What is in the errors of an outbox (store/…/outbox).
+_MISSING = ("There is no table", "no such table")
+_FORBIDDEN = ("The outbox may not be", "readonly database")
 
 
 class OutboxState(StrEnum):
@@ -20,7 +23,9 @@ def state_of(trouble: str | None, *, looked_at: float | None) -> OutboxState:
     """Whether it can be read."""
     if trouble is None:
         return OutboxState.OK if looked_at is not None else OutboxState.UNREAD
-    return OutboxState.AWAY
+    if any(each in trouble for each in _MISSING):
+        return OutboxState.MISSING
+    return OutboxState.FORBIDDEN if any(each in trouble for each in _FORBIDDEN) else OutboxState.AWAY
 
 
 def is_stale(looked_at: float | None, *, now: float) -> bool:
