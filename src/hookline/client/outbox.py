@@ -38,7 +38,7 @@ class OutboxInfo(ApiObject, frozen=True, kw_only=True):
     name: str  # "own" is hookline's own database
     state: str  # "ok", "away", "missing", "forbidden" or "unread"
     detail: str | None = None  # why it cannot be read
-    waiting: int = 0  # rows, when it was last looked at
+    waiting: int | None = None  # rows, when it was last looked at; None: it cannot be read
     oldest_age_s: float | None = None  # of the oldest row
     looked_at: datetime | None = None
     clear_at: datetime | None = None  # what was accepted before has left the outbox

@@ -256,7 +256,7 @@ def outbox_columns(*, utc: bool) -> Columns:
         return [
             Column("OUTBOX", lambda row: row["name"], least=_URL_LEAST, is_cut_inside=True),
             _state(lambda row: row["state"]),
-            _number("WAITING", "waiting"),
+            Column("WAITING", lambda row: _many(row["waiting"]), is_number=True),
             Column("OLDEST", lambda row: _span(row["oldest_age_s"]), is_number=True),
             _time("READ", "looked_at", times),
             _time("CLEAR", "clear_at", times),
@@ -264,6 +264,10 @@ def outbox_columns(*, utc: bool) -> Columns:
         ]
 
     return columns
+
+
+def _many(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
 
 
 def _span(seconds: float | None) -> str:

@@ -21,7 +21,9 @@ class OutboxReport(msgspec.Struct, kw_only=True):
     name: Annotated[str, msgspec.Meta(description="`own` is hookline's own database")]
     state: Annotated[str, msgspec.Meta(extra_json_schema={"enum": [str(each) for each in OutboxState]})]
     detail: Annotated[str | None, msgspec.Meta(description="why it cannot be read; null: it can")]
-    waiting: Annotated[int, msgspec.Meta(description="rows, when it was last looked at")]
+    waiting: Annotated[
+        int | None, msgspec.Meta(description="rows, when it was last looked at; null: it cannot be read")
+    ]
     oldest_age_s: Annotated[float | None, msgspec.Meta(description="of the oldest row; null: none waits")]
     looked_at: Annotated[Moment | None, msgspec.Meta(description="when it was last read; null: never")]
     clear_at: Annotated[
@@ -59,7 +61,7 @@ class OutboxReports:
             name=source.name,
             state=state_of(source.trouble, looked_at=source.looked_at).value,
             detail=source.trouble,
-            waiting=source.waiting,
+            waiting=source.waiting if source.trouble is None else None,
             oldest_age_s=None if source.oldest_at is None else round(max(0.0, now - source.oldest_at), 3),
             looked_at=self._moment(source.looked_at),
             clear_at=self._moment(source.clear_at),
