@@ -409,7 +409,9 @@ def repeated(sources: dict[str, str]) -> dict[str, list[str]]:
     }
 
 
-MIRRORS = tuple(f"hookline.client.{each}" for each in ("answers", "endpoint", "errors", "overview", "words"))
+MIRRORS = tuple(
+    f"hookline.client.{each}" for each in ("answers", "endpoint", "errors", "outbox", "overview", "words")
+)
 MIRRORS += ("hookline.outbox.drafts", "hookline.library")  # as applications see a draft, and hookline itself
 NAMED_BY_DJANGO = "hookline.outbox.django.migrations."  # each has a class Migration
 

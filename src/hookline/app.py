@@ -27,6 +27,7 @@ from hookline.admin.event_types import EventTypes
 from hookline.admin.key_cache import KeyCache
 from hookline.admin.keys import KeyAdmin
 from hookline.admin.portal import PortalLinks
+from hookline.admin.refused_rows import RefusedRows
 from hookline.admin.secrets import Rotation
 from hookline.admin.test_event import EndpointTest
 from hookline.clock import Clock, SystemClock
@@ -69,6 +70,7 @@ from hookline.reports.counts import Figures
 from hookline.reports.endpoint_board import EndpointBoard
 from hookline.reports.flow import FlowReports
 from hookline.reports.health import HealthReports
+from hookline.reports.outboxes.sources import OutboxReports
 from hookline.reports.own_events import OwnEvents
 from hookline.reports.owners import LaneOwners
 from hookline.reports.queries import EndpointReport, Reports
@@ -219,6 +221,8 @@ class Hookline:
                 oldest_due_s=settings.alert_oldest_due_s,
                 queue=settings.alert_queue,
                 slow_s=settings.alert_slow_s,
+                outbox_refused=settings.alert_outbox_refused,
+                outbox_late_s=settings.alert_outbox_late_s,
             ),
             default_retry=PRESETS[settings.retry],
             heartbeat=settings.heartbeat_s,
@@ -248,6 +252,14 @@ class Hookline:
         self.trial = EndpointTest(
             self.store, self._catalogue, self.worker.handover, changes, self.clock, self.ids
         )
+        self.refused_rows = RefusedRows(
+            self.store,
+            self.intake,
+            self.clock,
+            audit,
+            limits=RowLimits(settings.payload_limit_bytes, settings.max_hops),
+        )
+        self.outboxes = OutboxReports(self.store, self.clock)
         self.event_types = EventTypes(self.store, self._catalogue, self.clock, audit)
         self.notifications = Notifications(
             self.store,

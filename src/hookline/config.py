@@ -115,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alert_oldest_due_s: float = 1_800.0  # likewise for how late the oldest delivery is
     alert_slow_s: float = 2.0  # likewise for the 95th percentile of an endpoint's response times
     alert_queue: int = 100  # a queue that grows raises an alert from this length on
+    alert_outbox_refused: int = 0  # refused rows of outboxes; more raise an alert
+    alert_outbox_late_s: float = 300.0  # likewise for how late the oldest row of an outbox is
     alert_every_s: float = 60.0  # between two looks for alerts
     notify_deaths_s: float = 900.0  # an account's dead deliveries are gathered into one message for so long
     smtp_host: str | None = None  # the server that sends mail; None: no mail is sent
@@ -417,6 +419,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "alert_oldest_due_s": _seconds(1, 30 * 86_400),
     "alert_slow_s": _seconds(0.001, 60),
     "alert_queue": _whole(1, 1_000_000_000),
+    "alert_outbox_refused": _whole(0, 1_000_000_000),
+    "alert_outbox_late_s": _seconds(1, 30 * 86_400),
     "alert_every_s": _seconds(0.1, 3_600),
     "notify_deaths_s": _seconds(0, 86_400),
     "smtp_host": _host,

@@ -29,6 +29,7 @@ ORDINAL_BITS = 20
 MAX_FANOUT = 1 << ORDINAL_BITS
 
 PREFIXES = {
+    "row": "evt_",  # of an outbox: the id that its event has, or would have
     "event": "evt_",
     "endpoint": "ep_",
     "delivery": "dlv_",

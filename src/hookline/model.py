@@ -368,12 +368,15 @@ class AlertKind(StrEnum):
     ENDPOINT_SLOW = "endpoint_slow"
     CIRCUIT_OPEN = "circuit_open"
     ENDPOINT_DISABLED = "endpoint_disabled"
+    OUTBOX_REFUSED = "outbox_refused"
+    OUTBOX_LATE = "outbox_late"
 
 
 class AlertFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A measurement that may raise an alert, of an endpoint, an account or the installation."""
+    """A measurement that may raise an alert, of an endpoint, an account, an outbox or the installation."""
 
     kind: AlertKind
+    source: str | None = None  # of an outbox
     account: str | None = None
     endpoint_id: EndpointId | None = None
     url: str | None = None  # of the endpoint
@@ -426,6 +429,9 @@ class AuditAction(StrEnum):
     EVENT_TYPE_PUT = "event_type.put"
     EVENT_TYPE_DELETED = "event_type.deleted"
     EVENTS_PRUNED = "events.pruned"
+    OUTBOX_ROW_RETRIED = "outbox_row.retried"
+    OUTBOX_ROW_DISCARDED = "outbox_row.discarded"
+    OUTBOX_FORGOTTEN = "outbox.forgotten"
 
 
 class ActorKind(StrEnum):

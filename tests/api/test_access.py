@@ -16,6 +16,7 @@ from hookline.api.calls.docs import SAMPLES, VIEWER
 from hookline.api.routes import table
 from hookline.app import Hookline
 from hookline.config import Settings
+from refused_rows import add_refused_row
 
 # What a key that is bound to an account gets:
 ALIKE = "what everybody gets: nothing in it is any account's"
@@ -81,6 +82,11 @@ CALLS = {
     "GET /v1/alerts": ("read", MINDED),
     "GET /v1/workers": ("read", REFUSED),
     "GET /v1/audit": ("admin", LISTED),
+    "GET /v1/outbox": ("read", REFUSED),
+    "GET /v1/outbox/refused": ("read", LISTED),
+    "GET /v1/outbox/refused/{row_id}": ("read", BY_ID),
+    "POST /v1/outbox/refused/{row_id}/retry": ("admin", BY_ID),
+    "POST /v1/outbox/refused/{row_id}/discard": ("admin", BY_ID),
     "GET /v1/ids/{prefix}": ("read", MINDED),
     "GET /v1/health": ("read", MINDED),
     "GET /v1/status": ("read", MINDED),
@@ -98,6 +104,7 @@ PREFIXES = {
     "replay": "rpl_",
     "discard": "dsc_",
     "key": "key_",
+    "row": "evt_",
 }
 UNKNOWN = {noun: prefix + "0" * 26 for noun, prefix in PREFIXES.items()}
 INCLUDED = {"publish": {"publish"}, "read": {"read"}, "admin": {"publish", "read", "admin"}}
@@ -158,6 +165,7 @@ class Setting:
             eventually(
                 lambda call=f"/v1/{noun}s/{id}": self.is_done(call) or None
             )  # what is shown of it stays the same
+        ids["row"] = add_refused_row(self.service.database, account=account)
         return Things(account, ids)
 
     def is_done(self, job: str) -> bool:
@@ -187,6 +195,7 @@ class Setting:
     def shown(self, things: Things) -> list[Any]:
         """Everything that an operator sees of them."""
         nouns = {"endpoint": "endpoints", "event": "events", "delivery": "deliveries", "replay": "replays"}
+        nouns["row"] = "outbox/refused"
         return [
             self.service.call("GET", f"/v1/{path}/{things.ids[noun]}").json() for noun, path in nouns.items()
         ]

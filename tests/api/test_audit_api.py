@@ -17,6 +17,7 @@ from hookline.api.routes import table
 from hookline.app import Hookline
 from hookline.config import Settings
 from hookline.model import AuditAction
+from refused_rows import add_refused_row
 from tests.api.conftest import Service
 
 NOT_TOLD = "it publishes, and changes nothing that somebody manages"
@@ -42,6 +43,8 @@ BY_CALL = {
     "POST /v1/dead-letters/{delivery_id}/discard": "delivery.discarded",
     "POST /v1/replays": "dead_letters.replayed",
     "POST /v1/discards": "dead_letters.discarded",
+    "POST /v1/outbox/refused/{row_id}/retry": "outbox_row.retried",
+    "POST /v1/outbox/refused/{row_id}/discard": "outbox_row.discarded",
     "PUT /v1/event-types/{name}": "event_type.put",
     "DELETE /v1/event-types/{name}": "event_type.deleted",
     "PUT /v1/accounts/{account}": "account.updated",
@@ -53,6 +56,7 @@ ELSEWHERE = {
     "secrets.sealed",
     "secrets.unsealed",
     "events.pruned",
+    "outbox.forgotten",
 }  # by commands: tests/cli/test_audit_command.py
 SECRET = "s3cret-of-somebody"
 UNKNOWN = {
@@ -62,6 +66,7 @@ UNKNOWN = {
     "event_id": "evt_" + "0" * 26,
     "key_id": "key_" + "0" * 26,
     "name": "no-such-type",
+    "row_id": "evt_" + "0" * 26,
 }
 
 
@@ -144,6 +149,14 @@ def on_delivery(path: str, state: str) -> Callable[[Setting], tuple[str, Any]]:
     return lambda setting: (path.format(setting.delivery(state)[0]), None)
 
 
+def on_refused_row(verb: str) -> Callable[[Setting], tuple[str, Any]]:
+    def prepared(setting: Setting) -> tuple[str, Any]:
+        id = add_refused_row(setting.service.database, account="acme", type="of.audit")
+        return f"/v1/outbox/refused/{id}/{verb}", None
+
+    return prepared
+
+
 def of_a_type(setting: Setting) -> tuple[str, Any]:
     setting.service.call("PUT", "/v1/event-types/audit.gone", {"description": "soon gone"})
     return "/v1/event-types/audit.gone", None
@@ -176,6 +189,8 @@ READY: dict[str, Callable[[Setting], tuple[str, Any]]] = {
     "POST /v1/dead-letters/{delivery_id}/discard": on_delivery("/v1/dead-letters/{}/discard", "dead"),
     "POST /v1/replays": lambda _: ("/v1/replays", {"filter": {"account": "acme", "event_type": "no.such"}}),
     "POST /v1/discards": lambda _: ("/v1/discards", {"filter": {"account": "acme", "event_type": "no.such"}}),
+    "POST /v1/outbox/refused/{row_id}/retry": on_refused_row("retry"),
+    "POST /v1/outbox/refused/{row_id}/discard": on_refused_row("discard"),
     "PUT /v1/event-types/{name}": lambda _: ("/v1/event-types/audit.new", {"description": "new"}),
     "DELETE /v1/event-types/{name}": of_a_type,
     "PUT /v1/accounts/{account}": lambda _: ("/v1/accounts/acme", {"notify": {"email": "a@b.example"}}),

@@ -152,7 +152,9 @@ def serving(
         {"HOOKLINE_API_KEY": key, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8"} if key else {}
     )
     if database == "sqlite":
-        with ServerProcess(*mode, "--database", "sqlite:///hookline.db", cwd=folder, env=env) as server:
+        with ServerProcess(
+            *mode, "--database", f"sqlite:///{folder}/hookline.db", cwd=folder, env=env
+        ) as server:
             yield server
         return
     postgres = request.getfixturevalue("postgres_server")
@@ -162,6 +164,12 @@ def serving(
             yield server
     finally:
         postgres.drop_database(name)
+
+
+def database_of(server: ServerProcess) -> str:
+    """The URL of its database."""
+    command = server._command
+    return command[command.index("--database") + 1]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -202,7 +210,7 @@ def scene(watched_server: ServerProcess) -> Iterator[Scene]:
     """The server of the module, with a day's trouble."""
     with SwitchedReceiver() as receiver:
         api = Api(watched_server.url)
-        yield Scene(api, receiver)
+        yield Scene(api, receiver, database_of(watched_server))
         api.close()
 
 

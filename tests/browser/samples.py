@@ -82,6 +82,9 @@ SAMPLES: dict[str, dict[str, str]] = {
         "event-large": "/events/{large event}",
     },
     "/events/{event_id}/replay": {"event-replay": "/events/{event}/replay"},
+    "/outbox": {"outbox": "/outbox", "outbox-none": "/outbox?code=no_such"},
+    "/outbox/{row_id}": {"outbox-row": "/outbox/{refused row}", "outbox-hostile": "/outbox/{hostile row}"},
+    "/outbox/{row_id}/discard": {"outbox-discard": "/outbox/{hostile row}/discard"},
     "/event-types": {"event-types": "/event-types"},
     "/event-types/-new": {"event-type-new": "/event-types/-new"},
     "/event-types/{name}": {"event-type": f"/event-types/{HOSTILE_TYPE}"},
@@ -106,7 +109,11 @@ SAMPLES: dict[str, dict[str, str]] = {
     },
 }
 REFUSED = {"deliveries-refused": 422, "audit-refused": 422, "find-none": 404}
-DOWNLOADS = {"/deliveries/{delivery_id}/payload", "/events/{event_id}/payload"}  # tests/dashboard has them
+DOWNLOADS = {
+    "/deliveries/{delivery_id}/payload",
+    "/events/{event_id}/payload",
+    "/outbox/{row_id}/payload",
+}  # tests/dashboard has them
 EMPTY = {
     "overview": "/",
     "endpoints": "/endpoints",

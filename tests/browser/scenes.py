@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from refused_rows import add_refused_row, note_source
 from tests.browser import hostile
 from tests.browser.switched_receiver import SwitchedReceiver, Way
 from tests.corpus.shown import SHOWN
@@ -94,8 +95,9 @@ class Api:
 class Scene:
     """What is there; `ids` names what a page can be asked for."""
 
-    def __init__(self, api: Api, receiver: SwitchedReceiver) -> None:
+    def __init__(self, api: Api, receiver: SwitchedReceiver, database: str) -> None:
         self.api = api
+        self.database = database
         self.receiver = receiver
         self.ids: dict[str, str] = {}
         self.shown: dict[str, list[str]] = {}  # deliveries of the corpus's payloads, by row
@@ -103,6 +105,7 @@ class Scene:
         self._people()
         self._events()
         self._jobs()
+        self._outbox()
 
     def _endpoints(self) -> None:
         api, receiver = self.api, self.receiver
@@ -241,3 +244,18 @@ class Scene:
         for n in range(3):
             api.publish("stock.moved", {"amount": n}, account="birch")
         api.until_dead(self.ids["invalid"], 3)
+
+    def _outbox(self) -> None:
+        refused: dict[str, Any] = {"account": "acme", "detail": hostile.ALL}
+        self.ids["refused row"] = add_refused_row(self.database, account="acme", age=7_200.0)
+        self.ids["hostile row"] = add_refused_row(
+            self.database,
+            type=hostile.TEXTS[0],
+            payload=hostile.PAYLOAD,
+            source=hostile.TEXTS[1],
+            idempotency_key=hostile.ALL[:200],
+            code="invalid_type",
+            **refused,
+        )
+        note_source(self.database, "postgresql://shop.example/" + "orders" * 20, waiting=1_200)
+        note_source(self.database, hostile.TEXTS[2], looked_at=time.time() - 900, trouble=hostile.ALL)

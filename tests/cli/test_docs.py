@@ -13,6 +13,7 @@ import pytest
 
 from answering import Receiver, eventually, receiving
 from cli_reference import PAGE, TITLE, commands, reference
+from refused_rows import add_refused_row, note_source
 from server_process import CEILING_S, COMMAND, ServerProcess, environment
 
 GUIDE, _, REFERENCE = PAGE.read_text("utf-8").partition(TITLE)
@@ -34,6 +35,7 @@ VERDICTS = (
 # They do not wait for long, and a busy machine may need longer, or not be ready at that moment.
 IMPATIENT = ("hookline doctor", "hookline status", "hookline top")
 SEALING = {"HOOKLINE_SECRET_KEY": "docs" * 8}
+REMOVED_OUTBOX = "postgresql://db.example/shop"
 PENDING = ("hookline deliveries retry", "hookline deliveries cancel")
 
 
@@ -81,6 +83,8 @@ class World:
         )
 
     def _with_ids(self, command: str, *, pending: bool) -> str:
+        if " outbox " in command:
+            return command.replace("evt_…", add_refused_row(f"sqlite:///{self.folder}/hookline.db"))
         endpoint = self._client.post(
             "/v1/endpoints", json={"url": f"{self._receiver.url}/404/x", "events": ["*"], "account": "docs"}
         ).json()["id"]
@@ -110,6 +114,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (folder / "secret.txt").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
     with receiving() as receiver, ServerProcess("--dev", cwd=folder) as server:
         world = World(server, receiver, folder)
+        note_source(f"sqlite:///{folder}/hookline.db", REMOVED_OUTBOX)
         yield world
         world.close()
         assert server.stop() == 0

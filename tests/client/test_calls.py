@@ -13,6 +13,7 @@ from hookline.client.blocking.endpoints import EndpointMethods
 from hookline.client.blocking.events import EventMethods
 from hookline.client.blocking.installation import InstallationMethods
 from hookline.client.blocking.listing import Listing
+from hookline.client.blocking.outbox import OutboxMethods
 from hookline.errors import Invalid, Unreadable
 from scripts.mirror_client import files
 
@@ -20,7 +21,9 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOON_TEXT = "2026-01-31T12:00:00.000000Z"
 
 
-class Recorder(EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, InstallationMethods):
+class Recorder(
+    EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, OutboxMethods, InstallationMethods
+):
     """Keeps the last call and does not send it."""
 
     def send(self, call):
@@ -114,6 +117,16 @@ CALLS = [
     (lambda c: c.health(account="acme"), "GET /v1/health?account=acme", SAFE),
     (lambda c: c.status(account="acme"), "GET /v1/status?account=acme", SAFE),
     (lambda c: c.conservation(account="acme"), "GET /v1/conservation?account=acme", SAFE),
+    (lambda c: c.outboxes(), "GET /v1/outbox", SAFE),
+    (
+        lambda c: c.refused_rows(account="a", event_type="b", code="c", source="own", since=NOON, until=NOON),
+        "GET /v1/outbox/refused?account=a&event_type=b&code=c&source=own"
+        "&since=2026-01-31T12%3A00%3A00.000000Z&until=2026-01-31T12%3A00%3A00.000000Z",
+        SAFE,
+    ),
+    (lambda c: c.refused_row("evt_1"), "GET /v1/outbox/refused/evt_1", SAFE),
+    (lambda c: c.retry_refused_row("evt_1"), "POST /v1/outbox/refused/evt_1/retry", NOT_SAFE),
+    (lambda c: c.discard_refused_row("evt_1"), "POST /v1/outbox/refused/evt_1/discard", NOT_SAFE),
     (lambda c: c.event_types(), "GET /v1/event-types", SAFE),
     (lambda c: c.event_type("order.paid"), "GET /v1/event-types/order.paid", SAFE),
     (lambda c: c.put_event_type("order.paid", schema={}), "PUT /v1/event-types/order.paid", SAFE),

@@ -67,6 +67,13 @@ async def test_they_are_listed_newest_first_page_by_page_by_what_is_asked(store)
     assert [row.seq for row in await kept(store, RefusedFilter(type="x"))] == [1]
 
 
+async def test_a_list_begins_and_ends_at_a_time(store):
+    await store.refuse([a_refused_row(seq=n, refused_at=NOW + n) for n in (1, 2, 3)])
+    assert [row.seq for row in await kept(store, RefusedFilter(since=NOW + 2))] == [3, 2]
+    assert [row.seq for row in await kept(store, RefusedFilter(until=NOW + 2))] == [1]
+    assert [row.seq for row in await kept(store, RefusedFilter(since=NOW + 2, until=NOW + 3))] == [2]
+
+
 async def test_they_are_counted_by_account_and_code(store):
     assert await store.count_refused() == []
     await store.refuse(

@@ -17,8 +17,9 @@ KEY = "hlk_the_key_of_these_tests"
 class Service:
     """A running server, its API and its database."""
 
-    def __init__(self, url: str, target: Target) -> None:
+    def __init__(self, url: str, target: Target, database: str) -> None:
         self.url = url
+        self.database = database
         self.target = target
         self.client = httpx.Client(
             base_url=url, headers={"authorization": f"Bearer {KEY}"}, timeout=60, trust_env=False
@@ -72,7 +73,7 @@ def service(
 def _serve(database: str, folder: Path, target: Target) -> Iterator[Service]:
     env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_DRAIN_S": "60"}
     with ServerProcess("--database", database, cwd=folder, env=env) as process:
-        service = Service(process.url, target)
+        service = Service(process.url, target, database)
         with service.client:
             yield service
         assert process.stop() == 0

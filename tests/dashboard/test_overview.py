@@ -34,7 +34,7 @@ def watched(tmp_path: Path, target: Target) -> Iterator[Service]:
     """A server that looks for alerts all the time."""
     env = {"HOOKLINE_API_KEY": KEY, "HOOKLINE_ALLOW_NETWORKS": "127.0.0.0/8", "HOOKLINE_ALERT_EVERY_S": "0.2"}
     with ServerProcess("--database", "sqlite:///hooks.db", cwd=tmp_path, env=env) as process:
-        service = Service(process.url, target)
+        service = Service(process.url, target, f"sqlite:///{tmp_path}/hooks.db")
         with service.client:
             yield service
 

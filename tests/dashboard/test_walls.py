@@ -16,6 +16,7 @@ from hookline.config import Settings
 from hookline.dashboard.look.words import short_id
 from hookline.dashboard.page import PageRoute
 from hookline.dashboard.table import all_pages
+from refused_rows import add_refused_row
 from tests.dashboard.conftest import Service
 from tests.dashboard.site import PATIENCE_S, Page, Site
 
@@ -47,6 +48,8 @@ FILTERS = {
     "q": "text",
     "subject": "endpoint_id",
     "type": "text",
+    "code": "text",
+    "source": "text",
 }
 UNKNOWN = {
     "account": "unknown-account-x",
@@ -57,6 +60,7 @@ UNKNOWN = {
     "key_id": "key_01hvvvvvvvvvvvvvvvvvvvvvvv",
     "name": "unknown.type",
     "replay_id": "rpl_01hvvvvvvvvvvvvvvvvvvvvvvv",
+    "row_id": "evt_01hvvvvvvvvvvvvvvvvvvvvvvv",
     "text": "unknownofnobody",
 }
 ODD = ["x", "ep_", "ep_x", "%00", "'%20OR%201=1", "%F0%9F%92%A9", "%FF", "a" * 3_000, "%0d%0ax:y"]
@@ -116,6 +120,9 @@ class World:
                 "key_id": key["id"],
                 "name": f"{word}.type",
                 "replay_id": jobs["replay"],
+                "row_id": add_refused_row(
+                    service.database, account=account, type=f"{word}.type", detail=f"{word} detail"
+                ),
                 "text": word,
             }
         )

@@ -41,6 +41,14 @@ class Slow:
         self.counts.append("circuits")
         return 0
 
+    async def outbox_sources(self):
+        self.counts.append("outboxes")
+        return []
+
+    async def count_refused(self):
+        self.counts.append("refused")
+        return []
+
     async def bloat(self):
         return Bloat(log_bytes=7)
 
@@ -125,7 +133,8 @@ async def test_metrics_get_what_is_known_and_a_slow_count_goes_on_for_later(figu
     assert newest.conservation.value == Conservation(pending=1)
     assert newest.health.pending == 1
     assert newest.health.at == newest.conservation.as_of < counted_at
-    assert store.counts == [None, "pending", "due", "circuits"], "one count for all who asked"
+    asked = [None, "outboxes", "pending", "due", "circuits", "refused"]
+    assert store.counts == asked, "one count for all who asked"
 
 
 async def test_metrics_keep_the_last_figures_when_the_store_is_away(figures, store, clock):

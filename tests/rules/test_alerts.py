@@ -9,6 +9,8 @@ NOW = 1_000_000.0
 ENDPOINT = EndpointId(b"e" * 16)
 URL = "https://example.com/hooks/T0k3n?token=x"
 SCHEDULE = 7_200.0
+OF_OUTBOXES = {AlertKind.OUTBOX_REFUSED: "", AlertKind.OUTBOX_LATE: "orders"}  # each with its subject
+SUBJECTS = {AlertKind.OLDEST_DUE: "", **OF_OUTBOXES}
 
 
 def judged(facts=(), samples=(), firing=(), *, now=NOW, thresholds=None):
@@ -23,6 +25,9 @@ def judged(facts=(), samples=(), firing=(), *, now=NOW, thresholds=None):
 
 
 def a_fact(kind, value=None, *, account="acme", **fields):
+    if kind in OF_OUTBOXES:
+        source = "orders" if kind is AlertKind.OUTBOX_LATE else None
+        return AlertFact(**{"kind": kind, "value": value, "source": source, **fields})
     if kind is not AlertKind.DEAD_LETTERS:
         fields = {"endpoint_id": ENDPOINT, "url": URL, **fields}
     return AlertFact(kind=kind, account=account, value=value, **fields)
@@ -55,6 +60,10 @@ MEASURED = [
     (AlertKind.ENDPOINT_SLOW, 2.0, False),
     (AlertKind.CIRCUIT_OPEN, None, True),
     (AlertKind.ENDPOINT_DISABLED, None, True),
+    (AlertKind.OUTBOX_REFUSED, 1, True),
+    (AlertKind.OUTBOX_REFUSED, 0, False),
+    (AlertKind.OUTBOX_LATE, NOW - 300.001, True),
+    (AlertKind.OUTBOX_LATE, NOW - 300.0, False),
 ]
 
 
@@ -66,8 +75,7 @@ def test_it_fires_above_its_threshold_and_not_at_it(kind, value, fires):
 @pytest.mark.parametrize("kind", [kind for kind, _, fires in MEASURED if fires])
 def test_what_fires_already_does_not_fire_again(kind):
     value = next(value for each, value, fires in MEASURED if each is kind and fires)
-    subject = "" if kind is AlertKind.OLDEST_DUE else None
-    decided = judged([a_fact(kind, value)], firing=[an_alert(kind, subject)])
+    decided = judged([a_fact(kind, value)], firing=[an_alert(kind, SUBJECTS.get(kind))])
     assert (decided.fire, decided.resolve, decided.looks) == ((), (), ())
 
 
@@ -79,12 +87,15 @@ NEAR = [
     (AlertKind.OLDEST_DUE, NOW - 1_620.0, 1),
     (AlertKind.ENDPOINT_SLOW, 1.81, 0),
     (AlertKind.ENDPOINT_SLOW, 1.8, 1),
+    (AlertKind.OUTBOX_REFUSED, 0, 1),
+    (AlertKind.OUTBOX_LATE, NOW - 271.0, 0),
+    (AlertKind.OUTBOX_LATE, NOW - 270.0, 1),
 ]
 
 
 @pytest.mark.parametrize(("kind", "value", "clear"), NEAR)
 def test_a_value_that_fired_is_clear_from_90_percent_on(kind, value, clear):
-    open_one = an_alert(kind, "" if kind is AlertKind.OLDEST_DUE else None)
+    open_one = an_alert(kind, SUBJECTS.get(kind))
     decided = judged([a_fact(kind, value)], firing=[open_one])
     assert decided.looks == (((open_one.id, 1),) if clear else ())
     assert not decided.fire
@@ -149,7 +160,9 @@ def test_growth_that_ended_is_resolved():
     assert judged(samples=queue_of(400, 300, 200, 100), firing=[once]).resolve == (once.id,)
 
 
-@pytest.mark.parametrize(("kind", "value", "fires"), MEASURED)
+@pytest.mark.parametrize(
+    ("kind", "value", "fires"), [each for each in MEASURED if each[0] not in OF_OUTBOXES]
+)
 def test_nothing_is_said_about_the_account_of_own_events(kind, value, fires):
     assert judged([a_fact(kind, value, account=OWN_ACCOUNT)]).fire == ()
 
@@ -161,8 +174,19 @@ def test_each_subject_has_its_own_alert():
     assert (fired.endpoint_id, fired.account) == (other, "acme")
 
 
+def test_each_outbox_has_its_own_alert_and_it_is_the_operators():
+    facts = [
+        a_fact(AlertKind.OUTBOX_LATE, NOW - 400),
+        a_fact(AlertKind.OUTBOX_LATE, NOW - 400, source="shop"),
+    ]
+    [fired] = judged(facts, firing=[an_alert(AlertKind.OUTBOX_LATE, "orders")]).fire
+    assert (fired.subject, fired.account, fired.endpoint_id) == ("shop", None, None)
+
+
 def test_the_thresholds_can_be_set():
-    thresholds = AlertThresholds(dead_letters=5, oldest_due_s=10.0, queue=5, slow_s=0.5)
+    thresholds = AlertThresholds(
+        dead_letters=5, oldest_due_s=10.0, queue=5, slow_s=0.5, outbox_refused=5, outbox_late_s=10.0
+    )
     facts = [
         a_fact(AlertKind.DEAD_LETTERS, 6),
         a_fact(AlertKind.OLDEST_DUE, NOW - 11),
@@ -203,6 +227,23 @@ SENTENCES = [
     (
         a_fact(AlertKind.ENDPOINT_DISABLED, detail="It answered 410 Gone."),
         "hookline disabled example.com/…: It answered 410 Gone.",
+    ),
+    (
+        a_fact(AlertKind.OUTBOX_REFUSED, 1),
+        "1 outbox row was refused: nothing of it is sent until it is retried.",
+    ),
+    (
+        a_fact(AlertKind.OUTBOX_REFUSED, 1_200),
+        "1,200 outbox rows were refused: nothing of them is sent until they are retried.",
+    ),
+    (a_fact(AlertKind.OUTBOX_LATE, NOW - 720), "The outbox orders is 12 min late."),
+    (
+        a_fact(AlertKind.OUTBOX_LATE, NOW - 720, source="own"),
+        "The outbox of hookline's own database is 12 min late.",
+    ),
+    (
+        a_fact(AlertKind.OUTBOX_LATE, NOW - 720, detail="It cannot be reached."),
+        "The outbox orders is 12 min late: It cannot be reached.",
     ),
 ]
 

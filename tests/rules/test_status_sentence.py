@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.rules.status_sentence import FailingEndpoint, Severity, Situation, age, is_failing, judge
+from hookline.rules.status_sentence import (
+    FailingEndpoint,
+    LateOutbox,
+    Severity,
+    Situation,
+    age,
+    is_failing,
+    judge,
+)
 
 NOW = 1_794_957_600.0  # 2026-11-17, 23:20 UTC
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -147,6 +155,32 @@ CASES = [
     (Severity.WARNING, "All flows now. 2 dead letters are left.", {"dead": 2}),
     # small
     (Severity.WARNING, "All flows. 1 endpoint is slow.", {"slow": 1}),
+    # what applications published and nobody gets
+    (
+        Severity.WARNING,
+        "The outbox orders is late by 12 min.",
+        {"late_outboxes": (LateOutbox("orders", NOW - 12 * MINUTE),), "outbox_refused": 3, "dead": 4},
+    ),
+    (
+        Severity.WARNING,
+        "The outbox a is late by 12 min, and 1 more is.",
+        {"late_outboxes": (LateOutbox("b", NOW - MINUTE), LateOutbox("a", NOW - 12 * MINUTE))},
+    ),
+    (
+        Severity.WARNING,
+        "The outbox a is late by 12 min, and 2 more are.",
+        {"late_outboxes": tuple(LateOutbox(each, NOW - 12 * MINUTE) for each in "cab")},
+    ),
+    (
+        Severity.WARNING,
+        "1 outbox row was refused and will not be sent unless retried.",
+        {"outbox_refused": 1, "dead": 4},
+    ),
+    (
+        Severity.WARNING,
+        "1,200 outbox rows were refused and will not be sent unless retried.",
+        {"outbox_refused": 1_200},
+    ),
     (
         Severity.WARNING,
         "All flows. 2 endpoints are slow and 1 endpoint is disabled.",

@@ -19,6 +19,7 @@ from hookline.api.calls.measuring.health import HealthCalls
 from hookline.api.calls.measuring.metrics import MetricCalls
 from hookline.api.calls.measuring.stats import StatsCalls
 from hookline.api.calls.measuring.status import StatusCalls
+from hookline.api.calls.outbox import OutboxCalls
 from hookline.api.calls.probes import ProbeCalls
 from hookline.api.calls.secrets import SecretCalls
 from hookline.api.calls.test_event import TrialCalls
@@ -60,6 +61,7 @@ def table(hookline: Hookline) -> list[Call]:
         AlertCalls(hookline, pages),
         WorkerCalls(hookline, pages),
         AuditCalls(hookline, pages),
+        OutboxCalls(hookline, pages),
         IdCalls(hookline),
         ConservationCalls(hookline),
         ProbeCalls(hookline),

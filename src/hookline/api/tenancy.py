@@ -20,7 +20,7 @@ from hookline.api.call import Call, CallScope, names_account
 from hookline.api.problem import Refused
 from hookline.errors import AccountMismatch, NotFound
 from hookline.model import DeliveryId, EndpointId, EventId, JobId
-from hookline.store.contract import Store
+from hookline.store.contract import RefusedFilter, Store
 
 _ID = re.compile(r"\{([a-z]+)_id\}")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -35,6 +35,7 @@ class Reach:
             "endpoint": self._owner_of_endpoint,
             "event": self._owner_of_event,
             "delivery": self._owner_of_delivery,
+            "row": self._owner_of_row,
             "replay": self._owner_of_job,
             "discard": self._owner_of_job,
         }
@@ -68,6 +69,10 @@ class Reach:
     async def _owner_of_delivery(self, id: bytes) -> str | None:
         found = await self._store.delivery(DeliveryId(id))
         return None if found is None else found.account
+
+    async def _owner_of_row(self, id: bytes) -> str | None:
+        found = await self._store.refused_rows(RefusedFilter(id=EventId(id)), after=None, limit=1)
+        return found[0].account if found else None
 
     async def _owner_of_job(self, id: bytes) -> str | None:
         found = await self._store.job(JobId(id))

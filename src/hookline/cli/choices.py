@@ -22,6 +22,8 @@ ALERT_KINDS = (
     "endpoint_slow",
     "circuit_open",
     "endpoint_disabled",
+    "outbox_refused",
+    "outbox_late",
 )
 SCOPES = ("publish", "read", "admin")
 

@@ -30,6 +30,7 @@ _NOUN = {
     "dead-letters": "delivery",
     "event-types": "event type",
     "accounts": "account",
+    "outbox/refused": "refused row",
 }
 _NOUNS = re.compile(rf"/v1/({'|'.join(_NOUN)})/([^/?]+)(?:[/?].*)?")
 

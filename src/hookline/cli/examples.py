@@ -58,6 +58,15 @@ EXAMPLES = {
         "hookline dead discard dlv_06f3b1q2a7e0095.0",
         "hookline dead discard --until 30d --dry-run",
     ),
+    "outbox list": ("hookline outbox list", "hookline outbox list --code schema_mismatch --since 2h"),
+    "outbox show": ("hookline outbox show evt_06f3b1q2a7e0095",),
+    "outbox retry": (
+        "hookline outbox retry evt_06f3b1q2a7e0095",
+        "hookline outbox retry --code schema_mismatch --dry-run",
+    ),
+    "outbox discard": ("hookline outbox discard evt_06f3b1q2a7e0095",),
+    "outbox sources": ("hookline outbox sources",),
+    "outbox forget": ("hookline outbox forget postgresql://db.example/shop",),
     "dead jobs": ("hookline dead jobs", "hookline dead jobs --discards"),
     "endpoints list": (
         "hookline endpoints list",

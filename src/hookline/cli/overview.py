@@ -31,6 +31,7 @@ SECTIONS = {
         ("events", "events", "List events, their deliveries and attempts."),
         ("replay", "events", "Replay an event's finished deliveries."),
         ("deliveries", "deliveries", "List, retry and cancel deliveries: one event to one endpoint."),
+        ("outbox", "outbox", "Show outboxes, and retry or discard rows of theirs that were refused."),
         ("dead", "dead", "List, analyse, replay and discard dead letters: failed deliveries."),
     ),
     "Manage": (

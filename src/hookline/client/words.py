@@ -118,6 +118,8 @@ class AlertKind(OpenWord):
     ENDPOINT_SLOW = "endpoint_slow"
     CIRCUIT_OPEN = "circuit_open"
     ENDPOINT_DISABLED = "endpoint_disabled"
+    OUTBOX_REFUSED = "outbox_refused"
+    OUTBOX_LATE = "outbox_late"
 
 
 class AlertState(OpenWord):
@@ -190,6 +192,9 @@ class AuditAction(OpenWord):
     EVENT_TYPE_PUT = "event_type.put"
     EVENT_TYPE_DELETED = "event_type.deleted"
     EVENTS_PRUNED = "events.pruned"
+    OUTBOX_ROW_RETRIED = "outbox_row.retried"
+    OUTBOX_ROW_DISCARDED = "outbox_row.discarded"
+    OUTBOX_FORGOTTEN = "outbox.forgotten"
 
 
 class ActorKind(OpenWord):

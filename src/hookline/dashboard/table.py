@@ -16,6 +16,7 @@ from hookline.dashboard.pages.endpoints.endpoints import EndpointsPages
 from hookline.dashboard.pages.endpoints.new_endpoint import NewEndpointPages
 from hookline.dashboard.pages.events import EventPages
 from hookline.dashboard.pages.find import FindPages
+from hookline.dashboard.pages.outbox import OutboxPages
 from hookline.dashboard.pages.overview import OverviewPages
 from hookline.dashboard.pages.publishing import PublishPages
 from hookline.dashboard.pages.reference.accounts import AccountPages
@@ -46,6 +47,7 @@ def all_pages(hookline: Hookline, sources: Mapping[str, str]) -> list[PageClass]
         DeadLetterPages(hookline),
         ConfirmPages(hookline),
         JobPages(),
+        OutboxPages(),
         PublishPages(hookline),
         EventPages(hookline),
         EventTypePages(),

@@ -9,13 +9,15 @@ monitoring from what the process knows.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from hookline.clock import Clock
 from hookline.errors import HooklineError
+from hookline.rules.outbox_state import is_stale, late_since
 from hookline.store.contract.figures import Bloat, Conservation, FiguresStore
+from hookline.store.contract.outbox import OutboxStore
 
 GOOD_FOR = 5.0  # seconds
 GOOD_FOR_TIMES = 50.0  # as long as it took
@@ -41,6 +43,9 @@ class InstallationHealth(msgspec.Struct, frozen=True, kw_only=True):
     oldest_pending: float | None  # when it was accepted; None: nothing is pending
     oldest_due: float | None  # when it became due; None: nothing waits that is not held back
     circuits_open: int
+    outbox_waiting: int = 0  # rows of all outboxes, as of their last look
+    outbox_late_since: float | None = None  # the latest outbox; None: none is late
+    outbox_refused: int = 0
 
 
 class Newest(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +56,14 @@ class Newest(msgspec.Struct, frozen=True, kw_only=True):
     bloat: Bloat | None
 
 
+class CountedStore(FiguresStore, OutboxStore, Protocol):
+    """What is counted here."""
+
+
 class Figures:
     """The recent counts, and how to count again."""
 
-    def __init__(self, store: FiguresStore, clock: Clock) -> None:
+    def __init__(self, store: CountedStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._of_accounts: dict[str, Remembered[Conservation]] = {}
@@ -98,6 +107,17 @@ class Figures:
 
     async def _look_at_health(self) -> InstallationHealth:
         where = await self._of_all.get()
+        outboxes, now = await self._store.outbox_sources(), self._clock.now()
+        late = [
+            late_since(
+                looked_at=each.looked_at,
+                oldest_at=each.oldest_at,
+                known_since=now,
+                is_unread=is_stale(each.looked_at, now=now),
+                now=now,
+            )
+            for each in outboxes
+        ]
         return InstallationHealth(
             at=where.as_of,
             pending=where.value.pending,
@@ -105,6 +125,9 @@ class Figures:
             oldest_pending=await self._store.oldest_pending(),
             oldest_due=await self._store.oldest_due(now=self._clock.now()),
             circuits_open=await self._store.circuits_open(),
+            outbox_waiting=sum(each.waiting for each in outboxes),
+            outbox_late_since=min((each for each in late if each is not None), default=None),
+            outbox_refused=sum(each.rows for each in await self._store.count_refused()),
         )
 
 

@@ -30,7 +30,13 @@ from hookline.rules.death_pattern import Pattern
 from hookline.rules.failure_cause import GONE_ANSWER, cause, commonest_failure, likely_pattern
 from hookline.rules.latency_buckets import add_encoded, by_answer, decompress
 from hookline.rules.slowness import ENOUGH, SLOW
-from hookline.rules.status_sentence import FEWEST_ATTEMPTS, FailingEndpoint, Situation, StatusSentence
+from hookline.rules.status_sentence import (
+    FEWEST_ATTEMPTS,
+    FailingEndpoint,
+    LateOutbox,
+    Situation,
+    StatusSentence,
+)
 from hookline.store.contract import Store
 from hookline.store.contract.measuring.status import FailingCounts, FailingSlice
 
@@ -223,6 +229,16 @@ class StatusReports:
             gone=await self._gone(firing, now=now),
             late_since=now - due if due is not None and (due > LATE or "oldest_due" in kinds) else None,
             is_growing="queue_growing" in kinds,
+            late_outboxes=tuple(
+                LateOutbox(each.subject, each.since - (each.value or 0.0))
+                for each in firing
+                if each.kind is AlertKind.OUTBOX_LATE
+            ),
+            outbox_refused=sum(
+                each.rows
+                for each in await self._store.count_refused()
+                if account is None or each.account == account
+            ),
             dead=health.dead,
             slow=small.slow,
             disabled=small.disabled,

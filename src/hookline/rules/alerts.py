@@ -13,6 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from hookline.model import OWN_ACCOUNT, Alert, AlertFact, AlertId, AlertKind, EndpointId
+from hookline.rules.outbox_state import outbox_name
 from hookline.rules.status_sentence import age
 
 CLEAR_LOOKS = 2  # looks without the condition that resolve an alert
@@ -22,6 +23,8 @@ GROWTH_TOLERANCE = 60.0  # seconds by which a sample may be younger or older
 STUCK_AFTER_S = 3_600.0  # beyond an endpoint's whole retry schedule
 
 _MOST_OF_A_URL = 80  # characters
+_ROW, _ROWS = ("row was", "it", "it is"), ("rows were", "them", "they are")
+_OF_THE_INSTALLATION = (AlertKind.OLDEST_DUE, AlertKind.OUTBOX_REFUSED, AlertKind.OUTBOX_LATE)
 
 
 class AlertThresholds(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +34,8 @@ class AlertThresholds(msgspec.Struct, frozen=True, kw_only=True):
     oldest_due_s: float = 1_800.0
     queue: int = 100  # a smaller queue may grow
     slow_s: float = 2.0  # the 95th percentile
+    outbox_refused: int = 0  # rows that wait for a decision
+    outbox_late_s: float = 300.0  # of the oldest row, or since the outbox was last read
 
 
 class GrowthSample(msgspec.Struct, frozen=True):
@@ -125,7 +130,7 @@ def _of_fact(
     fact: AlertFact, thresholds: AlertThresholds, schedules: Mapping[EndpointId, float], now: float
 ) -> _Judged:
     value = fact.value or 0.0
-    place = shown_place(fact.url)
+    place = shown_place(fact.url) if fact.source is None else outbox_name(fact.source)
     threshold: float | None = None
     found = _Finding.HOLDS
     match fact.kind:
@@ -147,18 +152,28 @@ def _of_fact(
             threshold = thresholds.slow_s
             found = _against(value, threshold)
             said = f"The slowest 5 % of the answers of {place} take over {value:.1f} s; the limit is {threshold:g} s."
+        case AlertKind.OUTBOX_REFUSED:
+            threshold = thresholds.outbox_refused
+            found = _against(value, threshold)
+            were, of, are = _ROW if value == 1 else _ROWS
+            said = f"{value:,.0f} outbox {were} refused: nothing of {of} is sent until {are} retried."
+        case AlertKind.OUTBOX_LATE:
+            value, threshold = now - value, thresholds.outbox_late_s
+            found = _against(value, threshold)
+            said = f"The outbox {place} is {age(value)} late{_because(fact.detail)}."
         case AlertKind.CIRCUIT_OPEN:
             said = f"The circuit of {place} is open{_because(fact.detail)}."
         case _:
             said = f"hookline disabled {place}{_because(fact.detail)}."
     is_measured = threshold is not None
-    # The oldest due delivery tells of the installation: its endpoint is only named.
-    is_of_all = fact.kind is AlertKind.OLDEST_DUE
+    # The oldest due delivery tells of the installation: its endpoint is only named. So does an outbox: its rows can be
+    # of any account, and whoever writes them has to act.
+    is_of_all = fact.kind in _OF_THE_INSTALLATION
     return _Judged(
         found,
         NewAlert(
             kind=fact.kind,
-            subject="" if is_of_all else _subject(fact),
+            subject=fact.source or "" if is_of_all else _subject(fact),
             account=None if is_of_all else fact.account,
             endpoint_id=None if is_of_all else fact.endpoint_id,
             message=said,

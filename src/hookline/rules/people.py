@@ -36,6 +36,8 @@ _NEXT_STEP = {
     AlertKind.ENDPOINT_SLOW: "hookline stats {endpoint}",
     AlertKind.CIRCUIT_OPEN: "hookline endpoints recover {endpoint}",
     AlertKind.ENDPOINT_DISABLED: "hookline endpoints show {endpoint}",
+    AlertKind.OUTBOX_REFUSED: "hookline outbox list",
+    AlertKind.OUTBOX_LATE: "hookline outbox sources",
 }
 
 

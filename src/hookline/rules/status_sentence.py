@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hookline.rules.death_pattern import Pattern
+from hookline.rules.outbox_state import outbox_name
 
 STALE = 30.0  # seconds; older figures are not trusted
 MANY = 0.2  # of the endpoints with traffic: then the cause is more likely here than there
@@ -52,6 +53,13 @@ class FailingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     is_gone: bool = False  # it answered 410, so hookline disabled it, at `since`
 
 
+class LateOutbox(msgspec.Struct, frozen=True):
+    """An outbox whose rows wait, or that could not be read."""
+
+    name: str
+    since: float
+
+
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about the installation."""
 
@@ -68,6 +76,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     gone: tuple[FailingEndpoint, ...] = ()  # disabled by hookline within a day; something waits or is dead
     late_since: float | None = None  # when the oldest due delivery became due, if that raised an alert
     is_growing: bool = False  # the queue, for a quarter of an hour
+    late_outboxes: tuple[LateOutbox, ...] = ()  # that raised an alert
+    outbox_refused: int = 0  # rows of outboxes that wait for a decision
     dead: int = 0
     died_at: float | None = None  # the newest dead letter
     slow: int = 0  # endpoints
@@ -142,7 +152,7 @@ def _headline(now_is: Situation) -> tuple[Severity, str]:
     found = _itself(now_is) or _many(now_is) or _some(now_is)
     if found is not None:
         return Severity.BAD, found
-    found = _late(now_is) or _left_over(now_is) or _small(now_is)
+    found = _late(now_is) or _outboxes(now_is) or _left_over(now_is) or _small(now_is)
     if found is not None:
         return Severity.WARNING, found
     if not now_is.has_events:
@@ -200,6 +210,19 @@ def _late(now_is: Situation) -> str | None:
         return f"Deliveries are late: the oldest is due since {age(now_is.now - now_is.late_since)}."
     if now_is.is_growing:
         return "Deliveries are late: more come in than go out. Start more workers."
+    return None
+
+
+def _outboxes(now_is: Situation) -> str | None:
+    """What applications published and nobody gets yet."""
+    if now_is.late_outboxes:
+        first = min(now_is.late_outboxes, key=lambda each: (each.since, each.name))
+        more = len(now_is.late_outboxes) - 1
+        others = f", and {more:,} more are" if more > 1 else ", and 1 more is" if more else ""
+        return f"The outbox {outbox_name(first.name)} is late by {age(now_is.now - first.since)}{others}."
+    if now_is.outbox_refused:
+        were = "outbox row was" if now_is.outbox_refused == 1 else "outbox rows were"
+        return f"{now_is.outbox_refused:,} {were} refused and will not be sent unless retried."
     return None
 
 

@@ -89,6 +89,22 @@ class InstallationMetrics(Collector):
             None if health is None else health.circuits_open,
         )
 
+        yield gauge(
+            "hookline_outbox_waiting",
+            "Rows of outboxes that wait, when they were last looked at.",
+            None if health is None else health.outbox_waiting,
+        )
+        yield gauge(
+            "hookline_outbox_late_seconds",
+            "For how long the oldest row of an outbox has waited, or an outbox was not read; 0: none is late.",
+            None if health is None else self._age(health.outbox_late_since),
+        )
+        yield gauge(
+            "hookline_outbox_refused",
+            "Rows of outboxes that were refused and wait for a decision.",
+            None if health is None else health.outbox_refused,
+        )
+
     def _age(self, since: float | None) -> float:
         return 0.0 if since is None else max(0.0, self._clock.now() - since)
 

@@ -32,6 +32,8 @@ from hookline.validate.windows import ALLOWED, PATTERN, window_seconds
 MAX_LIMIT = 200
 
 _SUBJECT = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_CODE = re.compile(r"[a-z_]{1,64}")
+_LONGEST_SOURCE = 1_000
 _LIMIT = re.compile(r"[0-9]{1,3}")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
@@ -151,6 +153,18 @@ def _text(name: str, text: str) -> str:
     return text
 
 
+def _code(name: str, text: str) -> str:
+    if not _CODE.fullmatch(text):
+        raise invalid(name, "is the code of a problem, such as schema_mismatch")
+    return text
+
+
+def _source(name: str, text: str) -> str:
+    if not 1 <= len(text) <= _LONGEST_SOURCE or "\0" in text:
+        raise invalid(name, "is the name of an outbox, as /v1/outbox shows it")
+    return text
+
+
 def _subject(name: str, text: str) -> str:
     if not _SUBJECT.fullmatch(text):
         raise invalid(name, "is an id, or the name of an account or an event type")
@@ -183,4 +197,6 @@ OfEndpoint = Annotated[EndpointId, _id("endpoint")]
 OfEvent = Annotated[EventId, _id("event")]
 OfKey = Annotated[KeyId, _id("key")]
 AuditSubject = Annotated[str, Kind(_subject, {"type": "string", "pattern": f"^{_SUBJECT.pattern}$"})]
+RefusalCode = Annotated[str, Kind(_code, {"type": "string", "pattern": f"^{_CODE.pattern}$"})]
+SourceName = Annotated[str, Kind(_source, {"type": "string", "minLength": 1, "maxLength": _LONGEST_SOURCE})]
 OfDelivery = Annotated[DeliveryId, _id("delivery")]

@@ -44,6 +44,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
     from hookline.cli.doctor.destinations import check_destinations
     from hookline.cli.doctor.findings import bad
     from hookline.cli.doctor.machine import check_open_files
+    from hookline.cli.doctor.outboxes import check_outboxes
     from hookline.cli.doctor.secrets import check_secret_key
     from hookline.cli.doctor.server import check_server
     from hookline.cli.doctor.settings import check_file, check_settings
@@ -69,6 +70,7 @@ def _examine(flags: dict[str, Any]) -> Generator[Any, None, None]:
         yield from check_destinations(found, settings)
         yield from check_stored_endpoints(found, settings)
         yield from check_spoiled_rows(found)
+    yield from check_outboxes(settings.outbox, settings.database, found, wall=wall)
     yield from check_open_files(settings.max_in_flight)
     yield from check_server(settings, found, wall=wall)
 

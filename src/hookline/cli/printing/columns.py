@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 GOOD, DOUBTFUL, BAD = "green", "yellow", "red"
 _COLOURS = {
-    **dict.fromkeys(("delivered", "active", "running", "done", "resolved"), GOOD),
+    **dict.fromkeys(("delivered", "active", "running", "done", "resolved", "ok"), GOOD),
     **dict.fromkeys(("pending", "sending", "paused", "circuit half open", "slow", "draining"), DOUBTFUL),
     **dict.fromkeys(
         ("dead", "disabled", "circuit open", "invalid", "revoked", "stale", "failed", "firing"), BAD
     ),
+    **dict.fromkeys(("away", "missing", "forbidden", "late"), BAD),
 }
 _URL_LEAST, _WORDS_LEAST, _NAME_LEAST, _COUNTS_LEAST = 20, 10, 8, 32
 
@@ -228,6 +229,49 @@ def worker_columns(*, utc: bool) -> Columns:
         ]
 
     return columns
+
+
+def refused_columns(*, utc: bool) -> Columns:
+    """Rows of outboxes that were refused."""
+
+    def columns(rows: Sequence[Row]) -> list[Column]:
+        return [
+            _id(rows),
+            _type("type", rank=0),
+            Column("ACCOUNT", lambda row: row["account"], least=_NAME_LEAST, rank=2),
+            Column("OUTBOX", lambda row: row["source"], least=_NAME_LEAST, rank=1),
+            Column("CODE", lambda row: row["code"], least=_WORDS_LEAST, colour=lambda _: BAD),
+            _time("REFUSED", "refused_at", Times(utc=utc)),
+            Column("WHY", lambda row: row["detail"], least=_NAME_LEAST, rank=3),
+        ]
+
+    return columns
+
+
+def outbox_columns(*, utc: bool) -> Columns:
+    """Outboxes."""
+
+    def columns(rows: Sequence[Row]) -> list[Column]:
+        times = Times(utc=utc)
+        return [
+            Column("OUTBOX", lambda row: row["name"], least=_URL_LEAST, is_cut_inside=True),
+            _state(lambda row: row["state"]),
+            Column("WAITING", lambda row: _many(row["waiting"]), is_number=True),
+            Column("OLDEST", lambda row: _span(row["oldest_age_s"]), is_number=True),
+            _time("READ", "looked_at", times),
+            _time("CLEAR", "clear_at", times),
+            Column("WHY", lambda row: row["detail"] or "", least=_NAME_LEAST, rank=1),
+        ]
+
+    return columns
+
+
+def _many(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _span(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:,.0f} s"
 
 
 def audit_columns(*, utc: bool) -> Columns:

@@ -19,6 +19,7 @@ WHOLE = 26
 LEAST = 8
 _SHOWN = {"evt": 15, "dlv": 15}  # made at any rate, by several processes
 _SHOWN_OTHERS = 10  # made by people
+_CANDIDATES = 10
 _PLACE = 4  # characters
 _TYPED = re.compile(r"([a-z]{2,3})_([0-7][0-9a-v]{0,25})(?:\.([0-9]{1,7}))?")
 _PREFIX = {
@@ -79,6 +80,21 @@ def whole_id(client: "Client", noun: str, text: str) -> str:
         return _only(_found(client, start), text, noun)
     event = _only(_found(client, f"evt_{digits}"), text, noun)
     return f"dlv_{_in_place(event.partition('_')[2], place)}"
+
+
+def whole_row_id(client: "Client", text: str) -> str:
+    """The id of the refused row of an outbox that a person means: rows have no event that could be found by it."""
+    from hookline.errors import NotFound
+
+    kind, _, digits = text.partition("_")
+    if not looks_like_id("event", text):
+        raise NotFound("refused row", text[:100])
+    if len(digits) == WHOLE:
+        return text
+    check_length(kind, digits, text)
+    listed = client.pages("/v1/outbox/refused", limit=None)
+    found = sorted({each["id"] for each in listed if each["id"].startswith(text)})
+    return only(found[:_CANDIDATES], len(found) > _CANDIDATES, text, "refused row")
 
 
 def with_whole_ids(client: "Client", filter: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hookline.client.aio.deliveries import AsyncDeliveryMethods
 from hookline.client.aio.endpoints import AsyncEndpointMethods
 from hookline.client.aio.events import AsyncEventMethods
 from hookline.client.aio.installation import AsyncInstallationMethods
+from hookline.client.aio.outbox import AsyncOutboxMethods
 from hookline.client.call import ClientCall
 from hookline.client.errors import ClientError, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
@@ -34,6 +35,7 @@ class HooklineClient(
     AsyncEndpointMethods,
     AsyncDeliveryMethods,
     AsyncDeadLetterMethods,
+    AsyncOutboxMethods,
     AsyncInstallationMethods,
 ):
     """A server's API. Use it in `async with`, or close it; any number of tasks of one loop can share a client."""

@@ -18,6 +18,7 @@ from hookline.client.blocking.deliveries import DeliveryMethods
 from hookline.client.blocking.endpoints import EndpointMethods
 from hookline.client.blocking.events import EventMethods
 from hookline.client.blocking.installation import InstallationMethods
+from hookline.client.blocking.outbox import OutboxMethods
 from hookline.client.call import ClientCall
 from hookline.client.errors import ClientError, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
@@ -28,7 +29,12 @@ T = TypeVar("T")
 
 
 class SyncHooklineClient(
-    EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, InstallationMethods
+    EventMethods,
+    EndpointMethods,
+    DeliveryMethods,
+    DeadLetterMethods,
+    OutboxMethods,
+    InstallationMethods,
 ):
     """A server's API. Use it in `with`, or close it; threads may share a client, each call has its own connection."""
 

@@ -44,6 +44,15 @@ ALERTS = {
     "endpoint_slow": "Endpoint slow",
     "circuit_open": "Circuit open",
     "endpoint_disabled": "Endpoint disabled",
+    "outbox_refused": "Outbox rows refused",
+    "outbox_late": "Outbox is late",
+}
+OUTBOX_STATES = {
+    "ok": Look("ok", "ok", "Read"),
+    "away": Look("bad", "fail", "Away"),
+    "missing": Look("bad", "fail", "No table"),
+    "forbidden": Look("bad", "lock", "No right"),
+    "unread": Look("warn", "wait", "Not read yet"),
 }
 PATTERNS = {
     "outage": Look("bad", "fail", "Outage"),

@@ -22,6 +22,7 @@ from hookline.rules.alerts import (
     NewAlert,
     decide,
 )
+from hookline.rules.outbox_state import is_stale, late_since
 from hookline.rules.retry import Policy, policy_of
 from hookline.rules.slowness import ENOUGH
 from hookline.rules.worker_status import held_back
@@ -59,6 +60,8 @@ class AlertLook:
         self._thresholds = thresholds
         self._default_retry = default_retry
         self._heartbeat = heartbeat
+        self._known_since: dict[str, float] = {}  # outboxes; of one that was never read nothing else is known
+        self._stale: dict[str, float | None] = {}  # those that nobody read lately, as of the last look
         self._announces = announces  # whether somebody listens to own events
         self.every = every
 
@@ -75,6 +78,7 @@ class AlertLook:
         schedules = await self._schedules(stuck)
         facts = [fact for fact in facts if fact.kind is not AlertKind.STUCK]
         facts += await self._stuck(stuck, schedules, now)
+        facts += await self._outboxes(now)
         firing = await self._store.firing_alerts()
         decided = decide(
             facts,
@@ -144,6 +148,33 @@ class AlertLook:
             for fact in possible
             if fact.endpoint_id in since
         ]
+
+    async def _outboxes(self, now: float) -> list[AlertFact]:
+        """Rows that were refused, and since when each outbox has had rows that wait, or has not been read."""
+        refused = sum(each.rows for each in await self._store.count_refused())
+        facts = [AlertFact(kind=AlertKind.OUTBOX_REFUSED, value=float(refused))]
+        sources = await self._store.outbox_sources()
+        self._known_since = {each.name: self._known_since.get(each.name, now) for each in sources}
+        # In two looks in a row: a machine that slept has not read anything for long, and reads in a moment.
+        before, self._stale = (
+            self._stale,
+            {each.name: each.looked_at for each in sources if is_stale(each.looked_at, now=now)},
+        )
+        for each in sources:
+            is_unread = each.name in before and before[each.name] == self._stale.get(each.name)
+            since = late_since(
+                looked_at=each.looked_at,
+                oldest_at=each.oldest_at,
+                known_since=self._known_since[each.name],
+                is_unread=is_unread,
+                now=now,
+            )
+            if since is not None:
+                fact = AlertFact(
+                    kind=AlertKind.OUTBOX_LATE, source=each.name, value=since, detail=each.trouble
+                )
+                facts.append(fact)
+        return facts
 
     async def _samples(self, now: float) -> list[GrowthSample]:
         """What waited and was dead in the last quarter of an hour.

@@ -47,6 +47,33 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None  # since its transaction began; None: the database does not say
 
 
+class OutboxExamination(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about an outbox, wherever it is."""
+
+    server: str
+    is_old: bool = False  # a version that hookline cannot read
+    has_table: bool = True
+    missing_columns: tuple[str, ...] = ()
+    missing_rights: tuple[str, ...] = ()  # "DELETE on hookline.outbox"
+    reuses_numbers: bool = False  # SQLite without AUTOINCREMENT
+    was_used: bool = False  # SQLite: there ever was a row
+    waiting: int = 0  # rows, MOST_COUNTED at most
+    oldest_age_s: float | None = None
+
+
+OUTBOX_COLUMNS = (
+    "seq",
+    "id",
+    "at",
+    "deliver_at",
+    "account",
+    "type",
+    "idempotency_key",
+    "hops",
+    "payload",
+)
+
+
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """Facts only; whether they are good is decided elsewhere."""
 

@@ -97,6 +97,8 @@ class RefusedFilter(msgspec.Struct, frozen=True):
     code: str | None = None
     type: str | None = None
     id: EventId | None = None
+    since: float | None = None  # of the last refusal
+    until: float | None = None
 
 
 class RefusedCount(msgspec.Struct, frozen=True):

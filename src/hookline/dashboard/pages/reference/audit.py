@@ -18,6 +18,7 @@ _HOMES = {
     "event_type": "/event-types/",
     "replay": "/replays/",
     "discard": "/discards/",
+    "outbox_row": "/outbox/",
 }
 _LONGEST = 80  # characters of a value; the API has more of it
 

@@ -57,6 +57,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "alert_oldest_due_s": "seconds by which the oldest delivery may be late",
         "alert_slow_s": "seconds that the 95th percentile of an endpoint may take",
         "alert_queue": "length from which a growing queue is alerted",
+        "alert_outbox_refused": "more refused rows of outboxes are alerted",
+        "alert_outbox_late_s": "seconds by which an outbox may be late",
         "alert_every_s": "seconds between two looks",
         "notify_deaths_s": "seconds for which dead deliveries are gathered into one message",
     },

@@ -100,6 +100,8 @@ class PostgresRefused(PostgresSessions):
         asked.add("code = {}", filter.code, "text")
         asked.add("type = {}", filter.type, "text")
         asked.add("id = {}", filter.id, "uuid")
+        asked.add("refused_at >= {}", filter.since, "float8")
+        asked.add("refused_at < {}", filter.until, "float8")
         asked.add("n < {}", after, "bigint")
         most = asked.bind(limit, "int")
         statement = LIST_REFUSED.format(conditions=asked.also(), limit=most)

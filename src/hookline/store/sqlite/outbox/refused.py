@@ -84,6 +84,8 @@ class SqliteRefused(SqliteConnections):
         asked.add("code = :code", "code", filter.code)
         asked.add("type = :type", "type", filter.type)
         asked.add("id = :id", "id", filter.id)
+        asked.add("refused_at >= :since", "since", filter.since)
+        asked.add("refused_at < :until", "until", filter.until)
         asked.add("n < :after", "after", after)
         asked.values["limit"] = limit
         found = connection.execute(LIST_REFUSED.format(conditions=asked.also()), asked.values)
