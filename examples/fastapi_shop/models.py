@@ -44,7 +44,7 @@ class Parcel(Base):
 
     __tablename__ = "parcels"
     number: Mapped[int] = mapped_column(primary_key=True)
-    order: Mapped[int]
+    order_number: Mapped[int]
     contents: Mapped[str]
 
 

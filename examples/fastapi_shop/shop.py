@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException, Request
-from pydantic import BaseModel, PositiveInt
-from sqlalchemy import update
+from pydantic import BaseModel, Field
+from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
 from hookline import outbox
@@ -18,7 +18,7 @@ WEBHOOK_SECRET = os.environ["WEBHOOK_SECRET"]  # of the endpoint that hookline s
 
 class NewOrder(BaseModel):
     item: str
-    quantity: PositiveInt
+    quantity: int = Field(ge=1, le=1_000)
 
 
 class OrderPlaced(BaseModel):
@@ -67,4 +67,12 @@ async def receive(request: Request) -> None:
     # The mark and the parcel share one transaction: both are kept, or neither. A repeat is answered alike.
     async with sessions.begin() as session:
         if await once.mark(session, event.id):
-            session.add(Parcel(order=placed.order, contents=f"{placed.quantity} x {placed.item}"))
+            contents = f"{placed.quantity} x {placed.item}"
+            session.add(Parcel(order_number=placed.order, contents=contents))
+
+
+@app.get("/parcels")
+async def parcels() -> list[dict[str, object]]:
+    async with sessions() as session:
+        found = await session.scalars(select(Parcel))
+        return [{"order_number": each.order_number, "contents": each.contents} for each in found]

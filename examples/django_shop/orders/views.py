@@ -49,3 +49,7 @@ def receive(request: HttpRequest) -> HttpResponse:
             contents = f"{order['quantity']} x {order['item']}"
             Parcel.objects.create(order_number=order["order"], contents=contents)
     return HttpResponse(status=204)
+
+
+def parcels(request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"parcels": list(Parcel.objects.values("order_number", "contents"))})

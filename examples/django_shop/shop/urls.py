@@ -2,6 +2,6 @@
 
 from django.urls import path
 
-from orders.views import place, receive
+from orders.views import parcels, place, receive
 
-urlpatterns = [path("orders", place), path("webhooks", receive)]
+urlpatterns = [path("orders", place), path("webhooks", receive), path("parcels", parcels)]
