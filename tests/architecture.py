@@ -33,7 +33,7 @@ PIPELINE: tuple[frozenset[str], ...] = (
     frozenset({"membership"}),
     frozenset({"lanes"}),
     frozenset({"attempt", "settle", "intake", "maintenance", "lane_status", "notifying"}),
-    frozenset({"lane_events"}),
+    frozenset({"lane_events", "outbox"}),
     frozenset({"worker"}),
 )
 PARTS = {part: rank for rank, layer in enumerate(PIPELINE) for part in layer}

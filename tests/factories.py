@@ -4,6 +4,8 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+import msgspec
+
 from hookline.clock import SystemClock
 from hookline.ids import Ids, delivery_of
 from hookline.model import (
@@ -30,13 +32,16 @@ from hookline.model import (
     Via,
 )
 from hookline.store.contract import (
+    OWN_SOURCE,
     DeliveryFilter,
     EventFanout,
     Job,
     JobKind,
     LaneNote,
+    RefusedRow,
     Settlement,
     Taken,
+    WaitingRow,
     WorkerRow,
 )
 
@@ -181,6 +186,33 @@ def an_alert(**fields: Any) -> Alert:
         "since": NOW,
     }
     return Alert(**(defaults | fields))
+
+
+def a_waiting_row(**fields: Any) -> WaitingRow:
+    defaults: dict[str, Any] = {
+        "seq": 1,
+        "id": ids.event(),
+        "at": NOW,
+        "deliver_at": None,
+        "account": "default",
+        "type": "order.paid",
+        "idempotency_key": None,
+        "hops": 0,
+        "payload": b"{}",
+    }
+    return WaitingRow(**defaults | fields)
+
+
+def a_refused_row(**fields: Any) -> RefusedRow:
+    row = msgspec.structs.asdict(a_waiting_row())
+    del row["fault"]
+    reason = {
+        "source": OWN_SOURCE,
+        "refused_at": NOW,
+        "code": "schema_mismatch",
+        "detail": "It does not match.",
+    }
+    return RefusedRow(**row | reason | {"payload_bytes": len(fields.get("payload", b"{}"))} | fields)
 
 
 def an_audit_entry(**fields: Any) -> AuditEntry:

@@ -54,6 +54,10 @@ from hookline.pipeline.notifying.channels import Channels
 from hookline.pipeline.notifying.mail import Mailer, MailSettings
 from hookline.pipeline.notifying.notifications import Notifications
 from hookline.pipeline.notifying.telling import Telling
+from hookline.pipeline.outbox.accepting import RowAcceptor
+from hookline.pipeline.outbox.mover import Mover
+from hookline.pipeline.outbox.rows import RowLimits
+from hookline.pipeline.outbox.source import ForeignOutbox, foreign, own
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
@@ -131,7 +135,7 @@ class Hookline:
             self._catalogue,
             self.clock,
             self.ids,
-            kind=kind,
+            kind=kind if deliver else "api",
             interval=settings.heartbeat_s,
             lease=settings.takeover_s,
         )
@@ -174,6 +178,22 @@ class Hookline:
             self.clock,
             publishing=lambda: self.intake.publishing,
             is_alive=lambda: self.is_ready,
+        )
+        self._sources = [foreign_outbox(url) for url in settings.outbox if url != settings.database]
+        self.outbox = RowAcceptor(
+            self.store,
+            self.intake,
+            self.clock,
+            limits=RowLimits(settings.payload_limit_bytes, settings.max_hops),
+        )
+        self.mover = Mover(
+            [own(self.store), *(foreign(name, table) for name, table in self._sources)],
+            self.outbox,
+            self.store,
+            self._heartbeat,
+            self.clock,
+            delivers=deliver,
+            tell_others=self.worker.tell_others,
         )
         self._jobs = Jobs(self.store, self.clock, self.worker.handover.announce)
         keep = keep_from_days(
@@ -309,6 +329,7 @@ class Hookline:
                 self._jobs.run,
                 self._pruning.run,
                 self._snapshots.run,
+                self.mover.run,
                 self._tasks.run,
                 self.notifications.run_mails,
                 self.notifications.run_posts,
@@ -317,6 +338,7 @@ class Hookline:
         except BaseException:
             await self.store.close()
             raise
+        self.mover.begin()
         self._is_running = self._was_started = True
 
     async def stop(self) -> bool:
@@ -325,6 +347,7 @@ class Hookline:
             return True
         self._is_running = False
         try:
+            await self.mover.close(within=self.settings.drain_s)
             self.worker.begin_to_leave()
             await self.intake.close()
             return await self.worker.stop(within=self.settings.drain_s, close=self._close)
@@ -335,6 +358,8 @@ class Hookline:
             await self.flow.close()
             await self._sender.close()
             await self._readiness.close()
+            for _, table in self._sources:
+                await table.close()
             await self.store.close()
 
     async def _close(self) -> None:
@@ -499,6 +524,17 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
     from hookline.store.postgres.store import PostgresStore
 
     return PostgresStore(url)
+
+
+def foreign_outbox(url: str) -> tuple[str, ForeignOutbox]:
+    """The outbox of an application's database, with its name."""
+    if url.startswith("sqlite:"):
+        from hookline.store.sqlite.outbox.foreign import SqliteForeignOutbox
+
+        return database_url.name(url), SqliteForeignOutbox(url.removeprefix("sqlite:///"))
+    from hookline.store.postgres.outbox.foreign import PostgresForeignOutbox
+
+    return database_url.name(url), PostgresForeignOutbox(url)
 
 
 def audit_of(clock: Clock | None = None) -> Audit:

@@ -36,6 +36,7 @@ PRESETS = ("patient", "minute", "exponential", "brisk", "eight", "standard", "qu
 _NOT_SETTINGS = re.compile(r"FAILPOINTS|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?")
 _MAY_BE_EMPTY = frozenset(
     {
+        "outbox",
         "api_key",
         "secret_key",
         "allow_networks",
@@ -55,7 +56,7 @@ _MAY_BE_EMPTY = frozenset(
     }
 )  # the ones that may be left out
 _LOGINS = frozenset(
-    {"database", "egress_proxy", "smtp_username"}
+    {"database", "outbox", "egress_proxy", "smtp_username"}
 )  # settings whose refused value is not repeated either
 _MOST_SHOWN = 100  # characters of a refused value
 # Numbers, addresses and networks, which have colons too.
@@ -72,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting, checked."""
 
     database: str = "sqlite:///hookline.db"
+    outbox: tuple[str, ...] = ()  # databases of applications that have an outbox, besides hookline's own
     api_key: str | None = None
     secret_key: tuple[str, ...] = ()  # the first one seals secrets in the database; any of them opens one
     dev: bool = False
@@ -144,6 +146,8 @@ def presentable(name: str, value: Any) -> Any:
         return MASK
     if name == "egress_proxy" and value:
         return egress_proxy.shown(value)
+    if name == "outbox":
+        return tuple(map(database_url.shown, value))
     return database_url.shown(value) if name == "database" and isinstance(value, str) else value
 
 
@@ -162,6 +166,17 @@ def _database(value: Any) -> str:
     if (wrong := database_url.fault(url)) is not None:
         raise _Unfit(f"{database_url.ALLOWED}; {wrong}")
     return url
+
+
+def _outbox(value: Any) -> tuple[str, ...]:
+    urls = re.split(r"[\s,]+", value.strip()) if isinstance(value, str) else value
+    if not isinstance(urls, list | tuple):
+        raise _Unfit(f"{database_url.ALLOWED}; several, separated by commas or blanks")
+    read = [_database(url) for url in urls if url != ""]
+    names = [database_url.name(url) for url in read]
+    if len(set(names)) < len(names):
+        raise _Unfit("each database once")
+    return tuple(read)
 
 
 def _api_key(value: Any) -> str:
@@ -366,6 +381,7 @@ def _accent(value: Any) -> str:
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "database": _database,
+    "outbox": _outbox,
     "api_key": _api_key,
     "secret_key": _secret_key,
     "dev": _flag,

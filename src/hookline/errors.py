@@ -120,6 +120,10 @@ class StoreUnavailable(HooklineError):
     """The database did not answer; the last write may or may not be committed."""
 
 
+class AcceptFailed(StoreUnavailable):
+    """Nobody foresaw what kept the event from being stored: it may be the event."""
+
+
 class NotReady(StoreUnavailable):
     """A publish would wait or be refused now."""
 

@@ -21,6 +21,7 @@ VERBS = frozenset(
     | {"take_alert_turn", "write_alerts", "prune_alerts"}
     | {"mark_sealed", "installation_secret", "prune", "prune_records", "take_prune_turn"}
     | {"publish_announcements", "take_notifications", "end_notifications"}
+    | {"drop_from_outbox", "refuse", "refuse_again", "discard_refused", "note_source", "forget_source"}
 )
 STEPS = frozenset(
     {
@@ -29,6 +30,9 @@ STEPS = frozenset(
         "job.before",  # about to do a part of a bulk replay or discard
         "migrate.step",  # before a migration, and after each of its steps
         "job.after",  # the part is committed, its lanes are not woken
+        "outbox.looked",  # rows were read, nothing of them is accepted
+        "outbox.accepted",  # their events are stored, the rows are not dropped
+        "outbox.dropped",
         "answer.after",  # the answer has arrived and is not settled
     }
 )

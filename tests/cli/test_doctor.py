@@ -142,12 +142,12 @@ def test_a_healthy_database_is_found_healthy():
             ),
         ),
         (
-            {"connections": 12, "needed_connections": 15},
+            {"connections": 12, "needed_connections": 17},
             NOW,
             Finding(
                 "connections",
                 Level.WARN,
-                "12 allowed; one hookline process needs up to 15",
+                "12 allowed; one hookline process needs up to 17",
                 "raise max_connections of PostgreSQL and restart it",
             ),
         ),
@@ -410,7 +410,7 @@ def test_postgresql_is_examined(postgres_url, tmp_path):
     code, found = examined(tmp_path, "--database", postgres_url)
     assert (code, found["database"][0], found["schema"][0], found["clock"][0]) == (0, "ok", "ok", "ok")
     assert "synchronous_commit=on" in found["durability"][1]
-    assert found["connections"][:2] == ("ok", "197 allowed; one hookline process needs up to 15")
+    assert found["connections"][:2] == ("ok", "197 allowed; one hookline process needs up to 17")
     assert "rights" not in found
 
 

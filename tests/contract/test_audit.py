@@ -12,6 +12,7 @@ from factories import (
     a_job,
     a_key,
     a_publication,
+    a_refused_row,
     a_session,
     an_audit_entry,
     an_endpoint,
@@ -21,7 +22,7 @@ from factories import (
 from hookline.errors import NotFound, RowRefused, WrongState
 from hookline.ids import delivery_of
 from hookline.model import Account, Actor, ActorKind, State, Via
-from hookline.store.contract import AuditFilter, Store
+from hookline.store.contract import AuditFilter, RefusedFilter, SourceRow, Store
 from scenes import a_lane_in, an_endpoint_in, in_state
 from tests.contract.test_failing import rows_of
 
@@ -148,6 +149,23 @@ async def setting_an_account(store):
     return lambda audit: store.put_account(Account(id="acme", updated_at=NOW), now=NOW, audit=audit), None
 
 
+async def discarding_a_refused_row(store):
+    await store.refuse([a_refused_row()])
+    [row] = await store.refused_rows(RefusedFilter(), after=None, limit=1)
+    return (
+        lambda audit: store.discard_refused([row.n], audit=audit),
+        lambda audit: store.discard_refused([row.n + 1], audit=audit),
+    )
+
+
+async def forgetting_a_source(store):
+    await store.note_source(SourceRow("shop"))
+    return (
+        lambda audit: store.forget_source("shop", audit=audit),
+        lambda audit: store.forget_source("other", audit=audit),
+    )
+
+
 SCENES = {
     "create_endpoint": creating_an_endpoint,
     "update_endpoint": updating_an_endpoint,
@@ -166,6 +184,8 @@ SCENES = {
     "put_event_type": describing_a_type,
     "delete_event_type": forgetting_a_type,
     "put_account": setting_an_account,
+    "discard_refused": discarding_a_refused_row,
+    "forget_source": forgetting_a_source,
 }
 
 

@@ -16,6 +16,7 @@ from factories import (
     a_key,
     a_note,
     a_publication,
+    a_refused_row,
     a_session,
     a_settlement,
     a_worker,
@@ -30,10 +31,22 @@ from hookline.failpoints import Planted
 from hookline.model import OWN_ACCOUNT, Account, EndpointId, SessionKind, State
 from hookline.pipeline.measuring.latency_cells import LATENCY_COUNTS, cell_of
 from hookline.pipeline.measuring.latency_meter import MeasuredBatch
-from hookline.store.contract import LatencyDay, Load, NotificationRow, Release, Store, Suspect
+from hookline.store.contract import (
+    LatencyDay,
+    Load,
+    LookRequest,
+    NotificationRow,
+    RefusedFilter,
+    Release,
+    RowPlace,
+    SourceRow,
+    Store,
+    Suspect,
+)
 from hookline.store.contract.measuring.alerts import AlertChanges
 from hookline.store.failpoints import writing_verbs
 from hookline.store.sqlite.store import SqliteStore
+from into_outbox import publish_rows
 from scenes import (
     a_death,
     a_lane_held_until,
@@ -373,6 +386,34 @@ async def an_entry_to_prune(store):
     return lambda: store.prune_audit(before=NOW + 1, limit=10)
 
 
+async def rows_to_drop(store):
+    await publish_rows(store, "a")
+    [row] = (await store.look_at_outbox(LookRequest())).rows
+    return lambda: store.drop_from_outbox([RowPlace(row.seq, row.id)])
+
+
+async def a_refusal(store):
+    return lambda: store.refuse([a_refused_row(seq=10)])
+
+
+def on_a_refused_row(verb, **named):
+    async def scene(store):
+        await store.refuse([a_refused_row(seq=20, code=verb)])
+        [row] = await store.refused_rows(RefusedFilter(code=verb), after=None, limit=1)
+        return lambda: getattr(store, verb)(row.n if named else [row.n], **named)
+
+    return scene
+
+
+async def a_note_of_a_source(store):
+    return lambda: store.note_source(SourceRow("shop", clear_at=NOW))
+
+
+async def a_source_to_forget(store):
+    await store.note_source(SourceRow("gone"))
+    return lambda: store.forget_source("gone")
+
+
 SCENES = {
     "accept": a_publish,
     "take": a_take,
@@ -432,6 +473,12 @@ SCENES = {
     "publish_announcements": announcements_to_publish,
     "take_notifications": a_message_to_take,
     "end_notifications": a_message_to_end,
+    "drop_from_outbox": rows_to_drop,
+    "refuse": a_refusal,
+    "refuse_again": on_a_refused_row("refuse_again", code="internal", detail="", now=NOW),
+    "discard_refused": on_a_refused_row("discard_refused"),
+    "note_source": a_note_of_a_source,
+    "forget_source": a_source_to_forget,
 }
 
 

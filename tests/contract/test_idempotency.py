@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from factories import NOW, a_publication
@@ -68,4 +69,5 @@ async def test_repeating_a_batch_whose_keys_were_used_before_names_the_same_prio
     await accepted(store, a_publication(lane, idempotency_key="used"))
     batch = [a_publication(lane, idempotency_key="used"), a_publication(lane, idempotency_key="new")]
     first = await accepted(store, *batch)
-    assert await accepted(store, *batch) == first
+    repeated = msgspec.structs.replace(first, repeats=frozenset({batch[1].event.id}))
+    assert await accepted(store, *batch) == repeated

@@ -193,6 +193,10 @@ class Worker:
             ]
         self._supervisor.start(loops)
 
+    def tell_others(self) -> None:
+        """Have the other workers pulse now."""
+        self._notifier.changed()
+
     def begin_to_leave(self) -> None:
         """Take and send nothing more from now on; what is published meanwhile is left to others."""
         self._is_draining = True

@@ -131,6 +131,18 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{login}{at}{host}{path}{'?' if query else ''}{query}"
 
 
+def name(url: str) -> str:
+    """A short name of the database in it, without user, password and parameters."""
+    if url.startswith(_SQLITE):
+        return url
+    parts = urlsplit(url)
+    return shown(f"postgresql://{_login_free(parts)}{parts.path}")
+
+
+def _login_free(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2]
+
+
 def _login(parts: SplitResult) -> str:
     return parts.netloc.rpartition("@")[0]
 

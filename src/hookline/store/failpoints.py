@@ -58,6 +58,8 @@ READS = frozenset(
     | {"list_audit"}
     | {"oldest_due", "oldest_pending", "outstanding", "owned", "payload", "pulse", "running_jobs"}
     | {"try_accept"}
+    | {"look_at_outbox", "outbox_backlog", "outbox_conflicts", "outbox_sources"}
+    | {"count_refused", "refused_row", "refused_rows"}
 )
 
 

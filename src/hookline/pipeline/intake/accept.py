@@ -13,7 +13,7 @@ import structlog
 
 from hookline import ids as naming
 from hookline.clock import Clock
-from hookline.errors import HooklineError, Invalid, Overloaded, StoreRefused, StoreUnavailable
+from hookline.errors import AcceptFailed, HooklineError, Invalid, Overloaded, StoreRefused, StoreUnavailable
 from hookline.ids import Ids
 from hookline.model import EventId
 from hookline.pipeline.catalogue.catalogue import Catalogue
@@ -189,6 +189,8 @@ class Intake:
             return
         priors = acceptance.priors
         accepted = [entry for entry in entries if not (priors and self._answer_prior(entry, priors))]
+        if acceptance.repeats:
+            accepted = self._answer_repeats(accepted, acceptance.repeats, now)
         # Before the answers: a caller that gets one and waits for the hand-over finds it there.
         self._handing.add(accepted, acceptance.first_seq, now, seen)
         self._measure(batch)
@@ -211,7 +213,7 @@ class Intake:
     def _refuse(self, batch: Commit, error: Exception) -> None:
         if not isinstance(error, HooklineError):
             log.exception("accept.failed", events=len(batch.entries))
-            error = StoreUnavailable("The event could not be stored; it may be tried again.")
+            error = AcceptFailed("The event could not be stored; it may be tried again.")
         elif isinstance(error, StoreRefused):
             self._on_refused(error)
         if isinstance(error, StoreUnavailable | StoreRefused):
@@ -253,6 +255,21 @@ class Intake:
         self._drop_reservations(entries)
         for endpoint in dict.fromkeys(endpoint for entry in entries for endpoint in entry.endpoints):
             self._handover.announce(endpoint)
+
+    def _answer_repeats(self, entries: list[Entry], repeats: frozenset[EventId], now: float) -> list[Entry]:
+        """Answer the events that were stored before under their ids; the others.
+
+        Their deliveries may be long under way, or done: only the store knows.
+        """
+        found = [entry for entry in entries if entry.event.id in repeats]
+        self._in_doubt(found)
+        for entry in found:
+            event = entry.event
+            entry.submission.answer(
+                entry.index,
+                Published(event.id, event.type, event.account, now, len(entry.endpoints), is_repeat=True),
+            )
+        return [entry for entry in entries if entry.event.id not in repeats]
 
     def _answer_prior(self, entry: Entry, priors: Mapping[EventId, Prior]) -> bool:
         """Answer an event whose key was used before; False: its key is new, or it has none."""

@@ -20,6 +20,7 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     deliver_at: float | None = None
     hops: int = 0  # of the webhook that caused this publish
     trace: str | None = None  # that it belongs to
+    id: EventId | None = None  # of a row of an outbox; None: it gets a new one
 
 
 class Published(msgspec.Struct, frozen=True, gc=False):
@@ -31,6 +32,7 @@ class Published(msgspec.Struct, frozen=True, gc=False):
     created_at: float
     deliveries: int
     duplicate: bool = False
+    is_repeat: bool = False  # an event with this id was there, perhaps with other content
 
 
 Result = Published | HooklineError

@@ -122,8 +122,9 @@ class Gathering:
                 continue
             index = submission.next
             draft = submission.drafts[index]
+            given_id = draft.id
             event = Event(
-                id=new_id(),
+                id=given_id or new_id(),
                 account=draft.account,
                 type=draft.type,
                 payload=draft.payload,
@@ -140,7 +141,7 @@ class Gathering:
                 repeats.append((entry, first))
             else:
                 must_wait = False
-                if not takes_over:
+                if not takes_over or (given_id is not None and self._is_known(entry)):
                     entry.lanes = (None,) * count
                 elif count == 1 and draft.deliver_at is None:
                     # The path of nearly every event. The first delivery of an event has its id.
@@ -237,6 +238,14 @@ class Gathering:
         submission.answer(index, error)
 
     # --- room in lanes ---
+
+    def _is_known(self, entry: Entry) -> bool:
+        """Whether a lane has one of its deliveries already: the event was stored before, and they may be under way."""
+        knows, id = self._handover.knows, entry.event.id
+        return any(
+            knows(endpoint, naming.delivery_of(id, ordinal))
+            for ordinal, endpoint in enumerate(entry.endpoints)
+        )
 
     def _reserve(self, entry: Entry, now: float) -> bool:
         """Reserve its deliveries where they can be handed over; True if it has to wait for a lane."""

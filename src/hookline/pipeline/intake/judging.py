@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from hookline.clock import Clock
-from hookline.errors import HooklineError, StoreUnavailable
+from hookline.errors import AcceptFailed, HooklineError
 from hookline.pipeline.catalogue.catalogue import Catalogue
 from hookline.pipeline.intake.account_turns import AccountTurns
 from hookline.pipeline.intake.drafts import Submission
@@ -71,7 +71,7 @@ class PayloadJudge:
             self._end(submission)
             if not isinstance(error, HooklineError):
                 log.exception("judging.failed", events=len(submission.drafts))
-                error = StoreUnavailable("The event could not be judged; it may be tried again.")
+                error = AcceptFailed("The event could not be judged; it may be tried again.")
             submission.fail(error)
             self._on_judged(submission)
         else:

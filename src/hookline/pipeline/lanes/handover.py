@@ -66,6 +66,11 @@ class Handover:
         lane.reserve(delivery)
         return lane
 
+    def knows(self, endpoint: EndpointId, delivery: DeliveryId) -> bool:
+        """Whether the endpoint's lane is owned here and has the delivery."""
+        lane = self._lanes.get(endpoint)
+        return lane is not None and delivery in lane.known
+
     def hand_over(self, lane: Lane, delivery: Loaded, *, at: float) -> None:
         """The reserved delivery is committed: send it."""
         if delivery.id not in lane.known or not lane.is_held:

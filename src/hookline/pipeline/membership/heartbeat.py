@@ -79,6 +79,8 @@ class Heartbeat:
             bytes  # what the other processes should know of the lanes owned here
         )
         self.on_pulse: Callable[[], None] = lambda: None
+        self.outbox_above: Callable[[], int | None] = lambda: None  # rows to ask for; None: none
+        self.on_outbox: Callable[[bool | None], None] = lambda _: None
         self.on_outgrown: Callable[[SchemaOutgrown], None] = lambda _: None
         self.on_refused: Callable[[StoreRefused | StorageFull], None] = lambda _: None
         self.on_buried: Callable[[], None] = lambda: None
@@ -182,7 +184,7 @@ class Heartbeat:
         """One pulse."""
         began = self._clock.monotonic()
         id = self.id
-        pulse = await self._store.pulse(seen=self._catalogue.n, worker=id)
+        pulse = await self._store.pulse(seen=self._catalogue.n, worker=id, outbox_above=self.outbox_above())
         ended = self._clock.monotonic()
         self._follow(pulse, at=(began + ended) / 2)
         self._compare_clocks(pulse)
@@ -204,6 +206,7 @@ class Heartbeat:
         if pulse.refusal is not None:
             self._heed(pulse.refusal)
         self.on_pulse()
+        self.on_outbox(pulse.has_outbox_rows)
         dead = self._observe(pulse, self.peers, began=began, ended=ended)
         if dead:
             gone = {each.id for each in dead}

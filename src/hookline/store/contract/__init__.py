@@ -59,6 +59,20 @@ from hookline.store.contract.measuring.latency import (
 from hookline.store.contract.measuring.people import DueNotification, PeopleStore
 from hookline.store.contract.measuring.status import StatusStore
 from hookline.store.contract.notify import MOST_LANES, Notification, NotificationStore
+from hookline.store.contract.outbox import (
+    OWN_SOURCE,
+    LookRequest,
+    OutboxBacklog,
+    OutboxHead,
+    OutboxStore,
+    OutboxTable,
+    RefusedCount,
+    RefusedFilter,
+    RefusedRow,
+    RowPlace,
+    SourceRow,
+    WaitingRow,
+)
 from hookline.store.contract.retention import Pruned, RetentionStore
 from hookline.store.contract.slow_verbs import SlowVerbs
 from hookline.store.contract.workers import (
@@ -79,6 +93,7 @@ __all__ = [
     "INLINE_PAYLOAD_BYTES",
     "MOST_LANES",
     "NO_ENDPOINT",
+    "OWN_SOURCE",
     "SWEEP_CHUNK",
     "UNREADABLE_JOB",
     "Acceptance",
@@ -109,19 +124,29 @@ __all__ = [
     "Load",
     "Loaded",
     "LoggedBatch",
+    "LookRequest",
     "Notification",
     "NotificationRow",
+    "OutboxBacklog",
+    "OutboxHead",
+    "OutboxTable",
     "Prior",
     "Pruned",
     "Pulse",
+    "RefusedCount",
+    "RefusedFilter",
+    "RefusedRow",
     "Release",
+    "RowPlace",
     "Settlement",
     "SlowVerbs",
     "Snapshot",
+    "SourceRow",
     "Store",
     "Suspect",
     "Taken",
     "Verdict",
+    "WaitingRow",
     "Want",
     "WorkerRow",
     "WorkerStatusRow",
@@ -154,6 +179,7 @@ class Store(
     LatencyStore,
     AnnouncementStore,
     PeopleStore,
+    OutboxStore,
     Protocol,
 ):
     """Everything durable."""

@@ -35,6 +35,7 @@ class Acceptance(msgspec.Struct, frozen=True):
     stale: bool  # the endpoints changed since `catalogue`: nothing was written, fan out again
     first_seq: int = 0  # no delivery written by this batch has a smaller seq
     priors: dict[EventId, Prior] = {}  # by the id of the publication that was not written because of it
+    repeats: frozenset[EventId] = frozenset()  # stored before under their own ids, perhaps with other content
 
 
 class AcceptStore(Protocol):
@@ -44,7 +45,7 @@ class AcceptStore(Protocol):
         """Write events, deliveries and idempotency keys in one commit, `seq` in the order of the batch.
 
         Nothing is written (`stale`) when an endpoint changed after the change numbered `catalogue`. No key is in a
-        batch twice. Repeating a batch whose commit was in doubt writes nothing twice and gives the first answer again:
+        batch twice. Repeating a batch whose commit was in doubt writes nothing twice and gives the first answer again, with its `repeats`:
         an event that is already stored under its own id was accepted. Deliveries with a `deliver_at` later than now
         join the timed queue, all others the ready queue.
         """

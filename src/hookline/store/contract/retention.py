@@ -39,7 +39,8 @@ class RetentionStore(Protocol):
         """Look at up to `limit` events from above `after`, and delete the finished old ones, in one transaction.
 
         An event is finished when none of its deliveries is pending. It is old when each was delivered or cancelled
-        before `done_before` or died before `dead_before`; without deliveries, when it was made before `done_before`. It
+        before `done_before` or died before `dead_before`; without deliveries, when it was made before `done_before`. One that
+        was made after a source's `clear_at` stays: a row of its outbox may still bring it, and would make it anew. It
         is deleted with its deliveries, their attempts and its idempotency key, and is counted. At most `limit`
         deliveries are deleted at once: an event with more loses them in several steps and is deleted with the last.
         """

@@ -72,6 +72,7 @@ class Pulse(msgspec.Struct, frozen=True):
     )
     ahead: float = 0.0  # seconds that the store's time is ahead of the right time (possible for a file)
     rate: float = 1.0  # how fast it runs: slower while it is ahead
+    has_outbox_rows: bool | None = None  # None: not asked, or it may not be read
     refusal: str | None = (
         None  # why the store would refuse this process's writes, if that was checked; "": it would not
     )
@@ -93,8 +94,12 @@ class WorkerStore(Protocol):
     async def worker_status(self) -> list[WorkerStatusRow]:
         """The status of every worker that is not buried; empty for one that gave none."""
 
-    async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
+    async def pulse(
+        self, *, seen: int, worker: WorkerId | None = None, outbox_above: int | None = None
+    ) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.
+
+        With `outbox_above` also whether hookline's own outbox has a row with a higher number.
 
         Where sessions end with their process, the session on which a registered `worker` asks holds a lock for it,
         from its registration on and again after each reconnect.

@@ -49,6 +49,7 @@ class PostgresAccept(PostgresSessions):
             stale=False,
             first_seq=min((seq for seq in seqs if seq is not None), default=0),
             priors={row["id"]: _read_prior(row) for row in found if row["event_id"] != row["id"]},
+            repeats=frozenset(row["id"] for row in found if row["event_id"] == row["id"]),
         )
 
 

@@ -30,7 +30,8 @@ _IS_OLD = """(d.state IN ('delivered', 'cancelled') AND d.done_at < to_timestamp
 # `OFFSET 0` is a fence for the planner: it then counts an event's deliveries by their primary key.
 PRUNE_LOOK = f"""
 SELECT e.id, e.account, d.n AS deliveries,
-  CASE WHEN d.n > 0 THEN d.old = d.n ELSE e.created_at < to_timestamp($4) END AS is_over
+  CASE WHEN d.n > 0 THEN d.old = d.n ELSE e.created_at < to_timestamp($4) END
+    AND e.created_at < (SELECT coalesce(min(clear_at), 'infinity') FROM outbox_sources) AS is_over
 FROM (SELECT id, account, created_at FROM events WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) e
 CROSS JOIN LATERAL (
   SELECT count(*) AS n, count(*) FILTER (WHERE {_IS_OLD.format(done="$4", dead="$5")}) AS old

@@ -422,8 +422,8 @@ SELECT date_part('epoch', wake_at) FROM lanes WHERE owner IS NULL AND NOT paused
 # Differs from sqlite: everything in one statement. Every process asks it four times a second, and a transaction for
 # each part costs more than the parts. The changes come with the first row. Asked with rights, it finds the ones that
 # were taken away.
-PULSE = f"""
-SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
+_PULSE = f"""
+SELECT {{more}}date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS serves, ({PULSE_WAKES}) AS wakes_at,
   pg_backend_pid() AS backend, w.has_session, current_setting('transaction_read_only') = 'on' AS is_read_only,
   CASE WHEN $4 THEN (SELECT {_hold(id="$2", backend="$3")}) ELSE false END AS took,
   CASE WHEN w.has_session AND w.buried_at IS NULL AND w.id IS DISTINCT FROM $2
@@ -434,6 +434,11 @@ SELECT date_part('epoch', now()) AS now, (SELECT level FROM schema_serves) AS se
 FROM (VALUES (true)) AS always LEFT JOIN workers w ON true
 ORDER BY w.id
 """
+PULSE = _PULSE.format(more="")
+# Apart: it needs the right to read the outbox, which only a process that moves rows has to have.
+PULSE_AND_OUTBOX = _PULSE.format(
+    more="EXISTS (SELECT FROM hookline.outbox WHERE seq > $7) AS has_outbox_rows, "
+)
 
 LIST_WORKERS = (
     f"SELECT {_WORKER} FROM workers w WHERE $1::uuid IS NULL OR w.id < $1 ORDER BY w.id DESC LIMIT $2"

@@ -32,6 +32,9 @@ from hookline.store.postgres.measuring.latency import PostgresLatency
 from hookline.store.postgres.measuring.people import PostgresPeople
 from hookline.store.postgres.measuring.status import PostgresStatus
 from hookline.store.postgres.migrations.schema import bring_up_to_date, refuse_unless_usable, would_apply
+from hookline.store.postgres.outbox.refused import PostgresRefused
+from hookline.store.postgres.outbox.sources import PostgresSources
+from hookline.store.postgres.outbox.table import PostgresOutbox
 from hookline.store.postgres.retention import PostgresRetention
 from hookline.store.postgres.workers import PostgresWorkers
 from hookline.store.slow_verbs import noting_slow_verbs
@@ -65,6 +68,9 @@ class PostgresStore(
     PostgresAnnouncements,
     PostgresPeople,
     PostgresNotify,
+    PostgresOutbox,
+    PostgresRefused,
+    PostgresSources,
 ):
     """The store for any number of processes on one database."""
 

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Any
 
+import asyncpg
+
 from hookline.model import FOREVER, EndpointId, WorkerId
 from hookline.store import spoiled_rows
 from hookline.store.contract.workers import FREE_CHUNK, Change, Load, Pulse, WorkerRow, WorkerStatusRow
@@ -69,17 +71,33 @@ class PostgresWorkers(PostgresSessions):
         """See the contract."""
         return [WorkerStatusRow(*row) for row in await self._general.fetch(sql.READ_STATUS)]
 
-    async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
+    async def pulse(
+        self, *, seen: int, worker: WorkerId | None = None, outbox_above: int | None = None
+    ) -> Pulse:
         """See the contract."""
-        return await self._pulse.run(partial(self._look, seen=seen, worker=worker))
+        return await self._pulse.run(partial(self._look, seen=seen, worker=worker, outbox_above=outbox_above))
 
-    async def _look(self, connection: Connection, *, seen: int, worker: WorkerId | None) -> Pulse:
+    async def _look(
+        self, connection: Connection, *, seen: int, worker: WorkerId | None, outbox_above: int | None
+    ) -> Pulse:
         number = self._session.number(connection)
         backend = connection.get_server_pid()
         asks = self._looks % RIGHTS_EVERY == 0
         self._looks += 1
         asked = VALUES if asks else NOT_ASKED
-        found = await connection.fetch(sql.PULSE, seen, worker, backend, self._session.lacks(worker), *asked)
+        values = (seen, worker, backend, self._session.lacks(worker), *asked)
+        has_outbox_rows = None
+        try:
+            if outbox_above is None:
+                found = await connection.fetch(sql.PULSE, *values)
+            else:
+                found = await connection.fetch(sql.PULSE_AND_OUTBOX, *values, outbox_above)
+                has_outbox_rows = found[0]["has_outbox_rows"]
+        except (asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedTableError):
+            if outbox_above is None:
+                raise
+            # Without the right to read the outbox everything else goes on.
+            found = await connection.fetch(sql.PULSE, *values)
         first = found[0]
         if first["is_read_only"]:
             # A process that cannot write must not send, because it could settle nothing, nor watch heartbeats, because
@@ -104,6 +122,7 @@ class PostgresWorkers(PostgresSessions):
             session=number if is_own else None,
             was_absent=was_absent,
             refusal=refusal(first["lacking"]) if asks else None,
+            has_outbox_rows=has_outbox_rows,
         )
 
     async def list_workers(self, *, after: WorkerId | None, limit: int) -> list[WorkerRow]:

@@ -65,6 +65,7 @@ def write_batch(
     if stale and (not batch or len(_there(connection, new, last=last_event)) < len(new)):
         return Acceptance(stale=True)
     first_seq: int = last_seq + 1
+    there: set[EventId] = set()
     written = write_rows(
         connection, sql.ACCEPT_EVENTS, [_event_row(publication.event) for publication in new]
     )
@@ -83,7 +84,7 @@ def write_batch(
         write_rows(connection, sql.ACCEPT_DELIVERIES, rows[start : start + _ROWS])
     if keys := _key_rows(new):
         write_rows(connection, sql.ACCEPT_KEYS, keys)
-    return Acceptance(stale=False, first_seq=first_seq, priors=priors)
+    return Acceptance(stale=False, first_seq=first_seq, priors=priors, repeats=frozenset(there))
 
 
 def _delivery_rows(batch: Sequence[EventFanout], *, now: float, due: Callable[[float], float]) -> list[Row]:

@@ -34,7 +34,8 @@ SELECT e.id, e.account,
   CASE WHEN EXISTS (SELECT 1 FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1 WHERE {_OF_EVENT})
     THEN NOT EXISTS (SELECT 1 FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1
                      WHERE {_OF_EVENT} AND {_IS_OLD} IS NOT 1)
-    ELSE e.created_at < :done_before END,
+    ELSE e.created_at < :done_before END
+    AND e.created_at < (SELECT coalesce(min(clear_at), 9e999) FROM outbox_sources),
   (SELECT count(*) FROM deliveries d INDEXED BY sqlite_autoindex_deliveries_1 WHERE {_OF_EVENT})
 FROM events e WHERE e.id > :after AND e.id < :end ORDER BY e.id LIMIT :limit
 """

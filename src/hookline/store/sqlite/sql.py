@@ -319,6 +319,7 @@ PULSE_CHANGES = "SELECT n, endpoint_id, kind FROM changes WHERE n > :seen ORDER 
 PULSE_WAKES = """
 SELECT wake_at FROM lanes WHERE owner IS NULL AND paused = 0 AND wake_at < 9e999 ORDER BY wake_at LIMIT 1
 """
+PULSE_OUTBOX = "SELECT EXISTS (SELECT 1 FROM hookline_outbox WHERE seq > :above)"
 LIST_WORKERS = f"SELECT {_WORKER} FROM workers WHERE id < :before ORDER BY id DESC LIMIT :limit"
 OWNED = f"SELECT {TAKEN} FROM lanes WHERE owner = :worker ORDER BY endpoint_id"
 BURY = "UPDATE workers SET buried_at = :now WHERE id = :worker AND beat = :beat AND buried_at IS NULL"

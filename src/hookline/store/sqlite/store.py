@@ -36,6 +36,9 @@ from hookline.store.sqlite.measuring.latency import SqliteLatency
 from hookline.store.sqlite.measuring.people import SqlitePeople
 from hookline.store.sqlite.measuring.status import SqliteStatus
 from hookline.store.sqlite.migrations import schema
+from hookline.store.sqlite.outbox.refused import SqliteRefused
+from hookline.store.sqlite.outbox.sources import SqliteSources
+from hookline.store.sqlite.outbox.table import SqliteOutbox
 from hookline.store.sqlite.retention import SqliteRetention
 from hookline.store.sqlite.workers import SqliteWorkers
 
@@ -68,6 +71,9 @@ class SqliteStore(
     SqliteAnnouncements,
     SqlitePeople,
     SqliteNotify,
+    SqliteOutbox,
+    SqliteRefused,
+    SqliteSources,
 ):
     """The store in one file."""
 

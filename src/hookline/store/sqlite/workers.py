@@ -51,7 +51,9 @@ class SqliteWorkers(SqliteConnections):
         rows = connection.execute(sql.READ_STATUS)
         return spoiled_rows.read_all(read_status(WorkerStatusRow.__struct_fields__, row) for row in rows)
 
-    async def pulse(self, *, seen: int, worker: WorkerId | None = None) -> Pulse:
+    async def pulse(
+        self, *, seen: int, worker: WorkerId | None = None, outbox_above: int | None = None
+    ) -> Pulse:
         """The store's time, all workers, the changes after number `seen`, and when the first free lane wakes.
 
         On the writer's connection: only there SQLite does not count our own writes as those of others.
@@ -59,7 +61,9 @@ class SqliteWorkers(SqliteConnections):
         if self._writer is None or self._presence is None:
             raise StoreUnavailable("The store is not open.")
         self._presence.refuse_if_gone()
-        look = await self._writer.run(partial(PulseRead, seen=seen), transacts=False)
+        look = await self._writer.run(
+            partial(PulseRead, seen=seen, outbox_above=outbox_above), transacts=False
+        )
         foreign, self._version = look.version != self._version, look.version
         now = self._time.now(written=look.written)
         time = self._time
@@ -71,6 +75,7 @@ class SqliteWorkers(SqliteConnections):
             wakes_at=look.wakes_at,
             ahead=time.ahead,
             rate=time.rate,
+            has_outbox_rows=look.has_outbox_rows,
         )
 
     @on_lister
@@ -104,7 +109,7 @@ class SqliteWorkers(SqliteConnections):
 class PulseRead:
     """What a pulse reads; `version` is SQLite's count of the commits of other connections."""
 
-    def __init__(self, connection: sqlite3.Connection, *, seen: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, seen: int, outbox_above: int | None) -> None:
         refuse_if_outgrown(connection)
         (self.version,) = connection.execute(sql.PULSE_FOREIGN).fetchone()
         (self.written,) = connection.execute(sql.PULSE_CLOCK).fetchone()
@@ -114,6 +119,10 @@ class PulseRead:
         self.changes = tuple(Change(*row) for row in changes)
         wakes = connection.execute(sql.PULSE_WAKES).fetchone()
         self.wakes_at: float = FOREVER if wakes is None else wakes[0]
+        self.has_outbox_rows: bool | None = None
+        if outbox_above is not None:
+            (found,) = connection.execute(sql.PULSE_OUTBOX, {"above": outbox_above}).fetchone()
+            self.has_outbox_rows = bool(found)
 
 
 def write_change(connection: sqlite3.Connection, endpoint: EndpointId, *, kind: str, now: float) -> None:

@@ -17,7 +17,7 @@ log = structlog.get_logger("hookline.store")
 SCHEMA = "hookline"
 OLDEST, NEWEST = 15, 18  # major versions that the contract suite runs on
 CONNECT_TIMEOUT = 4.0
-MOST_SESSIONS = 15  # of one process: those of all roles, and the listener's
+MOST_SESSIONS = 17  # of one process: those of all roles, and the listener's
 
 # `local` is refused although it flushes here: it does not wait for a synchronous standby, which exists so that a
 # failover loses nothing. Without a standby `on` costs the same.
@@ -27,6 +27,7 @@ DURABLE = ("on", "remote_write", "remote_apply")
 _SETTINGS = {
     "search_path": SCHEMA,
     "timezone": "UTC",
+    "default_transaction_isolation": "read committed",  # whatever the database or the user is set to
     "statement_timeout": "6s",
     "lock_timeout": "4s",
     "idle_in_transaction_session_timeout": "6s",

@@ -77,6 +77,9 @@ class PostgresSessions:
         self._prune = pool("prune", session.HOT)
         self._figures = pool("figures", session.COUNTS, timeout=COUNT_TIMEOUT)
         self._tasks = pool("tasks", session.TASKS, timeout=COUNT_TIMEOUT)
+        # Apart: a batch is dropped while the next one is read.
+        self._looks_at_outbox = pool("outbox look", session.HOT)
+        self._drops_from_outbox = pool("outbox drop", session.HOT)
         self._pools = (
             self._accept,
             self._settle,
@@ -88,6 +91,8 @@ class PostgresSessions:
             self._prune,
             self._figures,
             self._tasks,
+            self._looks_at_outbox,
+            self._drops_from_outbox,
         )
 
 
