@@ -57,7 +57,7 @@ from hookline.pipeline.notifying.telling import Telling
 from hookline.pipeline.outbox.accepting import RowAcceptor
 from hookline.pipeline.outbox.mover import Mover
 from hookline.pipeline.outbox.rows import RowLimits
-from hookline.pipeline.outbox.source import ForeignOutbox, foreign, own
+from hookline.pipeline.outbox.source import FILE_DROPS_EVERY_S, ForeignOutbox, foreign, own
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
@@ -187,7 +187,10 @@ class Hookline:
             limits=RowLimits(settings.payload_limit_bytes, settings.max_hops),
         )
         self.mover = Mover(
-            [own(self.store), *(foreign(name, table) for name, table in self._sources)],
+            [
+                own(self.store, drops_every=FILE_DROPS_EVERY_S if self.store.exclusive else 0.0),
+                *(foreign(name, table) for name, table in self._sources),
+            ],
             self.outbox,
             self.store,
             self._heartbeat,

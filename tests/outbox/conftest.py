@@ -1,13 +1,15 @@
 """Gives tests an application's own databases."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from outbox.database import Postgres, Sqlite, made_on_postgres, made_on_sqlite
+from outbox.database import ORDERS, Postgres, Sqlite, made_on_postgres, made_on_sqlite
+from outbox.moved import Place, own_sqlite, receiving
 from postgres_server import PostgresServer, require_installations
+from receiver import Receiver
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +50,32 @@ def bare_url(application_server: PostgresServer) -> Iterator[str]:
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Sqlite:
     return made_on_sqlite(tmp_path / "application.db")
+
+
+@pytest.fixture
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, application_server: PostgresServer
+) -> Iterator[Place]:
+    """hookline on SQLite reads an application's PostgreSQL, and the other way round."""
+    match request.param:
+        case "own sqlite":
+            yield own_sqlite(tmp_path)
+        case "own postgres":
+            with application_server.fresh_database() as url:
+                application = Postgres(url)
+                application.run(ORDERS)
+                yield Place(url, application, False)
+        case "foreign sqlite":
+            with application_server.fresh_database() as url:
+                yield Place(url, made_on_sqlite(tmp_path / "shop.db"), True)
+        case _:
+            name = application_server.create_database()
+            shop = made_on_postgres(application_server.url(name))
+            yield Place(f"sqlite:///{tmp_path / 'hookline.db'}", shop, True)
+            application_server.drop_database(name)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as receiver:
+        yield receiver

@@ -23,7 +23,7 @@ from hookline import outbox
 from outbox.applications import django_on_postgres, spelled
 from outbox.database import Postgres
 
-GUIDE = (Path(__file__).parent / "guide.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "outbox.md").read_text()
 BLOCKS = dict(re.findall(r"^### (.+?)\n+```python\n(.+?)^```", GUIDE, re.MULTILINE | re.DOTALL))
 ON_SQLITE = ("sqlite3", "aiosqlite")
 
@@ -43,7 +43,7 @@ def _django_default(postgres: Postgres) -> Iterator[None]:
 
 async def run(code: str, names: dict[str, Any]) -> None:
     """Run a block of the guide, which may await."""
-    result = eval(compile(code, "guide.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)  # noqa: S307
+    result = eval(compile(code, "outbox.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)  # noqa: S307
     if inspect.isawaitable(result):
         await result
 

@@ -4,51 +4,25 @@ import asyncio
 import json
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 
+import msgspec
 import psycopg
 import pytest
 
+from hookline import Hookline
 from hookline.admin.event_types import EventTypeInput
 from hookline.ids import read
-from hookline.outbox import Draft, ddl, nudge, publish, publish_many
-from hookline.store.contract import RefusedFilter, WaitingRow
-from outbox.database import ORDERS, Postgres, made_on_postgres, made_on_sqlite
-from outbox.moved import Place, emptied, own_sqlite, receiving, running, stored, until
-from receiver import Receiver
+from hookline.outbox import Draft, ddl, nudge, nudging, publish, publish_many
+from hookline.pipeline.outbox.accepting import CheckedRows
+from hookline.store.contract import RefusedFilter
+from outbox.database import Postgres
+from outbox.moved import emptied, running, stored, until
 
 pytestmark = pytest.mark.anyio
 
 PLACES = ("own sqlite", "own postgres", "foreign sqlite", "foreign postgres")
 ON_POSTGRES = ("own postgres", "foreign postgres")
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path, application_server) -> Iterator[Place]:
-    """hookline on SQLite reads an application's PostgreSQL, and the other way round."""
-    match request.param:
-        case "own sqlite":
-            yield own_sqlite(tmp_path)
-        case "own postgres":
-            with application_server.fresh_database() as url:
-                application = Postgres(url)
-                application.run(ORDERS)
-                yield Place(url, application, False)
-        case "foreign sqlite":
-            with application_server.fresh_database() as url:
-                yield Place(url, made_on_sqlite(tmp_path / "shop.db"), True)
-        case _:
-            name = application_server.create_database()
-            shop = made_on_postgres(application_server.url(name))
-            yield Place(f"sqlite:///{tmp_path / 'hookline.db'}", shop, True)
-            application_server.drop_database(name)
-
-
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as receiver:
-        yield receiver
 
 
 everywhere = pytest.mark.parametrize("place", PLACES, indirect=True)
@@ -308,6 +282,85 @@ async def test_a_source_without_its_table_is_said_and_tried_again(place, receive
         await until(lambda: watch.trouble is None)
 
 
+@pytest.mark.parametrize("place", ["foreign postgres"], indirect=True)
+async def test_rows_that_cannot_be_deleted_are_moved_once(place, receiver):
+    for statement in (
+        "DROP ROLE IF EXISTS reader",
+        "CREATE ROLE reader LOGIN",
+        "GRANT USAGE ON SCHEMA hookline TO reader",
+        "GRANT SELECT ON hookline.outbox TO reader",
+    ):
+        place.application.run(statement)
+    url = place.application.url.replace("//postgres@", "//reader@")
+    settings = msgspec.structs.replace(place.settings, outbox=(url,))
+    async with Hookline(settings=settings) as hookline:
+        await hookline.create_endpoint(url=receiver.url(), events=["*"])
+        [_, watch] = hookline.mover.watches
+        for n in range(3):
+            place.commit(Draft("a", n))
+            await receiver.wait_for_requests(n + 1)
+        await until(lambda: watch.trouble is not None)
+        assert "GRANT USAGE ON SCHEMA hookline, and SELECT, DELETE" in watch.trouble
+        place.application.run("GRANT DELETE ON hookline.outbox TO reader")
+        await until(lambda: not place.application.kept())
+        await until(lambda: watch.trouble is None)
+        assert receiver.bodies() == [b"0", b"1", b"2"]
+    place.application.run("DROP OWNED BY reader; DROP ROLE reader")
+
+
+@pytest.mark.parametrize("place", ["own postgres"], indirect=True)
+async def test_a_process_that_only_publishes_moves_nothing_and_tells_the_one_that_does(place, receiver):
+    async with Hookline(settings=place.settings, deliver=False) as publisher:
+        place.commit(Draft("a", 1))
+        async with running(place, receiver) as hookline:
+            await receiver.wait_for_requests(1)
+            await until(lambda: bool(publisher._heartbeat.peers))
+            assert hookline._heartbeat.id > publisher._heartbeat.id
+            assert hookline.mover.is_moving
+            assert not publisher.mover.is_moving
+            pulsed = asyncio.Event()
+            hookline._heartbeat.nudge = pulsed.set
+            nudging.nudge()
+            await asyncio.wait_for(pulsed.wait(), 60)
+
+
+@anywhere
+async def test_an_outbox_that_nobody_uses_is_asked_by_the_pulse_alone(place, receiver):
+    async with running(place, receiver) as hookline:
+        [own] = hookline.mover.watches
+        await until(lambda: hookline.mover.is_moving and own._is_known)
+        looks = []
+        look = own.mover.source.table.look_at_outbox
+        hookline.store.look_at_outbox = lambda request: looks.append(request) or look(request)
+        pulses = []
+        heard = hookline._heartbeat.on_outbox
+        hookline._heartbeat.on_outbox = lambda found: pulses.append(found) or heard(found)
+        await until(lambda: len(pulses) >= 5)
+        assert set(pulses) == {False}
+        assert looks == []
+        assert await hookline.store.outbox_sources() == []
+
+
+@anywhere
+async def test_what_is_moved_is_clear_after_a_while_and_pruning_waits_until_then(place, receiver):
+    async with running(place, receiver) as hookline:
+        place.commit(Draft("a", 1))
+        await receiver.wait_for_requests(1)
+        [first] = await hookline.store.outbox_sources()
+        assert first.name == "own"
+        await emptied(hookline)
+
+        async def is_clear() -> bool:
+            [source] = await hookline.store.outbox_sources()
+            own = hookline.mover.watches[0]
+            own._noted_at = float("-inf")  # the minute is over
+            return source.clear_at > first.clear_at
+
+        await until(is_clear)
+        event = (await hookline.store.outbox_sources())[0]
+        assert event.waiting == 0
+
+
 @pytest.mark.parametrize("place", ["foreign sqlite"], indirect=True)
 async def test_an_open_write_transaction_of_the_application_delays_only_the_drop(place, receiver):
     async with running(place, receiver) as hookline:
@@ -326,13 +379,13 @@ async def test_a_backlog_of_one_account_does_not_hold_up_the_others(place, recei
     rows = 1_500
     drafts = [Draft("busy", n, account="busy") for n in range(rows)]
     drafts += [Draft("quiet", n, account=f"q{n}") for n in range(3)]
-    order: list[str] = []
+    order: list[tuple[str, bytes]] = []
     async with running(place, receiver) as hookline:
         accept = hookline.outbox.accept
 
-        async def noted(rows: list[WaitingRow], *, source: str):
-            order.extend(row.type for row in rows)
-            return await accept(rows, source=source)
+        async def noted(checked: CheckedRows, *, source: str):
+            order.extend((row.type, row.payload) for row in checked.rows)
+            return await accept(checked, source=source)
 
         hookline.outbox.accept = noted
         with place.connect() as connection:
@@ -342,4 +395,5 @@ async def test_a_backlog_of_one_account_does_not_hold_up_the_others(place, recei
         await until(lambda: len(order) >= len(drafts))
         await emptied(hookline)
     assert len(order) == rows + 3
-    assert max(place for place, type in enumerate(order) if type == "quiet") < 1_000 + 10
+    assert max(place for place, (type, _) in enumerate(order) if type == "quiet") < 1_000 + 10
+    assert [int(payload) for type, payload in order if type == "busy"] == list(range(rows)), "and in order"

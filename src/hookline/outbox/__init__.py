@@ -1,7 +1,6 @@
 """Publishes events in an application's own transaction: an event exists exactly if that commits.
 
-It imports nothing of the server and no database driver. It is the half that writes: the workers of this version do not
-read the table, so applications do not use it.
+It imports nothing of the server and no database driver. The workers read the table (`pipeline/outbox/`).
 """
 
 from hookline.outbox.drafts import Draft, EventId, Payload

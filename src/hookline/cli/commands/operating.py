@@ -56,12 +56,20 @@ def worker(**flags: Any) -> None:
 
 @click.command()
 @dry_run_option
+@click.option(
+    "--sql", is_flag=True, help="Print the statements that make an application's outbox, and do nothing else."
+)
 @database_option
 @json_option
-def migrate(dry_run: bool, as_json: bool, **flags: Any) -> None:
+def migrate(dry_run: bool, sql: bool, as_json: bool, **flags: Any) -> None:
     """Bring the database schema up to date."""
     with Errors():
         found = settings(flags)
+        if sql:
+            from hookline.outbox import ddl
+
+            click.echo(ddl("sqlite" if found.database.startswith("sqlite:") else "postgresql"), nl=False)
+            return
         from hookline.cli.server.migrate import look, run
 
         names = look(found) if dry_run else run(found)

@@ -4,6 +4,7 @@ It is the ordinary accept: the same checks, fan-out, keys and limits. A row whos
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -30,6 +31,15 @@ class Accepted(msgspec.Struct, frozen=True):
     error: HooklineError | None = None  # why the others are left
 
 
+class CheckedRows(NamedTuple):
+    """A batch, as far as it can be judged without the store."""
+
+    rows: Sequence[WaitingRow]
+    drafts: list[Draft]
+    asked: list[WaitingRow]  # of which the drafts are
+    bad: list[RefusedRow]
+
+
 class RowAcceptor:
     """Brings rows into the store."""
 
@@ -39,20 +49,24 @@ class RowAcceptor:
         self._clock = clock
         self._limits = limits
 
-    async def accept(self, rows: Sequence[WaitingRow], *, source: str) -> Accepted:
-        """Accept the rows in their order; no id is among them twice."""
+    def check(self, rows: Sequence[WaitingRow], *, source: str) -> CheckedRows:
+        """The rows as drafts, in their order; no id is among them twice. Others are accepted meanwhile."""
         now, limits = self._clock.now(), self._limits
-        drafts: list[Draft] = []
-        asked: list[WaitingRow] = []
-        bad: list[RefusedRow] = []
+        checked = CheckedRows(rows, [], [], [])
         for row in rows:
             try:
-                drafts.append(draft_of(row, limits=limits, now=now))
-                asked.append(row)
+                checked.drafts.append(draft_of(row, limits=limits, now=now))
+                checked.asked.append(row)
             except HooklineError as error:
-                bad.append(
-                    refused(row, source=source, code=code_of(error) or "internal", error=error, now=now)
-                )
+                code = code_of(error) or "internal"
+                checked.bad.append(refused(row, source=source, code=code, error=error, now=now))
+        return checked
+
+    async def accept(self, checked: CheckedRows, *, source: str) -> Accepted:
+        """Accept the rows, or refuse them."""
+        rows, drafts, asked = checked.rows, checked.drafts, checked.asked
+        bad = list(checked.bad)
+        now = self._clock.now()
         left: HooklineError | None = None
         results: Sequence[Result]
         try:
@@ -115,5 +129,5 @@ class RowAcceptor:
             rows=len(bad),
             code=first.code,
             type=first.type[:100],
-            note="`hookline outbox list` shows them",
+            detail=first.detail[:200],
         )

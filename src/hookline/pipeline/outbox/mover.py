@@ -56,6 +56,11 @@ class SourceWatch:
         """Its name, as people see it."""
         return self.mover.source.name
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the last LOOK failed: it is tried again later, whatever a pulse would say."""
+        return self.trouble is not None and self._failures > 0
+
     def look(self) -> None:
         """There may be rows."""
         self._news.set()
@@ -118,14 +123,13 @@ class SourceWatch:
             if self._is_leaving:
                 await self.mover.drop_all()
         except (StoreUnavailable, StoreRefused) as error:
-            await self._note_trouble(error)
-            return
-        self._failures = 0 if left is None else self._failures + 1
-        if left is not None:
-            log.debug("outbox.left", source=self.name, error=str(left))
-        if self.trouble is not None:
-            self.trouble = None
-            log.info("outbox.source_back", source=self.name)
+            self._failures += 1
+            self._say(error)
+        else:
+            self._failures = 0 if left is None else self._failures + 1
+            if left is not None:
+                log.debug("outbox.left", source=self.name, error=str(left))
+            self._say(self.mover.drop_error)
         await self._note()
 
     async def _has_reason(self) -> bool:
@@ -158,12 +162,12 @@ class SourceWatch:
             await self._store.note_source(SourceRow(self.name, clear_at=began))
             self._is_registered = True
 
-    async def _note_trouble(self, error: HooklineError) -> None:
-        self._failures += 1
-        if self.trouble is None:
+    def _say(self, error: HooklineError | None) -> None:
+        if error is None and self.trouble is not None:
+            log.info("outbox.source_back", source=self.name)
+        elif error is not None and self.trouble is None:
             log.warning("outbox.source_away", source=self.name, error=str(error))
-        self.trouble = str(error)
-        await self._note()
+        self.trouble = None if error is None else str(error)
 
     async def _note(self) -> None:
         """Tell the other processes, now and then, or at once where something changed."""
@@ -258,7 +262,7 @@ class Mover:
 
     def _above(self) -> int | None:
         """The number above which the pulse asks for rows; None: it does not ask."""
-        if not self.is_moving or self._own.trouble is not None:
+        if not self.is_moving or self._own.is_away:
             return None
         return outbox_floor.asked(self._own.mover.floor, now=self._clock.monotonic())
 
@@ -267,7 +271,7 @@ class Mover:
         if self._is_elected and not was:
             for watch in self.watches:
                 watch.look()
-        elif self._is_elected and has_rows is not False and self._own.trouble is None:
+        elif self._is_elected and has_rows is not False and not self._own.is_away:
             self._own.look()
 
     def _wins(self) -> bool:

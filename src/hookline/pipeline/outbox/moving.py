@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from hookline.clock import Clock
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, StoreRefused, StoreUnavailable
 from hookline.failpoints import failpoint
 from hookline.model import EventId
-from hookline.pipeline.outbox.accepting import Accepted, RowAcceptor
+from hookline.pipeline.outbox.accepting import Accepted, CheckedRows, RowAcceptor
 from hookline.pipeline.outbox.source import Source
 from hookline.rules import outbox_batch, outbox_clear, outbox_floor, outbox_look
 from hookline.rules.outbox_batch import BatchPlan
@@ -26,14 +26,16 @@ from hookline.store.contract import LookRequest, OutboxHead, RowPlace, WaitingRo
 from hookline.store.contract.outbox import LOOK_ROWS
 
 TOO_OLD_S = 10.0  # a LOOK from before is thrown away: what it found may be moved and pruned by now
+DROP_AGAIN_S = 1.0  # after a DROP that failed
 MOST_MOVED = 20_000  # rows that are moved and not dropped: each LOOK walks over them
 
 
-class Looked(msgspec.Struct, frozen=True):
-    """What a LOOK found, and when it began."""
+class TimedHead(msgspec.Struct, frozen=True):
+    """What a LOOK found, when it began, and what of it is accepted next."""
 
     head: OutboxHead
     began: float  # on the monotonic clock
+    batch: CheckedRows
 
 
 class RowMover:
@@ -56,11 +58,12 @@ class RowMover:
         self.oldest_at: float | None = None  # of the rows that the last LOOK found
         self.found_at = float("-inf")  # when rows were last found, on the monotonic clock
         self._dropping: asyncio.Task[None] | None = None
+        self.drop_error: HooklineError | None = None  # why the last DROP failed
 
     @property
     def drop_due_at(self) -> float | None:
         """When rows have to be dropped, on the monotonic clock; None: there are none."""
-        return self._dropped_at + self.source.drops_every if self._undropped else None
+        return self._dropped_at + self._pause() if self._undropped else None
 
     async def move_all(
         self, *, may_go_on: Callable[[], bool], before_first: Callable[[float], Awaitable[None]]
@@ -77,9 +80,8 @@ class RowMover:
             if self._clock.monotonic() - looked.began > TOO_OLD_S:
                 looked = await self._look(())
                 continue
-            batch = self._next_batch(looked.head.rows)
-            accepted, next_looked = await self._round(batch)
-            self._note(batch, accepted)
+            accepted, next_looked = await self._round(looked.batch)
+            self._note(looked.batch, accepted)
             if accepted.error is not None:
                 await self.drop_if_due()
                 return accepted.error
@@ -87,14 +89,16 @@ class RowMover:
         await self.drop_if_due()
         return None
 
-    async def _round(self, batch: Sequence[WaitingRow]) -> tuple[Accepted, Looked]:
+    async def _round(self, batch: CheckedRows) -> tuple[Accepted, TimedHead]:
         """Accept the batch; meanwhile look for the next one. What was moved before is dropped beside both."""
         if len(self._undropped) >= MOST_MOVED:
             await self.drop_all()
+            if self.drop_error is not None:
+                raise self.drop_error
         self._begin_to_drop()
         # Both end, whatever happens to one: what was accepted has to be known.
         accepted, looked = await asyncio.gather(
-            self._accept(batch), self._look(batch), return_exceptions=True
+            self._accept(batch), self._look(batch.rows), return_exceptions=True
         )
         if isinstance(accepted, Accepted):
             failpoint("outbox.accepted")
@@ -108,7 +112,7 @@ class RowMover:
 
     # --- LOOK ---
 
-    async def _look(self, batch: Sequence[WaitingRow]) -> Looked:
+    async def _look(self, batch: Sequence[WaitingRow]) -> TimedHead:
         """One LOOK, without what is moved and without this batch, which is being accepted."""
         began, now = self._clock.monotonic(), self._clock.now()
         plan = self._plan
@@ -132,7 +136,8 @@ class RowMover:
             self._note_look(head, began=began, now=now, floor=floor, left_out=left_out)
         elif not rows:
             return await self._look(batch)  # by number: a fair LOOK may find none where there are some
-        return Looked(head, began)
+        checked = self._acceptor.check(self._next_rows(rows), source=self.source.name)
+        return TimedHead(head, began, checked)
 
     def _note_look(
         self, head: OutboxHead, *, began: float, now: float, floor: int, left_out: Sequence[int]
@@ -151,7 +156,7 @@ class RowMover:
             numbers = {*left_out, *(row.seq for row in head.rows)}
             self.clearing = outbox_clear.after_look(self.clearing, began=now, numbers=numbers)
 
-    def _next_batch(self, rows: Sequence[WaitingRow]) -> Sequence[WaitingRow]:
+    def _next_rows(self, rows: Sequence[WaitingRow]) -> Sequence[WaitingRow]:
         """The first of the rows; of two with one id the second one has to wait until the first is stored."""
         rows = rows[: self._batch.most]
         if len({row.id for row in rows}) == len(rows):
@@ -160,13 +165,13 @@ class RowMover:
 
     # --- accept ---
 
-    async def _accept(self, batch: Sequence[WaitingRow]) -> Accepted:
+    async def _accept(self, batch: CheckedRows) -> Accepted:
         if self._batch.is_hopeless:
-            return await self._acceptor.give_up(batch[0], self._error, source=self.source.name)
+            return await self._acceptor.give_up(batch.rows[0], self._error, source=self.source.name)
         return await self._acceptor.accept(batch, source=self.source.name)
 
-    def _note(self, batch: Sequence[WaitingRow], accepted: Accepted) -> None:
-        self._batch = outbox_batch.following(self._batch, accepted.end, rows=len(batch))
+    def _note(self, batch: CheckedRows, accepted: Accepted) -> None:
+        self._batch = outbox_batch.following(self._batch, accepted.end, rows=len(batch.rows))
         self._error = accepted.error
         self.moved += len(accepted.done) - len(accepted.refused)
         self.refused.update([row.code for row in accepted.refused])
@@ -175,12 +180,12 @@ class RowMover:
 
     async def drop_if_due(self) -> None:
         """Drop what is moved, unless the source would have that later."""
-        while self._undropped and not self.source.drops_every:
+        while self._undropped and not self.source.drops_every and self._may_drop():
             await self.drop_all()
         self._begin_to_drop()
 
     async def drop_all(self) -> None:
-        """Drop all that is moved now; raises what the source answers."""
+        """Drop all that is moved now; `drop_error` says if that was not possible."""
         if self._dropping is None:
             self._dropping = asyncio.create_task(self._drop())
         dropping = self._dropping
@@ -191,14 +196,22 @@ class RowMover:
                 self._dropping = None
 
     def _begin_to_drop(self) -> None:
-        """Drop beside everything else: a lock on the application's file delays only this."""
+        """Drop beside everything else: a lock on the application's file, or a missing right, delays only this."""
         if self._dropping is not None:
             if not self._dropping.done():
                 return
             dropping, self._dropping = self._dropping, None
             dropping.result()
-        if self._undropped and self._clock.monotonic() - self._dropped_at >= self.source.drops_every:
+        if self._undropped and self._may_drop():
             self._dropping = asyncio.create_task(self._drop())
+
+    def _may_drop(self) -> bool:
+        return self._clock.monotonic() >= self._dropped_at + self._pause()
+
+    def _pause(self) -> float:
+        return (
+            self.source.drops_every if self.drop_error is None else max(self.source.drops_every, DROP_AGAIN_S)
+        )
 
     async def close(self) -> None:
         """End what is under way."""
@@ -209,7 +222,12 @@ class RowMover:
     async def _drop(self) -> None:
         rows = [RowPlace(seq, id) for seq, id in self._undropped.items()]
         self._dropped_at = self._clock.monotonic()
-        await self.source.table.drop_from_outbox(rows)
+        try:
+            await self.source.table.drop_from_outbox(rows)
+        except (StoreUnavailable, StoreRefused) as error:
+            self.drop_error = error
+            return
+        self.drop_error = None
         failpoint("outbox.dropped")
         for row in rows:
             self._undropped.pop(row.seq, None)

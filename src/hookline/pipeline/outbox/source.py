@@ -6,6 +6,9 @@ from typing import NamedTuple, Protocol
 from hookline.store.contract import OWN_SOURCE, OutboxTable
 
 POLL_S = 0.25  # between two looks at a source that no pulse tells of
+# In an SQLite file each DROP is one more commit that the application's transactions wait for, or fail by if they have
+# read before they write.
+FILE_DROPS_EVERY_S = 1.0
 
 
 class ForeignOutbox(OutboxTable, Protocol):
@@ -31,9 +34,9 @@ class Source(NamedTuple):
     drops_every: float = 0.0
 
 
-def own(table: OutboxTable) -> Source:
+def own(table: OutboxTable, *, drops_every: float) -> Source:
     """Hookline's own database."""
-    return Source(OWN_SOURCE, table)
+    return Source(OWN_SOURCE, table, drops_every=drops_every)
 
 
 def foreign(name: str, table: ForeignOutbox) -> Source:

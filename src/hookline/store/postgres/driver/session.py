@@ -48,6 +48,8 @@ GENERAL = {"plan_cache_mode": "force_custom_plan"}  # optional filters: planned 
 # or evenly spread ones, would gather and sort them all.
 _READING_ALL_FIRST = ("sort", "bitmapscan", "seqscan", "mergejoin", "hashjoin")
 LISTS = GENERAL | {f"enable_{way}": "off" for way in _READING_ALL_FIRST}
+# What is not flushed may be lost: only where it is then done again. A later commit of another session flushes it too.
+LAZY = HOT | {"synchronous_commit": "off"}
 COUNTS = GENERAL | {"statement_timeout": "60s"}
 # Periodic tasks: counting takes long, but who holds a task and stops answering loses it soon.
 TASKS = COUNTS | {"idle_in_transaction_session_timeout": "5s"}

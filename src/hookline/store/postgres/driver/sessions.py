@@ -54,8 +54,11 @@ class PostgresSessions:
             timeout: float = call_timeout,
             patience: float | None = None,
             lists: bool = False,
+            is_lazy: bool = False,
         ) -> SessionPool:
-            connect = partial(session.connect, url, role=role, settings=settings, unsafe=unsafe, lists=lists)
+            connect = partial(
+                session.connect, url, role=role, settings=settings, unsafe=unsafe or is_lazy, lists=lists
+            )
             return SessionPool(
                 connect,
                 role=role,
@@ -79,7 +82,8 @@ class PostgresSessions:
         self._tasks = pool("tasks", session.TASKS, timeout=COUNT_TIMEOUT)
         # Apart: a batch is dropped while the next one is read.
         self._looks_at_outbox = pool("outbox look", session.HOT)
-        self._drops_from_outbox = pool("outbox drop", session.HOT)
+        # A row whose DROP got lost is moved again, and dropped: the note that it is clear would not have got lost.
+        self._drops_from_outbox = pool("outbox drop", session.LAZY, is_lazy=True)
         self._pools = (
             self._accept,
             self._settle,

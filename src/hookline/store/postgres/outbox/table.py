@@ -33,7 +33,7 @@ LOOK = f"""
 SELECT {_READ}, low, high FROM (SELECT {_SNAPSHOT}) s LEFT JOIN (
   SELECT x.*, sum(octet_length(payload)) OVER (ORDER BY seq) - octet_length(payload) AS before FROM (
     SELECT * FROM hookline.outbox
-    WHERE seq > $1 AND seq NOT IN (SELECT unnest($2::bigint[])) ORDER BY seq LIMIT {LOOK_ROWS}) x) y
+    WHERE seq > $1 AND seq NOT IN (SELECT unnest(string_to_array($2, ',')::bigint[])) ORDER BY seq LIMIT {LOOK_ROWS}) x) y
 ON before < {LOOK_BYTES} ORDER BY seq
 """
 # The accounts are found one by one in the index, however many rows each has.
@@ -47,12 +47,12 @@ SELECT {_READ}, turns FROM (
   SELECT x.*, sum(octet_length(payload)) OVER (ORDER BY turn, seq) - octet_length(payload) AS before FROM (
     SELECT o.*, a.turn, (SELECT count(account) FROM a) AS turns FROM a CROSS JOIN LATERAL (
       SELECT * FROM hookline.outbox o
-      WHERE o.account = a.account AND o.seq > $1 AND o.seq NOT IN (SELECT unnest($2::bigint[]))
+      WHERE o.account = a.account AND o.seq > $1 AND o.seq NOT IN (SELECT unnest(string_to_array($2, ',')::bigint[]))
       ORDER BY o.seq LIMIT {FAIR_ROWS}) o) x) y
 WHERE before < {LOOK_BYTES} ORDER BY turn, seq
 """
 DROP = """
-DELETE FROM hookline.outbox o USING unnest($1::bigint[], $2::uuid[]) k (seq, id) WHERE o.seq = k.seq AND o.id = k.id
+DELETE FROM hookline.outbox o USING unnest(string_to_array($1, ',')::bigint[], string_to_array($2, ',')::uuid[]) k (seq, id) WHERE o.seq = k.seq AND o.id = k.id
 """
 BACKLOG = f"""
 SELECT (SELECT count(*) FROM (SELECT FROM hookline.outbox LIMIT {MOST_COUNTED}) o) AS waiting,
@@ -84,10 +84,11 @@ def _said(error: StoreRefused) -> str:
 
 async def look(pool: SessionPool, request: LookRequest) -> OutboxHead:
     """LOOK in the sessions of the pool."""
+    moved = _listed(request.moved)
     with explained():
         if request.fair_after is not None:
-            return _fair(await pool.fetch(LOOK_FAIR, request.floor, request.moved, request.fair_after))
-        found = await pool.fetch(LOOK, request.floor, request.moved)
+            return _fair(await pool.fetch(LOOK_FAIR, request.floor, moved, request.fair_after))
+        found = await pool.fetch(LOOK, request.floor, moved)
     low, high = found[0]["low"], found[0]["high"]
     if found[0]["seq"] is None:
         return OutboxHead([], False, low, high)
@@ -104,6 +105,11 @@ def _fair(found: Sequence[Any]) -> OutboxHead:
     return OutboxHead(rows, True, last_account="" if is_round else rows[-1].account)
 
 
+def _listed(numbers: Sequence[int]) -> str:
+    # The driver takes 4 µs for each element of an array, and the lists with codecs of ours are in our schema only.
+    return ",".join(map(str, numbers))
+
+
 def _waiting(found: Sequence[Any]) -> list[WaitingRow]:
     # A record is read by position: by name each value is searched for.
     return [
@@ -114,7 +120,7 @@ def _waiting(found: Sequence[Any]) -> list[WaitingRow]:
 async def drop(pool: SessionPool, rows: Sequence[RowPlace]) -> None:
     """DROP in the sessions of the pool."""
     with explained():
-        await pool.fetch(DROP, [row.seq for row in rows], [row.id for row in rows])
+        await pool.fetch(DROP, _listed([row.seq for row in rows]), ",".join([row.id.hex() for row in rows]))
 
 
 async def backlog(pool: SessionPool) -> OutboxBacklog:
