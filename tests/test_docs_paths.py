@@ -11,6 +11,7 @@ PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
         *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "examples").glob("*/README.md"),
     ]
 )
 

@@ -51,6 +51,16 @@ class Execute(NamedTuple):
     fails: bool = False
 
 
+class Commit(NamedTuple):
+    """Before the end of its block."""
+
+
+class Meanwhile(NamedTuple):
+    """What others do at this point."""
+
+    work: Callable[[], object]
+
+
 class Publish(NamedTuple):
     type: str = "order.paid"
     payload: Any = b'{"id": 42}'
@@ -59,6 +69,13 @@ class Publish(NamedTuple):
 
 class PublishMany(NamedTuple):
     drafts: Sequence[Draft]
+
+
+class Refused(NamedTuple):
+    """A publish that raises; the transaction goes on."""
+
+    publish: Publish
+    errors: list[Exception]
 
 
 class Nested(NamedTuple):
@@ -115,10 +132,19 @@ class Application:
                 case Execute(statement, fails):
                     with pytest.raises(Exception) if fails else nullcontext():  # noqa: PT011 - of any driver
                         self.execute(connection, statement)
+                case Meanwhile(work):
+                    work()
+                case Commit():
+                    connection.commit()
                 case Publish(type, payload, options):
                     results.append(publish(connection, type, payload, **options))
                 case PublishMany(drafts):
                     results.append(publish_many(connection, drafts))
+                case Refused((type, payload, options), errors):
+                    try:
+                        publish(connection, type, payload, **options)
+                    except Exception as error:
+                        errors.append(error)
                 case Nested(inner, keep):
                     with self.savepoint(connection):
                         self._play(connection, inner, results)
@@ -170,10 +196,19 @@ class AsyncApplication(Application):
                 case Execute(statement, fails):
                     with pytest.raises(Exception) if fails else nullcontext():  # noqa: PT011 - of any driver
                         await self.aexecute(connection, statement)
+                case Meanwhile(work):
+                    work()
+                case Commit():
+                    await connection.commit()
                 case Publish(type, payload, options):
                     results.append(await apublish(connection, type, payload, **options))
                 case PublishMany(drafts):
                     results.append(await apublish_many(connection, drafts))
+                case Refused((type, payload, options), errors):
+                    try:
+                        await apublish(connection, type, payload, **options)
+                    except Exception as error:
+                        errors.append(error)
                 case Nested(inner, keep):
                     async with self.asavepoint(connection):
                         await self._aplay(connection, inner, results)

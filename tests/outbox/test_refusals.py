@@ -19,10 +19,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
+from hookline.errors import Invalid
 from hookline.outbox import (
     NotInTransaction,
     OutboxBusy,
-    OutboxError,
     OutboxForbidden,
     OutboxMissing,
     TransactionFailed,
@@ -36,6 +36,7 @@ from outbox.applications import (
     Order,
     PsycopgPipeline,
     Publish,
+    Refused,
     django_on_postgres,
     django_on_sqlite,
     spelled,
@@ -410,117 +411,42 @@ def test_in_a_pipeline_too_a_transaction_that_has_failed_is_told_at_once(postgre
         connection.rollback()
 
 
-# --- closed ---
+# --- what the API would refuse too ---
 
 
-def closed_psycopg(database: Any) -> None:
-    connection = psycopg.connect(database.url)
-    connection.close()
-    publish(connection, "order.paid", {})
+@pytest.mark.parametrize("name", ON_POSTGRES)
+def test_a_payload_that_is_too_large_leaves_the_transaction_as_it_was_on_postgres(postgres, name):
+    is_told_the_size(ON_POSTGRES[name](postgres.url))
+    assert (postgres.orders(), len(postgres.kept())) == ([1], 1)
 
 
-def closed_psycopg_asynchronous(database: Any) -> None:
-    async def attempt() -> None:
-        connection = await psycopg.AsyncConnection.connect(database.url)
-        await connection.close()
-        await apublish(connection, "order.paid", {})
-
-    asyncio.run(attempt())
+@on_sqlite
+def test_a_payload_that_is_too_large_leaves_the_transaction_as_it_was_on_sqlite(sqlite, name):
+    is_told_the_size(ON_SQLITE[name](sqlite.path))
+    assert (sqlite.orders(), len(sqlite.kept())) == ([1], 1)
 
 
-def closed_psycopg2(database: Any) -> None:
-    connection = psycopg2.connect(database.url)
-    connection.close()
-    publish(connection, "order.paid", {})
-
-
-def closed_asyncpg(database: Any) -> None:
-    async def attempt() -> None:
-        connection = await asyncpg.connect(database.url)
-        await connection.close()
-        await apublish(connection, "order.paid", {})
-
-    asyncio.run(attempt())
-
-
-def released_asyncpg(database: Any) -> None:
-    async def attempt() -> None:
-        async with asyncpg.create_pool(database.url, min_size=1) as pool:
-            async with pool.acquire() as connection:
-                pass
-            await apublish(connection, "order.paid", {})
-
-    asyncio.run(attempt())
-
-
-def closed_sqlalchemy(database: Any) -> None:
-    with engine_of(spelled(database.url, "psycopg")) as engine:
-        with engine.connect() as connection:
-            pass
-        publish(connection, "order.paid", {})
-
-
-def closed_sqlalchemy_asynchronous(database: Any) -> None:
-    async def attempt() -> None:
-        engine = create_async_engine(spelled(database.url, "asyncpg"))
-        async with engine.connect() as connection:
-            pass
-        try:
-            await apublish(connection, "order.paid", {})
-        finally:
-            await engine.dispose()
-
-    asyncio.run(attempt())
-
-
-def closed_django(database: Any) -> None:
-    made = django_on_postgres(database.url)
-    with transaction.atomic(using=made.alias):
-        made.connection.close()
-        publish(made.connection, "order.paid", {})
-
-
-CLOSED: dict[str, Callable[[Any], None]] = {
-    "psycopg": closed_psycopg,
-    "psycopg, asynchronous": closed_psycopg_asynchronous,
-    "psycopg2": closed_psycopg2,
-    "asyncpg": closed_asyncpg,
-    "asyncpg's pool": released_asyncpg,
-    "SQLAlchemy": closed_sqlalchemy,
-    "SQLAlchemy, asyncpg": closed_sqlalchemy_asynchronous,
-    "Django": closed_django,
-}
-
-
-@pytest.mark.parametrize("name", CLOSED)
-def test_a_closed_connection_is_told(postgres, name):
-    with pytest.raises(OutboxError, match=r"^This connection is closed"):
-        CLOSED[name](postgres)
-    assert postgres.kept() == []
-
-
-def test_a_closed_file_is_told(sqlite):
-    connection = sqlite3.connect(sqlite.path)
-    connection.close()
-    with pytest.raises(OutboxError, match=r"^This connection is closed"):
-        publish(connection, "order.paid", {})
-
-    async def attempt() -> None:
-        async with aiosqlite.connect(sqlite.path) as closed:
-            pass
-        await apublish(closed, "order.paid", {})
-
-    with pytest.raises(OutboxError, match=r"^This connection is closed"):
-        asyncio.run(attempt())
+def is_told_the_size(application: Any) -> None:
+    errors: list[Exception] = []
+    application.play(Refused(Publish(payload="a" * (1 << 20)), errors), Order(1), EVENT)
+    [error] = errors
+    assert isinstance(error, Invalid)
+    assert error.code == "too_large"
+    assert "1,048,576 bytes" in str(error)
 
 
 # --- tables and rights ---
 
 
+def making(name: str, dialect: str) -> str:
+    """What makes the table, in the words of an error."""
+    return "Have .*INSTALLED_APPS.*manage.py migrate" if "Django" in name else rf"If .*ddl\(\"{dialect}\"\)"
+
+
 @on_postgres
 def test_a_database_without_the_outbox_is_told(application_server, bare, name):
     application = ON_POSTGRES[name](bare.url)
-    with pytest.raises(OutboxMissing, match=r"hookline\.outbox\.ddl\(\"postgresql\"\).*hookline migrate"):
+    with pytest.raises(OutboxMissing, match=rf"no table hookline\.outbox\. {making(name, 'postgresql')}"):
         application.play(Order(1), EVENT)
     assert bare.orders() == []
 
@@ -543,7 +469,7 @@ def outdated(application_server):
 
 @on_postgres
 def test_an_outbox_of_an_earlier_version_is_told(outdated, name):
-    with pytest.raises(OutboxMissing, match=r"lacks a column.*hookline migrate"):
+    with pytest.raises(OutboxMissing, match=rf"lacks a column\. {making(name, 'postgresql')}"):
         ON_POSTGRES[name](outdated.url).play(Order(1), EVENT)
     assert outdated.orders() == []
 
@@ -553,7 +479,7 @@ def test_a_file_without_the_outbox_is_told(tmp_path, name):
     path = tmp_path / "application.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(ORDERS)
-    with pytest.raises(OutboxMissing, match=r"no table hookline_outbox.*ddl\(\"sqlite\"\)"):
+    with pytest.raises(OutboxMissing, match=rf"no table hookline_outbox\. {making(name, 'sqlite')}"):
         ON_SQLITE[name](path).play(Order(1), EVENT)
     assert Sqlite(path).orders() == []
 
@@ -561,7 +487,7 @@ def test_a_file_without_the_outbox_is_told(tmp_path, name):
 @on_sqlite
 def test_a_file_with_an_outbox_of_an_earlier_version_is_told(sqlite, name):
     sqlite.run("ALTER TABLE hookline_outbox DROP COLUMN hops")
-    with pytest.raises(OutboxMissing, match=r"lacks a column.*ddl\(\"sqlite\"\)"):
+    with pytest.raises(OutboxMissing, match=rf"lacks a column\. {making(name, 'sqlite')}"):
         ON_SQLITE[name](sqlite.path).play(Order(1), EVENT)
 
 

@@ -12,6 +12,7 @@ import aiosqlite
 import msgspec
 import psycopg
 import pydantic
+from django.db import connection, connections
 from sqlalchemy import Connection, Engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
 from sqlalchemy.orm import Session, scoped_session
@@ -52,6 +53,13 @@ def with_connections(
     ]
     assert ids
     return outbox.publish_many(one, (outbox.Draft("order.paid", {"id": n}) for n in range(3)))
+
+
+def with_django() -> list[outbox.EventId]:
+    return [
+        outbox.publish(connection, "order.paid", {"id": 42}),
+        outbox.publish(connections["other"], "order.paid", {"id": 42}),
+    ]
 
 
 async def with_asynchronous_connections(

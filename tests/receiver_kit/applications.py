@@ -14,9 +14,13 @@ from typing import Any, Protocol
 import asyncpg
 import django
 import psycopg
+import sqlalchemy
 from django.conf import settings
 from django.db import connections, transaction
 from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import NullPool
 
 from hookline.receiver import AsyncProcessOnce, ProcessOnce
 
@@ -148,6 +152,50 @@ class Django:
             return [row[0] for row in cursor.fetchall()] if cursor.description else []
 
 
+class Alchemy:
+    """A session of SQLAlchemy; its engine keeps no connection."""
+
+    def __init__(self, url: sqlalchemy.URL) -> None:
+        self._engine = sqlalchemy.create_engine(url, poolclass=NullPool)
+        self.age = AGE_SQLITE if url.get_backend_name() == "sqlite" else AGE_POSTGRES
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        with Session(self._engine) as session, session.begin():
+            yield session
+
+    def setup(self) -> None:
+        with self._transaction() as session:
+            ProcessOnce().setup(session)
+            session.execute(sqlalchemy.text(CREATE))
+
+    def process(self, event_id: str, during: During = lambda: None, *, consumer: str = "default") -> bool:
+        with self._transaction() as session:
+            if not ProcessOnce(consumer).mark(session, event_id):
+                return False
+            session.execute(sqlalchemy.text("INSERT INTO effects VALUES (:id)"), {"id": event_id})
+            during()
+            return True
+
+    def prune(self, **options: Any) -> int:
+        with self._transaction() as session:
+            return ProcessOnce().prune(session, **options)
+
+    def run(self, statement: str) -> list[Any]:
+        with self._transaction() as session:
+            result = session.execute(sqlalchemy.text(statement))
+            return list(result.scalars()) if result.returns_rows else []
+
+
+class AlchemyConnection(Alchemy):
+    """Its connection alone."""
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        with self._engine.begin() as connection:
+            yield connection
+
+
 class Asynchronous:
     """An event loop for each request, in the thread that the test gave it."""
 
@@ -167,7 +215,7 @@ class Asynchronous:
     def setup(self) -> None:
         async def work(connection: Any) -> None:
             await AsyncProcessOnce().setup(connection)
-            await connection.execute(CREATE)
+            await self._fetch(connection, CREATE)
 
         self._run(work)
 
@@ -175,7 +223,7 @@ class Asynchronous:
         async def work(connection: Any) -> bool:
             if not await AsyncProcessOnce(consumer).mark(connection, event_id):
                 return False
-            await connection.execute(f"INSERT INTO effects VALUES ('{event_id}')")
+            await self._fetch(connection, f"INSERT INTO effects VALUES ('{event_id}')")
             during()
             return True
 
@@ -231,8 +279,35 @@ class PsycopgAsync(Asynchronous):
         return [row[0] for row in await cursor.fetchall()] if cursor.description else []
 
 
+class AlchemyAsync(Asynchronous):
+    """An asynchronous session of SQLAlchemy."""
+
+    driver = "asyncpg"
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
+        url = sqlalchemy.make_url(self._url).set(drivername=f"postgresql+{self.driver}")
+        engine = create_async_engine(url, poolclass=NullPool)
+        async with AsyncSession(engine) as session, session.begin():
+            yield session
+
+    async def _fetch(self, session: Any, statement: str) -> list[Any]:
+        result = await session.execute(sqlalchemy.text(statement))
+        return list(result.scalars()) if result.returns_rows else []
+
+
+class AlchemyAsyncPsycopg(AlchemyAsync):
+    driver = "psycopg"
+
+
+def _alchemy_postgres(url: str, driver: str) -> Application:
+    return Alchemy(sqlalchemy.make_url(url).set(drivername=f"postgresql+{driver}"))
+
+
 ON_SQLITE: dict[str, Callable[[Path], Application]] = {
     "sqlite3": Sqlite3,
+    "a session of SQLAlchemy": lambda path: Alchemy(sqlalchemy.make_url(f"sqlite:///{path}?timeout=20")),
+    "SQLAlchemy": lambda path: AlchemyConnection(sqlalchemy.make_url(f"sqlite:///{path}?timeout=20")),
     "Django on SQLite": lambda path: Django(
         {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path), "OPTIONS": {"timeout": 20}}
     ),
@@ -258,4 +333,8 @@ ON_POSTGRES: dict[str, Callable[[str], Application]] = {
     "asyncpg": Asyncpg,
     "a pool of asyncpg": AsyncpgPool,
     "Django on postgres": _django_postgres,
+    "SQLAlchemy, psycopg": lambda url: _alchemy_postgres(url, "psycopg"),
+    "SQLAlchemy, psycopg2": lambda url: _alchemy_postgres(url, "psycopg2"),
+    "SQLAlchemy, asyncpg": AlchemyAsync,
+    "SQLAlchemy, psycopg asynchronous": AlchemyAsyncPsycopg,
 }

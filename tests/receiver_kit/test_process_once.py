@@ -10,7 +10,10 @@ from typing import Any
 import asyncpg
 import psycopg
 import pytest
+import sqlalchemy
 from psycopg.rows import dict_row
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
 
 from hookline.receiver import AsyncProcessOnce, NoTransaction, ProcessOnce, UnknownConnection
 from hookline.receiver.sql import POSTGRES, SQLITE
@@ -217,6 +220,56 @@ def test_django_in_autocommit_needs_a_transaction(tmp_path):
     with pytest.raises(NoTransaction):
         ProcessOnce().mark(connection, "evt_1")
     connection.close()
+
+
+def test_sqlalchemy_in_autocommit_needs_a_transaction(tmp_path):
+    engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path}/a.db", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        ProcessOnce().setup(connection)
+        with pytest.raises(NoTransaction):
+            ProcessOnce().mark(connection, "evt_1")
+    with engine.connect() as connection:
+        with pytest.raises(NoTransaction):
+            ProcessOnce().mark(connection, "evt_1")
+        assert not connection.in_transaction()  # as it was
+    engine.dispose()
+
+
+@pytest.mark.anyio
+async def test_sqlalchemy_asynchronous_in_autocommit_needs_a_transaction_postgres(postgres_url):
+    url = sqlalchemy.make_url(postgres_url).set(drivername="postgresql+asyncpg")
+    engine = create_async_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    async with engine.connect() as connection:
+        await AsyncProcessOnce().setup(connection)
+        with pytest.raises(NoTransaction):
+            await AsyncProcessOnce().mark(connection, "evt_1")
+
+
+def test_sqlalchemy_may_send_begin_immediate_itself(tmp_path):
+    """The recipe of its documentation: sqlite3 without transactions of its own, BEGIN in an event."""
+    engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path}/a.db", connect_args={"isolation_level": None})
+
+    @sqlalchemy.event.listens_for(engine, "begin")
+    def _begun(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    with engine.begin() as connection:
+        ProcessOnce().setup(connection)
+    with engine.connect() as connection:
+        assert ProcessOnce().mark(connection, "evt_1") is True
+        connection.rollback()
+        assert ProcessOnce().mark(connection, "evt_1") is True
+    engine.dispose()
+
+
+def test_another_database_of_sqlalchemy_is_refused():
+    class Elsewhere(sqlalchemy.Connection):
+        def __init__(self) -> None: ...
+
+        dialect = type("D", (), {"name": "mysql", "driver": "pymysql"})
+
+    with pytest.raises(UnknownConnection, match="SQLAlchemy"):
+        ProcessOnce().mark(Elsewhere(), "evt_1")
 
 
 def test_a_connection_class_of_the_applications_own_is_recognised(tmp_path):

@@ -18,6 +18,10 @@ from hookline.outbox.errors import (
 from hookline.outbox.table import Dialect, named
 
 CLOSED = "This connection is closed, and its transaction with it. Open a new one and do all of the transaction again."
+ENDED = (
+    "The transaction of this block has ended already: it was committed, rolled back or closed. Publish before that, "
+    "or do the rest in a new block."
+)
 FAILED = (
     "This transaction has already failed: an earlier statement raised an error, and nothing of it can be committed. "
     "Roll it back, and do all of it again."
@@ -30,6 +34,8 @@ _CLOSED_KINDS = frozenset(
 )
 _DEPTH = 6  # wrappings to look under; there are three at most
 
+# The database ended the session: an administrator, a crash, or one of its limits of time.
+_ENDINGS = frozenset({"57P01", "57P02", "57P05", "25P03", "25P04"})
 _BUSY_SNAPSHOT = 517  # SQLite's extended code
 
 
@@ -49,16 +55,21 @@ def translated(dialect: Dialect, table: str | None) -> Iterator[None]:
 
 def failure_of(error: BaseException, dialect: Dialect, table: str | None) -> OutboxError | None:
     """What it means for a publish; None if that is not known."""
+    name = named(dialect, table)
+    making = _MAKING_WITH_DJANGO if type(error).__module__ == "django.db.utils" else _making(dialect)
     for each in _under(error):
         sqlstate = getattr(each, "sqlstate", None) or getattr(each, "pgcode", None)
-        if isinstance(sqlstate, str) and (found := _of_postgres(sqlstate, named(dialect, table))):
+        if isinstance(sqlstate, str) and (found := _of_postgres(sqlstate, name, making)):
             return found
         code = getattr(each, "sqlite_errorcode", None)
-        if isinstance(code, int) and (found := _of_sqlite(code, str(each), named(dialect, table))):
+        if isinstance(code, int) and (found := _of_sqlite(code, str(each), name, making)):
             return found
         kind = type(each).__name__
         if kind == "PendingRollbackError":  # SQLAlchemy: nothing is sent until the caller has rolled back
             return TransactionFailed(FAILED)
+        # SQLAlchemy, in a block of `begin()` whose transaction somebody has committed.
+        if kind == "InvalidRequestError" and "closed transaction" in str(each):
+            return OutboxError(ENDED)
         if kind in _CLOSED_KINDS and _CLOSED.search(str(each)):
             return OutboxError(CLOSED)
     return None
@@ -73,26 +84,28 @@ def _under(error: BaseException) -> Iterator[BaseException]:
         each = getattr(each, "orig", None) or each.__cause__
 
 
-def _of_postgres(sqlstate: str, table: str) -> OutboxError | None:
+def _of_postgres(sqlstate: str, table: str, making: str) -> OutboxError | None:
     match sqlstate:
         case "25P02":
             return TransactionFailed(FAILED)
         case "25006":
             return TransactionFailed(READ_ONLY)
         case "42P01":
-            return OutboxMissing(_missing(table, "postgresql"))
+            return OutboxMissing(_missing(table, making))
         case "42703":
-            return OutboxMissing(_outdated(table, "postgresql"))
+            return OutboxMissing(_outdated(table, making))
         case "42501":
             schema = table.partition(".")[0]
             return OutboxForbidden(
                 f"This role may not insert into {table}. Let its owner run: "
                 f"GRANT USAGE ON SCHEMA {schema} TO your_role; GRANT INSERT ON {table} TO your_role;"
             )
+    if sqlstate in _ENDINGS or sqlstate.startswith("08"):  # the class of broken connections
+        return OutboxError(CLOSED)
     return None
 
 
-def _of_sqlite(code: int, text: str, table: str) -> OutboxError | None:
+def _of_sqlite(code: int, text: str, table: str, making: str) -> OutboxError | None:
     if code == _BUSY_SNAPSHOT:
         return OutboxBusy(
             "Another connection wrote to this SQLite file after your transaction began to read, so your transaction "
@@ -109,21 +122,25 @@ def _of_sqlite(code: int, text: str, table: str) -> OutboxError | None:
         case 8:  # SQLITE_READONLY
             return TransactionFailed(READ_ONLY)
         case 1 if "no such table" in text:
-            return OutboxMissing(_missing(table, "sqlite"))
+            return OutboxMissing(_missing(table, making))
         case 1 if "has no column" in text:
-            return OutboxMissing(_outdated(table, "sqlite"))
+            return OutboxMissing(_outdated(table, making))
     return None
 
 
-def _missing(table: str, dialect: Dialect) -> str:
-    return (
-        f'This database has no table {table}. Make it with the statements of hookline.outbox.ddl("{dialect}"), which '
-        "`hookline migrate --sql --outbox` prints; in the database of hookline itself, run `hookline migrate`."
-    )
+def _missing(table: str, making: str) -> str:
+    return f"This database has no table {table}. {making}"
 
 
-def _outdated(table: str, dialect: Dialect) -> str:
+def _outdated(table: str, making: str) -> str:
+    return f"The table {table} is of another version of hookline: it lacks a column. {making}"
+
+
+_MAKING_WITH_DJANGO = "Have `hookline.outbox.django` in INSTALLED_APPS, and run `python manage.py migrate`."
+
+
+def _making(dialect: Dialect) -> str:
     return (
-        f"The table {table} is of another version of hookline: it lacks a column. Compare it with "
-        f'hookline.outbox.ddl("{dialect}"); in the database of hookline itself, run `hookline migrate`.'
+        "If the database is hookline's own, run `hookline migrate`. If not, let your migrations make what this prints: "
+        f"python -c 'from hookline import outbox; print(outbox.ddl(\"{dialect}\"))'"
     )

@@ -36,6 +36,11 @@ class Link(NamedTuple):
     is_in_transaction: Callable[[Any], bool]  # or opens with the first statement
 
 
+def connection_of(given: Any) -> Any:
+    """The connection that a session of SQLAlchemy uses; anything else as it is."""
+    return given.connection() if _names(given) & _SQLALCHEMY_SESSIONS else given
+
+
 def link_of(connection: Any) -> Link:
     """How to use a synchronous connection."""
     names = _names(connection)
@@ -48,9 +53,13 @@ def link_of(connection: Any) -> Link:
         vendor = getattr(connection, "vendor", None)
         if vendor in ("sqlite", "postgresql"):
             return Link(SQLITE if vendor == "sqlite" else POSTGRES, _format, _django)
+    if is_sqlalchemy(connection):
+        found = _SQLALCHEMY.get((connection.dialect.name, connection.dialect.driver))
+        if found is not None:
+            return found
     raise UnknownConnection(
         connection,
-        "ProcessOnce takes connections of sqlite3, psycopg and Django, AsyncProcessOnce the others",
+        "ProcessOnce takes connections of sqlite3, psycopg, Django and SQLAlchemy, AsyncProcessOnce the others",
     )
 
 
@@ -62,8 +71,19 @@ def async_link_of(connection: Any) -> Link:
     if is_asyncpg(connection):
         return Link(POSTGRES, _numbered, _asyncpg)
     raise UnknownConnection(
-        connection, "AsyncProcessOnce takes connections of asyncpg and psycopg, ProcessOnce the others"
+        connection,
+        "AsyncProcessOnce takes connections of asyncpg, psycopg and SQLAlchemy, ProcessOnce the others",
     )
+
+
+def is_sqlalchemy(connection: Any) -> bool:
+    """Whether it is SQLAlchemy's synchronous connection, whatever the driver."""
+    return "sqlalchemy.engine.base.Connection" in _names(connection)
+
+
+def is_sqlalchemy_async(connection: Any) -> bool:
+    """Whether it is an asynchronous connection or session of SQLAlchemy."""
+    return bool(_names(connection) & _SQLALCHEMY_ASYNC)
 
 
 def is_asyncpg(connection: Any) -> bool:
@@ -105,3 +125,30 @@ def _django(connection: Any) -> bool:
 
 def _asyncpg(connection: Any) -> bool:
     return bool(connection.is_in_transaction())
+
+
+def _sqlalchemy(connection: Any) -> bool:
+    # As the first statement would. Before: an application may have SQLAlchemy send BEGIN IMMEDIATE itself at this point.
+    begun = None if connection.in_transaction() else connection.begin()
+    pooled = connection.connection
+    if connection.dialect.name == "sqlite":
+        is_open = _sqlite3(pooled.driver_connection)
+    else:
+        is_open = not pooled.dbapi_connection.autocommit  # get_isolation_level() says READ COMMITTED
+    if begun is not None and not is_open:
+        begun.rollback()
+    return is_open
+
+
+_SQLALCHEMY_SESSIONS = frozenset({"sqlalchemy.orm.session.Session", "sqlalchemy.orm.scoping.scoped_session"})
+_SQLALCHEMY_ASYNC = frozenset(
+    {"sqlalchemy.ext.asyncio.engine.AsyncConnection", "sqlalchemy.ext.asyncio.session.AsyncSession"}
+)
+_SQLALCHEMY = {
+    ("postgresql", "psycopg"): Link(POSTGRES, _format, _sqlalchemy),
+    ("postgresql", "psycopg_async"): Link(POSTGRES, _format, _sqlalchemy),
+    ("postgresql", "psycopg2"): Link(POSTGRES, _format, _sqlalchemy),
+    ("postgresql", "asyncpg"): Link(POSTGRES, _numbered, _sqlalchemy),
+    ("sqlite", "pysqlite"): Link(SQLITE, str, _sqlalchemy),
+    ("sqlite", "aiosqlite"): Link(SQLITE, str, _sqlalchemy),
+}

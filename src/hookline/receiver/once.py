@@ -6,7 +6,15 @@ While one delivery is being processed, another one of the same event waits until
 
 from typing import Any
 
-from hookline.receiver.connections import NoTransaction, async_link_of, is_asyncpg, link_of
+from hookline.receiver.connections import (
+    NoTransaction,
+    async_link_of,
+    connection_of,
+    is_asyncpg,
+    is_sqlalchemy,
+    is_sqlalchemy_async,
+    link_of,
+)
 
 # As long as hookline keeps dead letters by default: until then each of them may be replayed.
 KEEP = 90 * 86_400.0
@@ -16,7 +24,7 @@ PRUNE_LIMIT = 10_000  # marks at a time: short transactions
 class ProcessOnce:
     """Remembers which events were processed, in a table beside the application's own.
 
-    It takes connections of `sqlite3`, `psycopg` and Django. A `consumer` processes each event once: two consumers that
+    It takes connections of `sqlite3`, `psycopg` and Django, and connections and sessions of SQLAlchemy. A `consumer` processes each event once: two consumers that
     share a database, each with its own endpoint, need two names.
     """
 
@@ -25,6 +33,7 @@ class ProcessOnce:
 
     def setup(self, connection: Any) -> None:
         """Create the table unless it exists; commit as for any other change."""
+        connection = connection_of(connection)
         for statement in link_of(connection).statements.setup:
             _rows(connection, statement)
 
@@ -33,6 +42,7 @@ class ProcessOnce:
 
         Call it first in the transaction. It raises `NoTransaction` where the mark would be kept at once.
         """
+        connection = connection_of(connection)
         link = link_of(connection)
         if not link.is_in_transaction(connection):
             raise NoTransaction
@@ -43,18 +53,22 @@ class ProcessOnce:
 
         If the number equals `limit`, there may be more.
         """
+        connection = connection_of(connection)
         link = link_of(connection)
         return _rows(connection, link.spelled(link.statements.prune), older_than, limit)
 
 
 class AsyncProcessOnce:
-    """`ProcessOnce` for connections of `asyncpg` and of `psycopg.AsyncConnection`."""
+    """`ProcessOnce` for `asyncpg`, `psycopg.AsyncConnection`, and SQLAlchemy's `AsyncSession` and `AsyncConnection`."""
 
     def __init__(self, consumer: str = "default") -> None:
         self.consumer = consumer
 
     async def setup(self, connection: Any) -> None:
         """Create the table unless it exists; commit as for any other change."""
+        if is_sqlalchemy_async(connection):
+            await connection.run_sync(ProcessOnce(self.consumer).setup)
+            return
         for statement in async_link_of(connection).statements.setup:
             await _fetched(connection, statement)
 
@@ -63,6 +77,8 @@ class AsyncProcessOnce:
 
         Call it first in the transaction. It raises `NoTransaction` where the mark would be kept at once.
         """
+        if is_sqlalchemy_async(connection):
+            return bool(await connection.run_sync(ProcessOnce(self.consumer).mark, event_id))
         link = async_link_of(connection)
         if not link.is_in_transaction(connection):
             raise NoTransaction
@@ -73,12 +89,18 @@ class AsyncProcessOnce:
 
         If the number equals `limit`, there may be more.
         """
+        if is_sqlalchemy_async(connection):
+            prune = ProcessOnce(self.consumer).prune
+            return int(await connection.run_sync(prune, older_than=older_than, limit=limit))
         link = async_link_of(connection)
         return await _fetched(connection, link.spelled(link.statements.prune), older_than, limit)
 
 
 def _rows(connection: Any, statement: str, *values: object) -> int:
     """Run a statement; returns the number of rows."""
+    if is_sqlalchemy(connection):
+        result = connection.exec_driver_sql(statement, values or None)
+        return len(result.fetchall()) if result.returns_rows else 0
     cursor = connection.cursor()
     try:
         cursor.execute(statement, values) if values else cursor.execute(statement)
