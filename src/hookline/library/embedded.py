@@ -14,6 +14,7 @@ from hookline.client.aio.deliveries import AsyncDeliveryMethods
 from hookline.client.aio.endpoints import AsyncEndpointMethods
 from hookline.client.aio.events import AsyncEventMethods
 from hookline.client.aio.installation import AsyncInstallationMethods
+from hookline.client.aio.outbox import AsyncOutboxMethods
 from hookline.client.answers import Published
 from hookline.client.call import ClientCall
 from hookline.client.publishing import NewEvent
@@ -34,6 +35,7 @@ class Hookline(
     AsyncEndpointMethods,
     AsyncDeliveryMethods,
     AsyncDeadLetterMethods,
+    AsyncOutboxMethods,
     AsyncInstallationMethods,
 ):
     """hookline inside your program. Use it in `async with`, or start and stop it, on one event loop."""

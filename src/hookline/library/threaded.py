@@ -22,6 +22,7 @@ from hookline.client.blocking.deliveries import DeliveryMethods
 from hookline.client.blocking.endpoints import EndpointMethods
 from hookline.client.blocking.events import EventMethods
 from hookline.client.blocking.installation import InstallationMethods
+from hookline.client.blocking.outbox import OutboxMethods
 from hookline.client.call import ClientCall
 from hookline.client.publishing import NewEvent, payload_bytes
 from hookline.clock import Clock
@@ -33,7 +34,9 @@ from hookline.validate.payload_encoding import Payload
 T = TypeVar("T")
 
 
-class SyncHookline(EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, InstallationMethods):
+class SyncHookline(
+    EventMethods, EndpointMethods, DeliveryMethods, DeadLetterMethods, OutboxMethods, InstallationMethods
+):
     """hookline inside your program, on a thread of its own. Use it in `with`, or start and stop it.
 
     It stops by itself when the program ends. A process that was forked from one with a started hookline has none: calls
