@@ -15,7 +15,7 @@ from hookline import Hookline
 from hookline.config import Settings
 from hookline.model import EventId
 from hookline.outbox import Draft, publish_many
-from hookline.pipeline.outbox.accepting import Accepted
+from hookline.pipeline.outbox.accepting import Accepted, CheckedRows
 from hookline.pipeline.outbox.moving import RowMover
 from hookline.pipeline.outbox.source import own
 from hookline.store.contract import (
@@ -67,11 +67,14 @@ class StepAcceptor:
         self._stage = stage
         self.before: Callable[[], Awaitable[None]] | None = None  # once
 
-    async def accept(self, rows: Sequence[WaitingRow], *, source: str) -> Accepted:
+    def check(self, rows: Sequence[WaitingRow], *, source: str) -> CheckedRows:
+        return self._stage.hookline.outbox.check(rows, source=source)
+
+    async def accept(self, checked: CheckedRows, *, source: str) -> Accepted:
         act, self.before = self.before, None
         if act is not None:
             await act()
-        accepted = await self._stage.hookline.outbox.accept(rows, source=source)
+        accepted = await self._stage.hookline.outbox.accept(checked, source=source)
         for row in accepted.done:
             if row.type not in self._stage.accepted:
                 self._stage.accepted.append(row.type)
@@ -104,7 +107,7 @@ class Stage:
     def mover(self) -> tuple[RowMover, StepTable, StepAcceptor]:
         """Another mover, as after a restart or beside the others."""
         table, acceptor = StepTable(self.hookline.store, self.clock), StepAcceptor(self)
-        source = own(table)
+        source = own(table, drops_every=0.0)
         return RowMover(source, acceptor, self.clock), table, acceptor  # type: ignore[arg-type]
 
     async def move(self, mover: RowMover) -> None:

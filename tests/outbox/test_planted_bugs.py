@@ -19,7 +19,7 @@ from hookline.ids import read
 from hookline.outbox import blocking, publish
 from hookline.outbox.errors import NotInTransaction
 from hookline.pipeline.intake.drafts import Published
-from hookline.pipeline.outbox.accepting import Accepted, RowAcceptor
+from hookline.pipeline.outbox.accepting import Accepted, CheckedRows, RowAcceptor
 from hookline.pipeline.outbox.moving import RowMover
 from hookline.rules import outbox_floor
 from hookline.store.contract import LookRequest, OutboxHead, RowPlace, SourceRow
@@ -156,7 +156,8 @@ async def a_source_is_away_for_longer_than_events_are_kept(stage: Stage) -> Wron
     [row] = (await store.look_at_outbox(LookRequest())).rows
     watch = stage.hookline.mover.watches[0]
     await watch._register(row.at - 60.0)
-    await stage.hookline.outbox.accept([row], source="own")
+    acceptor = stage.hookline.outbox
+    await acceptor.accept(acceptor.check([row], source="own"), source="own")
     far = row.at + 10_000_000.0
     await store.prune(done_before=far, dead_before=far, limit=100)
     return [] if await stage.stored(row.id) is not None else ["pruned: its row would be sent again"]
@@ -242,9 +243,9 @@ def drop_first(stage: Stage) -> Iterator[None]:
     """O2."""
     accept = StepAcceptor.accept
 
-    async def early(self: StepAcceptor, rows: Any, *, source: str) -> Accepted:
-        await stage.hookline.store.drop_from_outbox([RowPlace(row.seq, row.id) for row in rows])
-        return await accept(self, rows, source=source)
+    async def early(self: StepAcceptor, checked: CheckedRows, *, source: str) -> Accepted:
+        await stage.hookline.store.drop_from_outbox([RowPlace(row.seq, row.id) for row in checked.rows])
+        return await accept(self, checked, source=source)
 
     with replaced(StepAcceptor, "accept", early):
         yield
