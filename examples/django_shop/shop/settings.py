@@ -21,4 +21,4 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 SECRET_KEY = token_hex(32)
 ROOT_URLCONF = "shop.urls"
 ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
-USE_TZ = True
+TIME_ZONE = "UTC"
