@@ -12,13 +12,18 @@ DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": Path(__file__).parent.parent / "shop.db",
-        # Wait for the write lock at the start of a transaction, so that none fails in its middle.
-        "OPTIONS": {"transaction_mode": "IMMEDIATE"},
+        "OPTIONS": {
+            # Wait for the write lock at the start of a transaction, so that none fails in its middle.
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,  # seconds
+            # Whoever reads, as hookline does, keeps nobody from writing.
+            "init_command": "PRAGMA journal_mode = WAL",
+        },
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+DEBUG = True  # prints errors; not for production
 SECRET_KEY = token_hex(32)
 ROOT_URLCONF = "shop.urls"
-ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
-USE_TZ = True
+TIME_ZONE = "UTC"
