@@ -15,6 +15,7 @@ from hookline.admin.event_types import EventTypeInput
 from hookline.ids import read
 from hookline.outbox import Draft, ddl, nudge, nudging, publish, publish_many
 from hookline.pipeline.outbox.accepting import CheckedRows
+from hookline.rules.outbox_batch import BatchEnd
 from hookline.store.contract import RefusedFilter
 from outbox.database import Postgres
 from outbox.moved import emptied, running, stored, until
@@ -147,7 +148,16 @@ async def test_one_id_twice_is_one_event_or_a_conflict(place, receiver):
     id = bytes(6) + b"\x70" + bytes(9)
     shown = id if not isinstance(place.application, Postgres) else id.hex()
     place_application = place.application
+    ends: list[BatchEnd] = []
     async with running(place, receiver) as hookline:
+        accept = hookline.outbox.accept
+
+        async def noted(checked: CheckedRows, *, source: str):
+            accepted = await accept(checked, source=source)
+            ends.append(accepted.end)
+            return accepted
+
+        hookline.outbox.accept = noted
         with place.connect() as connection:
             table, mark = (
                 ("hookline.outbox", "%s")
@@ -165,6 +175,7 @@ async def test_one_id_twice_is_one_event_or_a_conflict(place, receiver):
         await emptied(hookline)
         assert sorted(receiver.bodies()) == [b"1", b"3"]
         assert await refused(hookline) == {"n2": "id_conflict"}
+    assert set(ends) == {BatchEnd.DONE}, "no batch fails for that"
 
 
 @anywhere

@@ -145,7 +145,7 @@ class SourceWatch:
         ):
             return True
         has_rows = mover.source.has_rows
-        return has_rows is not None and await has_rows(outbox_floor.asked(mover.floor, now=now))
+        return has_rows is not None and await has_rows(mover.above(now=now))
 
     # --- what the store knows of it ---
 
@@ -264,7 +264,7 @@ class Mover:
         """The number above which the pulse asks for rows; None: it does not ask."""
         if not self.is_moving or self._own.is_away:
             return None
-        return outbox_floor.asked(self._own.mover.floor, now=self._clock.monotonic())
+        return self._own.mover.above(now=self._clock.monotonic())
 
     def _pulsed(self, has_rows: bool | None) -> None:
         was, self._is_elected = self._is_elected, self._wins()
