@@ -70,9 +70,12 @@ class SourceWatch:
         self._is_leaving = True
         self._news.set()
 
-    async def ended(self) -> None:
-        """Wait for the round under way."""
+    async def finish(self) -> None:
+        """Wait for the round under way, and drop what is moved."""
         await self._has_ended.wait()
+        for _ in range(2):  # one may be under way, which does not have all
+            if self.mover.drop_due_at is not None:
+                await self.mover.drop_all()
 
     async def run(self) -> None:
         """Move until cancelled."""
@@ -120,8 +123,6 @@ class SourceWatch:
                 may_go_on=lambda: self._is_elected() and not self._is_leaving,
                 before_first=self._register,
             )
-            if self._is_leaving:
-                await self.mover.drop_all()
         except (StoreUnavailable, StoreRefused) as error:
             self._failures += 1
             self._say(error)
@@ -251,7 +252,7 @@ class Mover:
         try:
             async with asyncio.timeout(within):
                 for watch in self.watches:
-                    await watch.ended()
+                    await watch.finish()
         except TimeoutError:
             log.debug("outbox.undrained")  # a crash here would lose nothing either
 
