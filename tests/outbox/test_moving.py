@@ -5,6 +5,7 @@ import json
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import psycopg
@@ -17,13 +18,17 @@ from hookline.outbox import Draft, ddl, nudge, nudging, publish, publish_many
 from hookline.pipeline.outbox.accepting import CheckedRows
 from hookline.rules.outbox_batch import BatchEnd
 from hookline.store.contract import RefusedFilter
-from outbox.database import Postgres
-from outbox.moved import emptied, running, stored, until
+from outbox.database import Postgres, Sqlite
+from outbox.moved import Place, emptied, running, stored, until
 
 pytestmark = pytest.mark.anyio
 
 PLACES = ("own sqlite", "own postgres", "foreign sqlite", "foreign postgres")
 ON_POSTGRES = ("own postgres", "foreign postgres")
+
+
+def file_of(place: Place) -> Path:
+    return Path(place.database.removeprefix("sqlite:///"))
 
 
 everywhere = pytest.mark.parametrize("place", PLACES, indirect=True)
@@ -178,20 +183,21 @@ async def test_one_id_twice_is_one_event_or_a_conflict(place, receiver):
     assert set(ends) == {BatchEnd.DONE}, "no batch fails for that"
 
 
-@anywhere
+@pytest.mark.parametrize("place", ["own sqlite", "own postgres", "foreign postgres"], indirect=True)
 async def test_a_row_that_nobody_foresaw_is_found_alone_and_refused(place, receiver):
     """The database itself refuses its event; all others of its batch arrive."""
     async with running(place, receiver) as hookline:
-        if isinstance(place.application, Postgres):
-            place.application.run(
+        store = Postgres(place.database) if "postgres" in place.database else Sqlite(file_of(place))
+        if isinstance(store, Postgres):
+            store.run(
                 "CREATE FUNCTION hookline.no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$"
             )
-            place.application.run(
+            store.run(
                 "CREATE TRIGGER no BEFORE INSERT ON hookline.events FOR EACH ROW WHEN (NEW.type = 'poison') "
                 "EXECUTE FUNCTION hookline.no()"
             )
         else:
-            place.application.run(
+            store.run(
                 "CREATE TRIGGER no BEFORE INSERT ON events WHEN NEW.type = 'poison' "
                 "BEGIN SELECT RAISE(ABORT, 'no'); END"
             )

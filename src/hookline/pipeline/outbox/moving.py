@@ -18,7 +18,7 @@ from hookline.model import EventId
 from hookline.pipeline.outbox.accepting import Accepted, CheckedRows, RowAcceptor
 from hookline.pipeline.outbox.source import Source
 from hookline.rules import outbox_batch, outbox_clear, outbox_floor, outbox_look
-from hookline.rules.outbox_batch import BatchPlan
+from hookline.rules.outbox_batch import BatchEnd, BatchPlan
 from hookline.rules.outbox_clear import Clearing
 from hookline.rules.outbox_floor import Floor
 from hookline.rules.outbox_look import LookPlan
@@ -26,6 +26,7 @@ from hookline.store.contract import LookRequest, OutboxHead, RowPlace, WaitingRo
 from hookline.store.contract.outbox import LOOK_ROWS
 
 TOO_OLD_S = 10.0  # a LOOK from before is thrown away: what it found may be moved and pruned by now
+BROKEN_PAUSE_S = 0.05  # before a smaller part of a batch that failed
 DROP_AGAIN_S = 1.0  # after a DROP that failed
 MOST_MOVED = 20_000  # rows that are moved and not dropped: each LOOK walks over them
 
@@ -104,9 +105,12 @@ class RowMover:
                 continue
             accepted, next_looked = await self._round(looked.batch)
             self._note(looked, accepted)
-            if accepted.error is not None:
+            if accepted.end is BatchEnd.LEFT:
                 await self.drop_if_due()
                 return accepted.error
+            if accepted.end is BatchEnd.BROKEN:
+                await self._clock.sleep(BROKEN_PAUSE_S)
+                next_looked = await self._look(())
             looked = next_looked
         await self.drop_if_due()
         return None
