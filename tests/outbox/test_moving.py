@@ -17,8 +17,9 @@ from hookline.ids import read
 from hookline.outbox import Draft, ddl, nudge, nudging, publish, publish_many
 from hookline.pipeline.outbox.accepting import CheckedRows
 from hookline.rules.outbox_batch import BatchEnd
+from hookline.rules.outbox_floor import Floor
 from hookline.store.contract import RefusedFilter
-from outbox.database import Postgres, Sqlite
+from outbox.database import Postgres, Sqlite, made_on_sqlite
 from outbox.moved import Place, emptied, running, stored, until
 
 pytestmark = pytest.mark.anyio
@@ -300,6 +301,27 @@ async def test_a_source_without_its_table_is_said_and_tried_again(place, receive
         place.commit(Draft("a", 2))
         await receiver.wait_for_requests(2)
         await until(lambda: watch.trouble is None)
+
+
+@pytest.mark.parametrize("place", ["foreign sqlite"], indirect=True)
+async def test_a_file_that_is_away_or_replaced_is_read_once_it_is_there(place, receiver):
+    path = place.application.path
+    path.rename(path.with_suffix(".away"))
+    async with running(place, receiver) as hookline:
+        [_, watch] = hookline.mover.watches
+        await until(lambda: watch.trouble is not None)
+        await hookline.publish("a", 1)
+        await receiver.wait_for_requests(1)
+        path.with_suffix(".away").rename(path)
+        place.commit(Draft("a", 2))
+        await receiver.wait_for_requests(2)
+        await emptied(hookline)
+        path.rename(path.with_suffix(".old"))  # as a restore does; its numbers begin again
+        made_on_sqlite(path)
+        place.commit(Draft("a", 3), Draft("a", 4))
+        hookline.mover.watches[1].mover.floor = Floor()  # half a minute is over
+        await receiver.wait_for_requests(4)
+        assert receiver.bodies() == [b"1", b"2", b"3", b"4"]
 
 
 @pytest.mark.parametrize("place", ["foreign postgres"], indirect=True)
