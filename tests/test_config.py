@@ -297,3 +297,30 @@ def test_how_long_things_are_kept_is_in_days_and_never_is_none():
 def test_a_database_in_memory_is_refused_also_in_the_library():
     with pytest.raises(ConfigError, match="in memory"):
         Hookline("sqlite:///:memory:")
+
+
+# --- outboxes of applications ---
+
+SHOP = "postgresql://mover:hunter2hunter2@db.example/shop"
+
+
+def test_several_outboxes_are_separated_by_commas_or_blanks():
+    text = f" {SHOP}, sqlite:////srv/shop.db\nsqlite:///other.db "
+    found = load(environ={"HOOKLINE_OUTBOX": text})
+    assert found.outbox == (SHOP, "sqlite:////srv/shop.db", "sqlite:///other.db")
+    assert load(environ={"HOOKLINE_OUTBOX": ""}).outbox == ()
+
+
+def test_the_password_of_an_outbox_is_never_shown():
+    assert "hunter2" not in repr(load(environ={"HOOKLINE_OUTBOX": SHOP}))
+    with pytest.raises(ConfigError) as refused:
+        load(environ={"HOOKLINE_OUTBOX": SHOP + "@"})
+    assert str(refused.value).startswith(
+        "HOOKLINE_OUTBOX: the value is not valid for outbox; allowed: sqlite:///"
+    )
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_database_is_named_once_among_the_outboxes():
+    with pytest.raises(ConfigError, match="each database once"):
+        load(environ={"HOOKLINE_OUTBOX": f"{SHOP},postgresql://other:pass@db.example/shop"})

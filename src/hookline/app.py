@@ -58,7 +58,7 @@ from hookline.pipeline.notifying.telling import Telling
 from hookline.pipeline.outbox.accepting import RowAcceptor
 from hookline.pipeline.outbox.mover import Mover
 from hookline.pipeline.outbox.rows import RowLimits
-from hookline.pipeline.outbox.source import FILE_DROPS_EVERY_S, ForeignOutbox, foreign, own
+from hookline.pipeline.outbox.source import ForeignOutbox, foreign, own
 from hookline.pipeline.sending import open_files
 from hookline.pipeline.sending.client import HttpSender
 from hookline.pipeline.sending.net import Net, SystemNet, is_here
@@ -190,7 +190,7 @@ class Hookline:
         )
         self.mover = Mover(
             [
-                own(self.store, drops_every=FILE_DROPS_EVERY_S if self.store.exclusive else 0.0),
+                own(self.store, is_file=self.store.exclusive),
                 *(foreign(name, table) for name, table in self._sources),
             ],
             self.outbox,

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from hookline.errors import SchemaMissing, StoreRefused
+from hookline.outbox import ddl
 from hookline.store.migrations import Applied, Migration, refuse_unless_current
 from server_process import ServerProcess, log_lines, run
 
@@ -33,6 +34,16 @@ def test_version_is_data(tmp_path):
     assert run("--version", cwd=tmp_path).stdout == "hookline 0.1.0\n"
     assert run("version", cwd=tmp_path).stdout == "hookline 0.1.0\n"
     assert json.loads(run("version", "--json", cwd=tmp_path).stdout) == {"version": "0.1.0"}
+
+
+@pytest.mark.parametrize(
+    ("url", "dialect"),
+    [("sqlite:///x.db", "sqlite"), ("postgresql://nobody@nowhere.example/x", "postgresql")],
+)
+def test_migrate_prints_the_table_of_an_outbox_and_opens_no_database(tmp_path, url, dialect):
+    result = run("migrate", "--sql", "--database", url, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, ddl(dialect), "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(tmp_path):

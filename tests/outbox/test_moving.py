@@ -5,6 +5,7 @@ import json
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import psycopg
@@ -15,14 +16,20 @@ from hookline.admin.event_types import EventTypeInput
 from hookline.ids import read
 from hookline.outbox import Draft, ddl, nudge, nudging, publish, publish_many
 from hookline.pipeline.outbox.accepting import CheckedRows
+from hookline.rules.outbox_batch import BatchEnd
+from hookline.rules.outbox_floor import Floor
 from hookline.store.contract import RefusedFilter
-from outbox.database import Postgres
-from outbox.moved import emptied, running, stored, until
+from outbox.database import Postgres, Sqlite, made_on_sqlite
+from outbox.moved import Place, emptied, running, stored, until
 
 pytestmark = pytest.mark.anyio
 
 PLACES = ("own sqlite", "own postgres", "foreign sqlite", "foreign postgres")
 ON_POSTGRES = ("own postgres", "foreign postgres")
+
+
+def file_of(place: Place) -> Path:
+    return Path(place.database.removeprefix("sqlite:///"))
 
 
 everywhere = pytest.mark.parametrize("place", PLACES, indirect=True)
@@ -147,7 +154,16 @@ async def test_one_id_twice_is_one_event_or_a_conflict(place, receiver):
     id = bytes(6) + b"\x70" + bytes(9)
     shown = id if not isinstance(place.application, Postgres) else id.hex()
     place_application = place.application
+    ends: list[BatchEnd] = []
     async with running(place, receiver) as hookline:
+        accept = hookline.outbox.accept
+
+        async def noted(checked: CheckedRows, *, source: str):
+            accepted = await accept(checked, source=source)
+            ends.append(accepted.end)
+            return accepted
+
+        hookline.outbox.accept = noted
         with place.connect() as connection:
             table, mark = (
                 ("hookline.outbox", "%s")
@@ -165,22 +181,24 @@ async def test_one_id_twice_is_one_event_or_a_conflict(place, receiver):
         await emptied(hookline)
         assert sorted(receiver.bodies()) == [b"1", b"3"]
         assert await refused(hookline) == {"n2": "id_conflict"}
+    assert set(ends) == {BatchEnd.DONE}, "no batch fails for that"
 
 
-@anywhere
+@pytest.mark.parametrize("place", ["own sqlite", "own postgres", "foreign postgres"], indirect=True)
 async def test_a_row_that_nobody_foresaw_is_found_alone_and_refused(place, receiver):
     """The database itself refuses its event; all others of its batch arrive."""
     async with running(place, receiver) as hookline:
-        if isinstance(place.application, Postgres):
-            place.application.run(
+        store = Postgres(place.database) if "postgres" in place.database else Sqlite(file_of(place))
+        if isinstance(store, Postgres):
+            store.run(
                 "CREATE FUNCTION hookline.no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$"
             )
-            place.application.run(
+            store.run(
                 "CREATE TRIGGER no BEFORE INSERT ON hookline.events FOR EACH ROW WHEN (NEW.type = 'poison') "
                 "EXECUTE FUNCTION hookline.no()"
             )
         else:
-            place.application.run(
+            store.run(
                 "CREATE TRIGGER no BEFORE INSERT ON events WHEN NEW.type = 'poison' "
                 "BEGIN SELECT RAISE(ABORT, 'no'); END"
             )
@@ -205,8 +223,11 @@ async def test_a_nudge_has_the_rows_moved_without_a_pulse(place, receiver):
 @everywhere
 async def test_what_is_moved_is_dropped_before_the_end(place, receiver):
     async with running(place, receiver) as hookline:
-        place.commit(*(Draft("a", n) for n in range(20)))
-        await until(lambda: sum(watch.mover.moved for watch in hookline.mover.watches) == 20)
+        [mover] = [each.mover for each in hookline.mover.watches if place.is_foreign == (each.name != "own")]
+        place.commit(*(Draft("a", n) for n in range(10)))
+        await until(lambda: mover.moved == 10)
+        place.commit(*(Draft("a", n) for n in range(10)))  # from an SQLite file these are not dropped at once
+        await until(lambda: mover.moved == 20)
     assert place.application.kept() == []
 
 
@@ -280,6 +301,27 @@ async def test_a_source_without_its_table_is_said_and_tried_again(place, receive
         place.commit(Draft("a", 2))
         await receiver.wait_for_requests(2)
         await until(lambda: watch.trouble is None)
+
+
+@pytest.mark.parametrize("place", ["foreign sqlite"], indirect=True)
+async def test_a_file_that_is_away_or_replaced_is_read_once_it_is_there(place, receiver):
+    path = place.application.path
+    path.rename(path.with_suffix(".away"))
+    async with running(place, receiver) as hookline:
+        [_, watch] = hookline.mover.watches
+        await until(lambda: watch.trouble is not None)
+        await hookline.publish("a", 1)
+        await receiver.wait_for_requests(1)
+        path.with_suffix(".away").rename(path)
+        place.commit(Draft("a", 2))
+        await receiver.wait_for_requests(2)
+        await emptied(hookline)
+        path.rename(path.with_suffix(".old"))  # as a restore does; its numbers begin again
+        made_on_sqlite(path)
+        place.commit(Draft("a", 3), Draft("a", 4))
+        hookline.mover.watches[1].mover.floor = Floor()  # half a minute is over
+        await receiver.wait_for_requests(4)
+        assert receiver.bodies() == [b"1", b"2", b"3", b"4"]
 
 
 @pytest.mark.parametrize("place", ["foreign postgres"], indirect=True)

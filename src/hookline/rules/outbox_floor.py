@@ -37,6 +37,7 @@ def after_look(
     high: int,
     first: int | None,
     top: int,
+    slow_s: float = SLOW_S,
 ) -> Floor:
     """The floor after a LOOK by number.
 
@@ -48,7 +49,7 @@ def after_look(
     if not high:
         return floor  # SQLite: numbers commit in order, and nothing dead is left in the index
     if floor.top is None:
-        if took < SLOW_S and not floor.value:
+        if took < slow_s and not floor.value:
             return floor
         return msgspec.structs.replace(floor, top=top, high=high, seen_at=began)
     if low < floor.high or began - floor.seen_at < DRAWN_S:

@@ -70,9 +70,12 @@ class SourceWatch:
         self._is_leaving = True
         self._news.set()
 
-    async def ended(self) -> None:
-        """Wait for the round under way."""
+    async def finish(self) -> None:
+        """Wait for the round under way, and drop what is moved."""
         await self._has_ended.wait()
+        for _ in range(2):  # one may be under way, which does not have all
+            if self.mover.drop_due_at is not None:
+                await self.mover.drop_all()
 
     async def run(self) -> None:
         """Move until cancelled."""
@@ -120,8 +123,6 @@ class SourceWatch:
                 may_go_on=lambda: self._is_elected() and not self._is_leaving,
                 before_first=self._register,
             )
-            if self._is_leaving:
-                await self.mover.drop_all()
         except (StoreUnavailable, StoreRefused) as error:
             self._failures += 1
             self._say(error)
@@ -145,7 +146,7 @@ class SourceWatch:
         ):
             return True
         has_rows = mover.source.has_rows
-        return has_rows is not None and await has_rows(outbox_floor.asked(mover.floor, now=now))
+        return has_rows is not None and await has_rows(mover.above(now=now))
 
     # --- what the store knows of it ---
 
@@ -251,7 +252,7 @@ class Mover:
         try:
             async with asyncio.timeout(within):
                 for watch in self.watches:
-                    await watch.ended()
+                    await watch.finish()
         except TimeoutError:
             log.debug("outbox.undrained")  # a crash here would lose nothing either
 
@@ -264,7 +265,7 @@ class Mover:
         """The number above which the pulse asks for rows; None: it does not ask."""
         if not self.is_moving or self._own.is_away:
             return None
-        return outbox_floor.asked(self._own.mover.floor, now=self._clock.monotonic())
+        return self._own.mover.above(now=self._clock.monotonic())
 
     def _pulsed(self, has_rows: bool | None) -> None:
         was, self._is_elected = self._is_elected, self._wins()

@@ -18,7 +18,7 @@ from hookline.model import EventId
 from hookline.pipeline.outbox.accepting import Accepted, CheckedRows, RowAcceptor
 from hookline.pipeline.outbox.source import Source
 from hookline.rules import outbox_batch, outbox_clear, outbox_floor, outbox_look
-from hookline.rules.outbox_batch import BatchPlan
+from hookline.rules.outbox_batch import BatchEnd, BatchPlan
 from hookline.rules.outbox_clear import Clearing
 from hookline.rules.outbox_floor import Floor
 from hookline.rules.outbox_look import LookPlan
@@ -26,6 +26,7 @@ from hookline.store.contract import LookRequest, OutboxHead, RowPlace, WaitingRo
 from hookline.store.contract.outbox import LOOK_ROWS
 
 TOO_OLD_S = 10.0  # a LOOK from before is thrown away: what it found may be moved and pruned by now
+BROKEN_PAUSE_S = 0.05  # before a smaller part of a batch that failed
 DROP_AGAIN_S = 1.0  # after a DROP that failed
 MOST_MOVED = 20_000  # rows that are moved and not dropped: each LOOK walks over them
 
@@ -35,21 +36,37 @@ class TimedHead(msgspec.Struct, frozen=True):
 
     head: OutboxHead
     began: float  # on the monotonic clock
+    is_by_number: bool
     batch: CheckedRows
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the batch is all that has so low numbers, but for what is moved."""
+        rows = self.batch.rows
+        return self.is_by_number and self.head.rows[len(rows) - 1] is rows[-1]
 
 
 class RowMover:
     """Moves rows of one source, in rounds."""
 
-    def __init__(self, source: Source, acceptor: RowAcceptor, clock: Clock) -> None:
+    def __init__(
+        self,
+        source: Source,
+        acceptor: RowAcceptor,
+        clock: Clock,
+        *,
+        slow_s: float = outbox_floor.SLOW_S,
+    ) -> None:
         self.source = source
         self._acceptor = acceptor
         self._clock = clock
+        self._slow_s = slow_s  # a LOOK that takes longer needs a floor
         self._undropped: dict[int, EventId] = {}  # moved, by number
         self._plan = LookPlan()
         self._batch = BatchPlan()
         self._error: HooklineError | None = None  # of the last batch
         self._top = 0  # the highest number that was seen
+        self._base = 0  # all rows up to this number are moved
         self._dropped_at = float("-inf")
         self.floor = Floor()
         self.clearing = Clearing()
@@ -64,6 +81,12 @@ class RowMover:
     def drop_due_at(self) -> float | None:
         """When rows have to be dropped, on the monotonic clock; None: there are none."""
         return self._dropped_at + self._pause() if self._undropped else None
+
+    def above(self, *, now: float) -> int:
+        """The number above which the next rows are; 0 now and then, so that no mistake stays."""
+        if now - self.floor.whole_at >= outbox_floor.WHOLE_EVERY_S:
+            return 0
+        return max(self.floor.value, self._base) if self.source.is_serial else self.floor.value
 
     async def move_all(
         self, *, may_go_on: Callable[[], bool], before_first: Callable[[float], Awaitable[None]]
@@ -81,10 +104,13 @@ class RowMover:
                 looked = await self._look(())
                 continue
             accepted, next_looked = await self._round(looked.batch)
-            self._note(looked.batch, accepted)
-            if accepted.error is not None:
+            self._note(looked, accepted)
+            if accepted.end is BatchEnd.LEFT:
                 await self.drop_if_due()
                 return accepted.error
+            if accepted.end is BatchEnd.BROKEN:
+                await self._clock.sleep(BROKEN_PAUSE_S)
+                next_looked = await self._look(())
             looked = next_looked
         await self.drop_if_due()
         return None
@@ -117,8 +143,9 @@ class RowMover:
         began, now = self._clock.monotonic(), self._clock.now()
         plan = self._plan
         is_clearing = not plan.is_fair and outbox_clear.is_due(self.clearing, now=now)
-        floor = 0 if is_clearing else outbox_floor.asked(self.floor, now=began)
-        left_out = (*self._undropped, *(row.seq for row in batch))
+        floor = 0 if is_clearing else self.above(now=began)
+        numbers = (*self._undropped, *(row.seq for row in batch))
+        left_out = tuple([seq for seq in numbers if seq > floor]) if floor else numbers
         request = LookRequest(floor, left_out, plan.after if plan.is_fair else None)
         head = await self.source.table.look_at_outbox(request)
         failpoint("outbox.looked")
@@ -137,7 +164,7 @@ class RowMover:
         elif not rows:
             return await self._look(batch)  # by number: a fair LOOK may find none where there are some
         checked = self._acceptor.check(self._next_rows(rows), source=self.source.name)
-        return TimedHead(head, began, checked)
+        return TimedHead(head, began, not plan.is_fair, checked)
 
     def _note_look(
         self, head: OutboxHead, *, began: float, now: float, floor: int, left_out: Sequence[int]
@@ -151,6 +178,7 @@ class RowMover:
             high=head.high,
             first=head.rows[0].seq if head.rows else None,
             top=self._top,
+            slow_s=self._slow_s,
         )
         if not floor and not head.is_full:
             numbers = {*left_out, *(row.seq for row in head.rows)}
@@ -170,8 +198,11 @@ class RowMover:
             return await self._acceptor.give_up(batch.rows[0], self._error, source=self.source.name)
         return await self._acceptor.accept(batch, source=self.source.name)
 
-    def _note(self, batch: CheckedRows, accepted: Accepted) -> None:
-        self._batch = outbox_batch.following(self._batch, accepted.end, rows=len(batch.rows))
+    def _note(self, looked: TimedHead, accepted: Accepted) -> None:
+        rows = looked.batch.rows
+        self._batch = outbox_batch.following(self._batch, accepted.end, rows=len(rows))
+        if accepted.error is None and looked.is_first:
+            self._base = rows[-1].seq
         self._error = accepted.error
         self.moved += len(accepted.done) - len(accepted.refused)
         self.refused.update([row.code for row in accepted.refused])

@@ -14,9 +14,7 @@ FILE_DROPS_EVERY_S = 1.0
 class ForeignOutbox(OutboxTable, Protocol):
     """The outbox of a database that is not hookline's own."""
 
-    drops_every: (
-        float  # seconds between two DROPs: in SQLite each one may make a transaction of the application fail
-    )
+    is_file: bool  # of SQLite
 
     async def has_outbox_rows(self, *, above: int) -> bool:
         """Whether there may be a row with a higher number."""
@@ -31,12 +29,13 @@ class Source(NamedTuple):
     name: str
     table: OutboxTable
     has_rows: Callable[[int], Awaitable[bool]] | None = None  # None: the pulse says
-    drops_every: float = 0.0
+    drops_every: float = 0.0  # seconds between two DROPs
+    is_serial: bool = False  # rows commit in the order of their numbers, as in SQLite
 
 
-def own(table: OutboxTable, *, drops_every: float) -> Source:
+def own(table: OutboxTable, *, is_file: bool) -> Source:
     """Hookline's own database."""
-    return Source(OWN_SOURCE, table, drops_every=drops_every)
+    return Source(OWN_SOURCE, table, drops_every=FILE_DROPS_EVERY_S if is_file else 0.0, is_serial=is_file)
 
 
 def foreign(name: str, table: ForeignOutbox) -> Source:
@@ -45,4 +44,5 @@ def foreign(name: str, table: ForeignOutbox) -> Source:
     async def has_rows(above: int) -> bool:
         return await table.has_outbox_rows(above=above)
 
-    return Source(name, table, has_rows, table.drops_every)
+    drops_every = FILE_DROPS_EVERY_S if table.is_file else 0.0
+    return Source(name, table, has_rows, drops_every, table.is_file)

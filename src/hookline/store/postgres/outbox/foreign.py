@@ -15,7 +15,7 @@ HAS_ROWS = "SELECT EXISTS (SELECT FROM hookline.outbox WHERE seq > $1) AS has_ro
 class PostgresForeignOutbox:
     """The table of an application's own database."""
 
-    drops_every = 0.0
+    is_file = False
 
     def __init__(self, url: str) -> None:
         # How well that database keeps what was committed is its application's choice.

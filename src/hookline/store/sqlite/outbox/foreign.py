@@ -20,7 +20,7 @@ T = TypeVar("T")
 class SqliteForeignOutbox:
     """The table of an application's own file: its settings are the application's, and so is the lock."""
 
-    drops_every = 1.0  # each DROP may make a transaction fail that has read before it writes
+    is_file = True
 
     def __init__(self, path: str) -> None:
         self._path = path
