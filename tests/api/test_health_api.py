@@ -7,7 +7,7 @@ from answering import eventually, receiving
 FIELDS = {
     *("pending", "awaiting_retry", "in_flight", "dead", "delivered_last_hour", "failed_last_hour"),
     *("oldest_pending_age_s", "oldest_due_age_s", "mean_response_ms_last_hour", "delivery_rate"),
-    *("end_to_end_ms", "circuits_open", "workers", "as_of"),
+    *("end_to_end_ms", "circuits_open", "outbox_refused", "workers", "as_of"),
 }
 COUNTS = ("pending", "awaiting_retry", "in_flight", "dead", "failed_last_hour")
 

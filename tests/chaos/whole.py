@@ -58,7 +58,7 @@ TRIALS |= {
     "F32": 60,
     "F33": 3,
 }
-TRIALS |= {"F34": 20, "F35": 1, "F36": 20}
+TRIALS |= {"F34": 20, "F35": 1, "F36": 20, "F37": 60}
 
 
 class Verdict(NamedTuple):
@@ -72,7 +72,7 @@ class Verdict(NamedTuple):
 def part_of(row: str) -> str:
     """L1: crash and durability; L2: network, clock and resources; L3: scale and fairness."""
     number = int(row[1:3])  # a letter follows if a part of the row can be run separately
-    if number <= 11 or number == 20:
+    if number <= 11 or number in (20, 37):
         return "L1"
     return "L2" if number <= 18 or number in (21, 22, 34, 35, 36) else "L3"
 

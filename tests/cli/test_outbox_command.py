@@ -118,6 +118,14 @@ def test_rows_are_chosen_in_one_way(shell, verb, how):
     assert_ends(shell("outbox", verb, *how), 2, "in one way")
 
 
+def test_health_and_status_tell_of_refused_rows(shell, account):
+    shell.row(account=account)
+    assert "1 outbox row" in shell("health", "--account", account).stdout
+    assert shell.json("health", "--account", account)["outbox_refused"] == 1
+    assert "1 outbox row was refused" in shell("status", "--account", account).stdout
+    assert "outbox row" not in shell("health", "--account", f"{account}x").stdout
+
+
 def test_outboxes_are_listed_and_a_removed_one_is_forgotten(shell, account):
     now = time.time()
     name = f"postgresql://db.example/{account}"

@@ -71,6 +71,7 @@ class Health(ApiObject, frozen=True, kw_only=True):
     delivery_rate: float | None = None
     end_to_end_ms: dict[str, float | None] = msgspec.field(default_factory=dict)
     circuits_open: int = 0
+    outbox_refused: int = 0  # rows of outboxes that wait for a decision
     workers: int = 0
     as_of: datetime | None = None  # None: nobody has counted yet
 

@@ -53,6 +53,11 @@ class HealthReports:
             delivery_rate=_rounded(response.accepted, response.attempts),
             end_to_end_ms=end_to_end,
             circuits_open=await self._store.open_circuits(account=account),
+            outbox_refused=sum(
+                each.rows
+                for each in await self._store.count_refused()
+                if account is None or each.account == account
+            ),
             workers=sum(each.kind != "api" for each in workers),
             as_of=None if newest is None else rfc3339.show(self._clock.shown(newest.at)),
         )

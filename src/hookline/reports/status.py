@@ -234,11 +234,7 @@ class StatusReports:
                 for each in firing
                 if each.kind is AlertKind.OUTBOX_LATE
             ),
-            outbox_refused=sum(
-                each.rows
-                for each in await self._store.count_refused()
-                if account is None or each.account == account
-            ),
+            outbox_refused=health.outbox_refused,
             dead=health.dead,
             slow=small.slow,
             disabled=small.disabled,

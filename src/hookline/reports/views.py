@@ -299,6 +299,7 @@ class HealthReport(msgspec.Struct, kw_only=True):
     ]
     end_to_end_ms: PercentilesReport
     circuits_open: int
+    outbox_refused: Annotated[int, msgspec.Meta(description="rows of outboxes that wait for a decision")]
     workers: Annotated[int, msgspec.Meta(description="processes that deliver and are not stale")]
     as_of: Annotated[Moment | None, msgspec.Meta(description="of the counts; null: nobody has counted yet")]
 

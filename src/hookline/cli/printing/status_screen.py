@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hookline import rfc3339
+from hookline.cli.output import counted
 from hookline.cli.printing.columns import short_url, took
 from hookline.cli.printing.short_ids import ShortIds
 from hookline.cli.printing.table import Column, table_lines
@@ -141,6 +142,8 @@ def _counts(health: Mapping[str, Any], *, now: float) -> Iterator[tuple[str, str
     due = health["oldest_due_age_s"]
     yield "oldest due", "none is overdue" if due is None else f"for {span(due)}"
     yield "dead", f"{health['dead']:,}"
+    if refused := health.get("outbox_refused", 0):
+        yield "refused", counted(refused, "outbox row", "outbox rows")
 
 
 def _workers(workers: list[Mapping[str, Any]]) -> str:
