@@ -57,4 +57,4 @@ class KeptEndpoints:
 def _folder() -> Path:
     base = os.environ.get("XDG_STATE_HOME", "")
     # A relative path is to be ignored, says the specification of these variables.
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".local/state") / "hookline/listen"
+    return Path(base if os.path.isabs(base) else os.path.expanduser("~/.local/state")) / "hookline/listen"
