@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from hookline import errors
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, naming_extras
 from hookline.version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'hookline' has no attribute {name!r}")
     from importlib import import_module
-
-    from hookline.errors import naming_extras
 
     with naming_extras(name):
         return getattr(import_module(home), name)
