@@ -25,7 +25,7 @@ import uvloop
 
 from children import Child
 from database import DiskServer, start_postgres
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.config import Settings
 from hookline.outbox import Draft as Row
 from hookline.outbox import publish_many

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.config import Settings
 from hookline.outbox import Draft, ddl, publish_many
 from outbox.database import ORDERS, Postgres, Sqlite

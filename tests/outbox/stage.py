@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from hookline import Hookline
+from hookline.app import Hookline
 from hookline.config import Settings
 from hookline.model import EventId
 from hookline.outbox import Draft, publish_many

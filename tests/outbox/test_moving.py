@@ -11,8 +11,8 @@ import msgspec
 import psycopg
 import pytest
 
-from hookline import Hookline
 from hookline.admin.event_types import EventTypeInput
+from hookline.app import Hookline
 from hookline.ids import read
 from hookline.outbox import Draft, ddl, nudge, nudging, publish, publish_many
 from hookline.pipeline.outbox.accepting import CheckedRows
