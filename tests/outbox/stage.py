@@ -17,7 +17,7 @@ from hookline.model import EventId
 from hookline.outbox import Draft, publish_many
 from hookline.pipeline.outbox.accepting import Accepted, CheckedRows
 from hookline.pipeline.outbox.moving import RowMover
-from hookline.pipeline.outbox.source import own
+from hookline.pipeline.outbox.source import Source
 from hookline.store.contract import (
     LookRequest,
     OutboxBacklog,
@@ -107,7 +107,7 @@ class Stage:
     def mover(self) -> tuple[RowMover, StepTable, StepAcceptor]:
         """Another mover, as after a restart or beside the others."""
         table, acceptor = StepTable(self.hookline.store, self.clock), StepAcceptor(self)
-        source = own(table, drops_every=0.0)
+        source = Source("own", table, is_serial=not self.is_postgres)
         return RowMover(source, acceptor, self.clock), table, acceptor  # type: ignore[arg-type]
 
     async def move(self, mover: RowMover) -> None:

@@ -309,7 +309,7 @@ def next_by_number(stage: Stage) -> Iterator[None]:
         if not batch:
             return await look(self, batch)
         top = max(row.seq for row in batch)
-        with replaced(outbox_floor, "asked", lambda floor, *, now: top):
+        with replaced(RowMover, "above", lambda self, *, now: top):
             return await look(self, batch)
 
     with replaced(RowMover, "_look", after):
