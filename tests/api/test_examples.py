@@ -9,11 +9,13 @@ import httpx
 import jsonschema
 import pytest
 
-from hookline import Hookline, Settings
 from hookline.api.description.document import describe, fields_of
 from hookline.api.description.samples import KEY as KEY_NAME
 from hookline.api.description.samples import SERVER
 from hookline.api.routes import table
+from hookline.app import Hookline
+from hookline.config import Settings
+from refused_rows import add_refused_row
 from tests.api.conftest import KEY, Service
 from tests.api.test_deliveries_api import delivery_of
 from tests.api.test_deliveries_api import receiver as receiver  # a fixture
@@ -114,6 +116,8 @@ class Things:
             "dsc": lambda: self._post("/v1/discards", {"filter": {"account": "nobody"}}),
             "key": lambda: self._post("/v1/keys", {"scopes": ["read"]}),
         }
+        if operation.endswith("RefusedRow"):
+            self._makers["evt"] = lambda: add_refused_row(service.database, account=operation)
 
     @property
     def delivery(self) -> dict[str, Any]:

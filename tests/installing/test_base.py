@@ -10,7 +10,7 @@ from hookline.testing import serving_hookline
 from installing.environments import Environment
 from listener_process import ListenerProcess
 
-MOST_BYTES = 10_000_000
+MOST_BYTES = 10 * 1024 * 1024
 PURPOSES = {
     "receiver": """
 from hookline.crypto.signing import Mac, key_of, new_secret, sign_standard
@@ -141,7 +141,7 @@ except ImportError as error:
 def test_another_import_that_fails_stays_what_it_is(base, tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/structlog.py").write_text("import no_such_package_of_ours")
-    program = "import sys; sys.path.insert(0, 'broken'); from hookline import Hookline"
+    program = "import sys; sys.path.insert(0, 'broken'); from hookline import Hookline; Hookline()"
     with pytest.raises(
         AssertionError, match="ModuleNotFoundError: No module named 'no_such_package_of_ours'"
     ):

@@ -8,7 +8,6 @@ import sys
 import httpx
 import pytest
 
-from hookline.admin.event_types import EventTypeInput
 from hookline.errors import EXTRAS
 from hookline.testing import running_hookline
 from installing.environments import PROJECT
@@ -69,7 +68,7 @@ def test_a_server_does_not_start_beside_a_schema_that_it_cannot_check(server, tm
 
     async def describe() -> None:
         async with running_hookline(database) as hooks:
-            await hooks.event_types.put("order.paid", EventTypeInput(schema={"type": "object"}))
+            await hooks.put_event_type("order.paid", schema={"type": "object"})
 
     asyncio.run(describe())
     for command in ("serve", "worker"):

@@ -15,6 +15,7 @@ from hookline.api.description.examples import example
 from hookline.reports.waiting import WORDS as WAITING
 from hookline.rules.death_pattern import Pattern
 from hookline.rules.liveness import Condition
+from hookline.rules.outbox_state import OutboxState
 from hookline.rules.retry import JITTERS, PRESETS
 from hookline.rules.status_sentence import Severity
 from hookline.validate.dead_letter_filter import REASONS
@@ -59,6 +60,7 @@ WORDS: dict[str, Iterable[str]] = {
     "KeyScope": model.Scope,
     "NotifyChannel": ("email", "slack", "webhook", "events"),
     "Ordering": model.Ordering,
+    "OutboxState": OutboxState,
     "RetryPreset": PRESETS,
     "Signature": model.Signature,
     "Signing": model.Signing,
