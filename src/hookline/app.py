@@ -327,7 +327,6 @@ class Hookline:
         # A server locks an SQLite file even when it delivers nothing from it: one process serves a file.
         self._claims = deliver or kind != "library"
         self._is_running = False
-        self._was_started = False
         self.outgrown: SchemaOutgrown | None = None  # why this process can no longer work
         self.on_outgrown: Callable[[], None] = self._say_outgrown
         self._heartbeat.on_outgrown = self._note_outgrown
@@ -335,7 +334,9 @@ class Hookline:
     # --- life ---
 
     async def start(self) -> None:
-        """Open the database, recover pending deliveries and start delivering."""
+        """Open the database, recover pending deliveries and start delivering. If it runs already, nothing is done."""
+        if self._is_running:
+            return
         await self.store.open(serve=self._claims)
         try:
             await self._check_key()
@@ -355,7 +356,7 @@ class Hookline:
             await self.store.close()
             raise
         self.mover.begin()
-        self._is_running = self._was_started = True
+        self._is_running = True
 
     async def stop(self) -> bool:
         """Finish the requests under way and release everything; True if that was done within `drain_s`."""
@@ -407,7 +408,7 @@ class Hookline:
         return self._sender.shortages
 
     def refuse_unless_started(self) -> None:
-        if not self._was_started:
+        if not self._is_running:
             raise NotRunning("This hookline is not running: use it inside `async with`, or start() it first.")
 
     def _note_outgrown(self, error: SchemaOutgrown) -> None:

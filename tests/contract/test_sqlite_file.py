@@ -51,6 +51,13 @@ def a_serving_process(path):
     return process
 
 
+async def test_a_store_that_is_opened_twice_goes_on_serving_the_file(file_store, sqlite_path):
+    with pytest.raises(StoreRefused, match=r"This process serves .*hookline\.db already"):
+        await file_store.open()
+    with pytest.raises(StoreRefused, match=rf"pid {os.getpid()}\) serves"):
+        await SqliteStore(str(sqlite_path)).open()
+
+
 async def test_a_second_serving_process_is_told_who_serves_the_file(sqlite_path):
     process = a_serving_process(sqlite_path)
     try:

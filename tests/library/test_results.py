@@ -313,6 +313,23 @@ async def test_before_it_is_started_every_call_says_so(tmp_path):
         assert isinstance(await refusal(asked), errors.NotRunning)
 
 
+async def test_after_its_end_every_call_says_so(tmp_path):
+    async with Hookline(f"sqlite:///{tmp_path}/hooks.db") as hooks:
+        await hooks.publish("a", 1)
+    for asked in (hooks.publish("a", 1), hooks.publish_many([]), hooks.health(), hooks.endpoints().page()):
+        error = await refusal(asked)
+        assert (type(error), error.code) == (errors.NotRunning, "unavailable")
+
+
+async def test_a_start_while_it_runs_changes_nothing(tmp_path):
+    hooks = Hookline(f"sqlite:///{tmp_path}/hooks.db")
+    await hooks.start()
+    async with hooks:
+        await hooks.publish("a", 1)
+        with pytest.raises(errors.StoreRefused, match="one process serves"):
+            await Hookline(f"sqlite:///{tmp_path}/hooks.db").start()
+
+
 # --- words ---
 
 

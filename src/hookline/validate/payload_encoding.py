@@ -5,6 +5,7 @@ models, and whatever of the standard library msgspec can encode. Bytes are JSON 
 """
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
@@ -35,9 +36,29 @@ def encoded(payload: "Payload") -> bytes:
     try:
         if isinstance(payload, bytes | bytearray | memoryview | msgspec.Raw):
             return bytes(payload)
-        return msgspec.json.encode(payload, enc_hook=_plain)
+        body = msgspec.json.encode(payload, enc_hook=_plain)
+        if b"null" in body:  # msgspec writes it for what JSON has no number for
+            _refuse_endless(payload)
+        return body
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"The payload is not JSON: {error}", pointer="/payload") from None
+
+
+def _refuse_endless(payload: Any) -> None:
+    """Refuse NaN and the infinities: a receiver would read that nothing was said."""
+    left = [msgspec.to_builtins(payload, enc_hook=_plain_but_raw)]
+    while left:
+        match left.pop():
+            case float() as number if not isfinite(number):
+                raise ValueError(f"it has no number for {number}")
+            case dict() as fields:
+                left += fields.values()
+            case list() | tuple() as items:
+                left += items
+
+
+def _plain_but_raw(value: Any) -> Any:
+    return None if isinstance(value, msgspec.Raw) else _plain(value)  # raw bytes are JSON already
 
 
 def _plain(value: Any) -> Any:

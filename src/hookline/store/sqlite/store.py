@@ -99,10 +99,10 @@ class SqliteStore(
     async def open(self, *, serve: bool = True) -> None:
         """Connect; refuse an unsafe or foreign file, and one that another process serves."""
         connections: list[sqlite3.Connection] = []
+        refuse_unwritable(self._path, create=False)
+        if serve:
+            self._lock.acquire()  # first: the process that serves the file decides when it is migrated
         try:
-            refuse_unwritable(self._path, create=False)
-            if serve:
-                self._lock.acquire()  # first: the process that serves the file decides when it is migrated
             connections.append(connect(self._path))
             self._presence = FilePresence(self._path)
             schema.refuse_unless_usable(connections[0])

@@ -23,6 +23,8 @@ class ServingLock:
 
         Before this process has a connection to it: closing any descriptor of a file ends SQLite's locks on it.
         """
+        if self._held:
+            raise StoreRefused(f"This process serves {self._path} already, and has not closed it.")
         beside = f"{os.path.realpath(self._path)}.lock"
         claim = _open(beside, create=True)
         if not _lock(claim):
