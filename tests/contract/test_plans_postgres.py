@@ -144,7 +144,7 @@ def test_a_hot_statement_uses_the_indexes_made_for_it_and_reads_no_table_whole(
     whole = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
 
     assert indexes(nodes) == HOT[name]
-    assert whole <= {"change_counter"}  # which has one row
+    assert whole <= {"change_counter", "outbox_sources"}  # which have a row, and a few
 
 
 @pytest.mark.parametrize("taken", STATISTICS)

@@ -37,7 +37,8 @@ def test_the_regions_of_a_page_come_whole_and_then_only_when_they_change(service
         first = json.loads(data)["regions"]
         assert {"verdict", "flow", "stands", "alerts", "workers"} <= first.keys()
         assert first.keys() <= page.ids
-        assert page.h1 in first["verdict"]
+        # Of a starved machine another verdict may be true by now, and again by the next look.
+        assert any(h1 in first["verdict"] for h1 in (page.h1, site.get("/").h1))
         service.create("/ok", events=["live.shown"])
         service.publish("live.shown")
         for name, data in coming:

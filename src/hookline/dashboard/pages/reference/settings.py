@@ -47,6 +47,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "max_connections_per_address": "and from one address; empty: half of them",
         "max_hops": "times that a webhook may be published again",
     },
+    "Outboxes": {
+        "outbox": "databases of applications whose outbox is read, besides hookline's own",
+    },
     "Keeping": {
         "keep_delivered_days": "days that delivered and cancelled ones are kept; 0: for ever",
         "keep_dead_days": "days that dead letters are kept; 0: for ever",
