@@ -31,6 +31,7 @@ from tests.sim.operators import Operators
 from tests.sim.process import Died, Process
 from tests.sim.receivers import Receivers
 from tests.sim.scenes import Scene
+from tests.sim.shadow import uncounted
 from tests.sim.store import Database, at_once
 
 TAIL = 80  # lines of the log that are shown with a violation
@@ -139,7 +140,8 @@ class World:
 
     def _logged(self, logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
         """Treat an error in the product's log as a bug."""
-        if method in ("error", "exception", "critical") and event["event"] not in self.expected_errors:
+        is_error = method in ("error", "exception", "critical") and not self.loop.is_closed()
+        if is_error and event["event"] not in self.expected_errors:
             import traceback
 
             self.fail("unexpected", f"{event} {traceback.format_exc(limit=-4)}")
@@ -243,7 +245,8 @@ class World:
         )
         gc.disable()
         try:
-            self.loop.run(self._main(), self.owner)
+            with uncounted():
+                self.loop.run(self._main(), self.owner)
         except Livelock as error:
             self.fail("livelock", str(error))
         finally:
