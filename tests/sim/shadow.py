@@ -37,6 +37,7 @@ TABLES: dict[str, tuple[tuple[str, ...], str]] = {
     "idempotency": (("account", "key"), "account key event_id"),
     "pruned": (("account",), "account deliveries events"),
     "changes": (("n",), "n endpoint_id kind"),
+    "outbox_refused": (("n",), "n source seq id code"),
     "latency_log": (("worker", "n"), "worker n late samples"),
     "latency_minutes": (("endpoint_id", "at", "source"), "endpoint_id at source attempts"),
 }
