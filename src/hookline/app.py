@@ -364,8 +364,8 @@ class Hookline:
             return True
         self._is_running = False
         try:
+            self.worker.begin_to_leave()  # first: what the mover waits for may take long
             await self.mover.close(within=self.settings.drain_s)
-            self.worker.begin_to_leave()
             await self.intake.close()
             return await self.worker.stop(within=self.settings.drain_s, close=self._close)
         finally:

@@ -15,6 +15,7 @@ from hookline.store.contract import Loaded, Settlement
 from tests.sim.admissions import Admissions
 from tests.sim.circuits import Circuits
 from tests.sim.commits import Commits
+from tests.sim.outbox_rows import OutboxRows
 from tests.sim.progress import Progress
 from tests.sim.stands import Stands
 from tests.sim.starts import Starts
@@ -35,6 +36,7 @@ class Checks:
     def __init__(self, world: "World") -> None:
         self._world = world
         self.commits = Commits(world)
+        self.outbox = OutboxRows(world, self.commits)
         self.admissions = Admissions(world, self.commits)
         self.circuits = Circuits(world)
         self.starts = Starts(world, self.commits, self.admissions)
@@ -95,6 +97,7 @@ class Checks:
 
     def at_rest(self) -> None:
         self.progress.at_rest()
+        self.outbox.at_rest()
 
     def left(self) -> None:
         self.progress.left()

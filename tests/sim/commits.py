@@ -128,10 +128,16 @@ class Commits:
                         self.resets[change.new["endpoint_id"]] = change.new["n"]
                 case "idempotency":
                     self._key(change)
+                case "outbox_refused":
+                    if change.new is not None:
+                        self._world.checks.outbox.refused(change.new)
                 case "latency_log" | "latency_minutes":
                     self._measured += _measured(change.new) - _measured(change.old)
         for event in events:
             self._accepted(event)
+        self._world.checks.outbox.stored(events)
+        if call.name == "drop_from_outbox":
+            self._world.checks.outbox.dropped(call)
         if self._measured != self._counting:
             self._fail("I25 measured", f"{self._counting} attempts count, {self._measured} are measured")
         if call.name == "prune":
@@ -282,6 +288,7 @@ class Commits:
 
     def _pruned_event(self, old: "Row") -> None:
         self.pruned_events.add(old["id"])
+        self._world.checks.outbox.pruned(old["id"])
         self.acknowledgements.pop(old["id"], None)
 
     def _conserved(self) -> None:

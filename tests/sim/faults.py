@@ -21,6 +21,8 @@ KINDS = (
 )  # fmt: skip
 BY_NEMESIS = ("crash", "pause", "clock_step", "drain", "swizzle", "partition")
 LAME = 0.3  # share of the calls of a slow verb that are slow
+OUTBOX_STEPS = ("drop_from_outbox", "refuse", "note_source")  # rare calls: few would be met by chance
+OUTBOX_RATE = 0.05
 REMEMBERED = 3.0  # seconds for which a fault counts as recent
 
 
@@ -112,7 +114,8 @@ class Faults:
                 return "lost_request", there, back
             if self._strikes("wake_twice", 0.2):
                 return "wake_twice", there, back
-        if self._strikes("crash", self._deadly_rate):
+        is_step = call.name in OUTBOX_STEPS and self._world.applications.publish
+        if self._strikes("crash", OUTBOX_RATE if is_step else self._deadly_rate):
             return rng.choice(("crash_before", "crash_after")), there, back
         if self._strikes("pause", self._deadly_rate):
             return "pause_after", there, back

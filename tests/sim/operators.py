@@ -55,6 +55,7 @@ class Operators:
         self.is_done = False
         self._every = rng.choice((0.5, 1.5, 4.0))
         self.always: dict[str, Any] = {}  # what every endpoint has
+        self.prunes = 0.2  # the part of what they do
         self.least = 0  # endpoints to begin with
         self.mood: str | None = None  # of every endpoint, at all times
 
@@ -165,7 +166,7 @@ class Operators:
         if "config" in self._world.faults.on and rng.random() < 0.4 and rows["endpoints"]:
             self._world.faults.happened("config")
             return self._configure(EndpointId(rng.choice(list(rows["endpoints"]))))
-        if rng.random() < 0.2:
+        if rng.random() < self.prunes:
             return self._prune()
         if not rows["deliveries"]:
             return None

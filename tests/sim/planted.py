@@ -38,6 +38,8 @@ from hookline.pipeline.lanes.notes import LaneNotes
 from hookline.pipeline.lanes.ownership import Ownership
 from hookline.pipeline.measuring.latency_meter import LatencyMeter, MeasuredBatch
 from hookline.pipeline.membership.heartbeat import Heartbeat
+from hookline.pipeline.outbox.accepting import Accepted, CheckedRows, RowAcceptor
+from hookline.pipeline.outbox.moving import RowMover, TimedHead
 from hookline.pipeline.settle import Settler
 from hookline.rules.circuit import begin_probe
 from hookline.rules.lane_state import Recovery
@@ -49,9 +51,11 @@ from hookline.store.contract import (
     Loaded,
     Pulse,
     Release,
+    RowPlace,
     Settlement,
     Taken,
     Verdict,
+    WaitingRow,
 )
 from hookline.store.sqlite import accept, retention, sql
 from hookline.store.sqlite import lanes as sqlite_lanes
@@ -616,6 +620,51 @@ def _b3(garden: Garden) -> None:
     counted = garden.put(LatencyMeter, "settled", lambda self, batch, verdicts, *, worker: None)
 
 
+@bug("O1 a cursor instead of the head of the outbox")
+def _o1(garden: Garden) -> None:
+    garden.put(RowMover, "above", lambda self, *, now: self._top)
+
+
+@bug("O2 rows are dropped before they are accepted")
+def _o2(garden: Garden) -> None:
+    right = garden.put(RowAcceptor, "accept", None)
+
+    async def accept(self: RowAcceptor, checked: CheckedRows, *, source: str) -> Accepted:
+        await self._store.drop_from_outbox([RowPlace(row.seq, row.id) for row in checked.rows])
+        accepted: Accepted = await right(self, checked, source=source)
+        return accepted
+
+    RowAcceptor.accept = accept
+
+
+@bug("O4 the next batch begins after the one that is being accepted")
+def _o4(garden: Garden) -> None:
+    right = garden.put(RowMover, "_look", None)
+    above = garden.put(RowMover, "above", None)
+    tops: dict[RowMover, int] = {}
+
+    def begins_after(self: RowMover, *, now: float) -> int:
+        return tops.get(self) or int(above(self, now=now))
+
+    async def look(self: RowMover, batch: Sequence[WaitingRow]) -> TimedHead:
+        tops[self] = max([row.seq for row in batch], default=0)
+        looked: TimedHead = await right(self, batch)
+        return looked
+
+    RowMover._look = look
+    RowMover.above = begins_after
+
+
+@bug("O8 pruning does not wait for the outbox")
+def _o8(garden: Garden) -> None:
+    garden.replace(
+        retention,
+        "PRUNE_LOOK",
+        "AND e.created_at < (SELECT coalesce(min(clear_at), 9e999) FROM outbox_sources)",
+        "",
+    )
+
+
 # Bugs that ordinary worlds rarely show, each with the scene (scenes.py) that makes its situation likely.
 SCENE_OF: dict[str, str] = {
     "M5 a bucket for each worker": "lanes that move",
@@ -640,31 +689,38 @@ SCENE_OF: dict[str, str] = {
     "M42 a lane that a reconcile found counts as just taken": "slow takes",
     "M43 a copy is handed over to a lane that another had meanwhile": "very slow takes",
     "M44 a probe that is not sent after all is asked for by nobody": "clocks that tick",
+    "O4 the next batch begins after the one that is being accepted": "slow outbox",
+    "O8 pruning does not wait for the outbox": "slow outbox",
 }
 # The seed that last detected each bug: where the search begins.
 SEEN_AT: dict[str, int] = {name: 0 for name in BUGS} | {
-    "M1 settle without token": 1,
+    "M1 settle without token": 8,
     "M2 a crash under a delivery is not counted": 10,
     "M3 due by the wall clock": 10,
     "M4 a circuit's probe is sent before it is written down": 3,
+    "M6 the lanes of the dead are not freed": 2,
     "M9 jitter is fixed": 4,
-    "M11 taking over resets the attempts": 10,
-    "M12 a settlement is refused to a worker that is late with its beat, and not buried": 1,
-    "M15 the probe of a dead worker is waited for": 35,
+    "M11 taking over resets the attempts": 13,
+    "M12 a settlement is refused to a worker that is late with its beat, and not buried": 15,
+    "M15 the probe of a dead worker is waited for": 88,
     "M16 no recheck after a release": 3,
     "M17 woken before the commit, not after it": 24,
-    "M19 no tombstones": 2,
-    "M20 no reservation before the accept": 3,
-    "M21 handed over on a stale pulse": 3,
+    "M19 no tombstones": 4,
+    "M20 no reservation before the accept": 11,
+    "M21 handed over on a stale pulse": 2,
     "M22 no sweep after a death": 2,
-    "M24 no reconcile": 35,
-    "M25 handed over to a strict lane": 15,
-    "M26 a lane that is let go is no longer suspect": 5,
-    "M27 a late answer to a dead owner ends the turn of the next one": 45,
-    "M30 a lane that is kept is offered by nobody": 2,
-    "M35 deadlines are looked at once a second": 2,
-    "M39 notes of a lane are written at the same time": 3,
-    "M40 a lock that was taken again is not followed by a beat": 282,
-    "M42 a lane that a reconcile found counts as just taken": 6,
-    "M43 a copy is handed over to a lane that another had meanwhile": 10,
+    "M24 no reconcile": 36,
+    "M25 handed over to a strict lane": 6,
+    "M26 a lane that is let go is no longer suspect": 12,
+    "M27 a late answer to a dead owner ends the turn of the next one": 4,
+    "M30 a lane that is kept is offered by nobody": 6,
+    "M35 deadlines are looked at once a second": 4,
+    "M38 a lane may hold all bytes of its class": 1,
+    "M40 a lock that was taken again is not followed by a beat": 33,
+    "M42 a lane that a reconcile found counts as just taken": 10,
+    "M43 a copy is handed over to a lane that another had meanwhile": 16,
+    "B3 attempts are counted before the answer to their settle": 9,
+    "O1 a cursor instead of the head of the outbox": 5,
+    "O2 rows are dropped before they are accepted": 5,
+    "O8 pruning does not wait for the outbox": 1,
 }

@@ -146,6 +146,8 @@ class Progress:
             for row in pending[:3]
         ]
         waiting = "" if self._world.clients.is_done else "; clients still wait for answers"
+        if rows := self._world.checks.outbox.waiting:
+            waiting += f"; {rows} rows wait in the outbox"
         self._fail("I1 no loss", f"{len(pending)} deliveries did not come to their end{waiting}: {shown}")
 
     def _lane(self, id: bytes) -> str:

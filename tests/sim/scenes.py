@@ -401,6 +401,20 @@ def _clocks_that_tick(world: "World") -> None:
     world.operators.mood = "flap"
 
 
+def _slow_outbox(world: "World") -> None:
+    """Transactions overlap while LOOKs and DROPs are slow, movers die between accept and DROP, and operators prune."""
+    _several(world)
+    world.faults.only("crash", every=6.0)
+    world.faults.lame = {"look_at_outbox": 1.0, "drop_from_outbox": 15.0}
+    world.clients.is_over = True
+    world.applications.publish = True
+    world.applications.every = 0.15
+    world.operators.accounts = ["acc0"]
+    world.operators.prunes = 0.7
+    world.operators.always = {"events": ["*"], "rate_limit": None, "circuit": None}
+    world.operators.mood = "ok"
+
+
 SCENES = {
     "lanes that move": Scene(_lanes_that_move),
     "throttled": Scene(_throttled),
@@ -423,4 +437,5 @@ SCENES = {
     "slow takes": Scene(_slow_takes),
     "very slow takes": Scene(_very_slow_takes),
     "clocks that tick": Scene(_clocks_that_tick),
+    "slow outbox": Scene(_slow_outbox),
 }

@@ -6,9 +6,12 @@ on what changed. The database file contains none of this.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from hookline.store.sqlite import accept, lanes
+from hookline.store.sqlite.driver import bulk
 from hookline.store.sqlite.driver.writer import CarryOut, Inline, commit_together
 
 Row = dict[str, Any]
@@ -34,11 +37,35 @@ TABLES: dict[str, tuple[tuple[str, ...], str]] = {
     "idempotency": (("account", "key"), "account key event_id"),
     "pruned": (("account",), "account deliveries events"),
     "changes": (("n",), "n endpoint_id kind"),
+    "outbox_refused": (("n",), "n source seq id code"),
     "latency_log": (("worker", "n"), "worker n late samples"),
     "latency_minutes": (("endpoint_id", "at", "source"), "endpoint_id at source attempts"),
 }
 _COLUMNS = {table: columns.split() for table, (_, columns) in TABLES.items()}
 _WIDEST = max(map(len, _COLUMNS.values()))
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Have the product count the rows that its own statements change, and not those that the triggers write."""
+
+    def write_rows(connection: sqlite3.Connection, sql: str, rows: Sequence[bulk.Row], **first: Any) -> int:
+        before = _fed(connection)
+        changed = bulk.write_rows(connection, sql, rows, **first)
+        return changed - (_fed(connection) - before)
+
+    for module in (accept, lanes):
+        vars(module)["write_rows"] = write_rows
+    try:
+        yield
+    finally:
+        for module in (accept, lanes):
+            vars(module)["write_rows"] = bulk.write_rows
+
+
+def _fed(connection: sqlite3.Connection) -> int:
+    (fed,) = connection.execute("SELECT coalesce(max(n), 0) FROM temp.feed").fetchone()
+    return int(fed)
 
 
 class Change:

@@ -10,7 +10,7 @@ import pytest
 from tests.sim.world import Worlds
 
 ROOT = Path(__file__).parents[2]
-SEEDS = (3, 11, 30)  # with crashes, pauses and config changes among them
+SEEDS = (3, 11, 30)  # with crashes, pauses, config changes and an outbox among them
 
 
 @pytest.mark.parametrize("seed", SEEDS)

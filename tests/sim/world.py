@@ -22,7 +22,11 @@ import structlog
 
 from hookline import Settings
 from hookline.errors import HooklineError
+from hookline.outbox import nudging
+from hookline.pipeline.outbox import mover
+from hookline.rules import outbox_clear
 from hookline.store.sqlite.store import SqliteStore
+from tests.sim.applications import SHARE, Applications
 from tests.sim.checks import Checks
 from tests.sim.clients import Clients
 from tests.sim.faults import Faults
@@ -31,6 +35,7 @@ from tests.sim.operators import Operators
 from tests.sim.process import Died, Process
 from tests.sim.receivers import Receivers
 from tests.sim.scenes import Scene
+from tests.sim.shadow import uncounted
 from tests.sim.store import Database, at_once
 
 TAIL = 80  # lines of the log that are shown with a violation
@@ -112,6 +117,10 @@ class World:
         self.expected_errors: frozenset[str] = frozenset()  # that the product may report
         # In the others time stands still within a step, so that runs are quick and what is compared is equal.
         self.clocks_tick = scene is None and seed % 7 == 6
+        # Of their own chance: all others draw the same numbers, with or without them.
+        self.applications = Applications(
+            self, Random(f"applications {seed}"), path, publish=scene is None and seed % 8 in SHARE
+        )
         self.scene = scene
         if scene is not None:
             scene.prepare(self)
@@ -139,7 +148,8 @@ class World:
 
     def _logged(self, logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
         """Treat an error in the product's log as a bug."""
-        if method in ("error", "exception", "critical") and event["event"] not in self.expected_errors:
+        is_error = method in ("error", "exception", "critical") and not self.loop.is_closed()
+        if is_error and event["event"] not in self.expected_errors:
             import traceback
 
             self.fail("unexpected", f"{event} {traceback.format_exc(limit=-4)}")
@@ -235,7 +245,9 @@ class World:
     # --- the run ---
 
     def run(self) -> Result:
-        before = structlog.get_config()
+        before = structlog.get_config(), nudging._lookers, outbox_clear.EVERY_S, mover.NOTE_EVERY_S
+        if self.applications.publish:  # else nothing would be pruned within a run
+            outbox_clear.EVERY_S = mover.NOTE_EVERY_S = 3.0
         structlog.configure(
             processors=[self._logged],
             wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
@@ -243,13 +255,17 @@ class World:
         )
         gc.disable()
         try:
-            self.loop.run(self._main(), self.owner)
+            with uncounted():
+                self.loop.run(self._main(), self.owner)
         except Livelock as error:
             self.fail("livelock", str(error))
         finally:
             self.loop.close()
+            self.applications.close()
             self.database.close()
-            structlog.configure(**before)
+            # Processes that were killed are still told of commits: they would be kept in memory.
+            logging_before, nudging._lookers, outbox_clear.EVERY_S, mover.NOTE_EVERY_S = before
+            structlog.configure(**logging_before)
             gc.enable()
         return Result(
             seed=self.seed,
@@ -274,6 +290,7 @@ class World:
             self.launch(delivers=False)
         await self.until(lambda: any(process.is_up for process in self.processes), within=60.0)
         await self.operators.furnish()
+        self.applications.begin()
         tasks = [
             self.loop.create_task(loop(), context=self.owner.context)
             for loop in (self.faults.run, self.checks.run, self.operators.run, self.clients.run)
@@ -306,6 +323,8 @@ class World:
         rows = self.database.shadow.rows
         return (
             self.clients.is_done
+            and self.applications.is_done
+            and not self.checks.outbox.waiting
             and self.operators.is_done
             and all(row["state"] != "pending" for row in rows["deliveries"].values())
             # Deliveries that were cancelled in flight are answered and settled too.
