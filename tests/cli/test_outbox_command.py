@@ -139,10 +139,17 @@ def test_outboxes_are_listed_and_a_removed_one_is_forgotten(shell, account):
         "outbox", "forget", name, "--yes", HOOKLINE_OUTBOX=f"postgresql://shop:secret@db.example/{account}"
     )
     assert_ends(still, 5, "HOOKLINE_OUTBOX")
-    assert_ends(shell("outbox", "forget", "own", "--yes"), 5)
+    assert_ends(shell("outbox", "forget", "own", "--yes"), 5, "always read")
     assert shell("outbox", "forget", name, "--yes").stdout == f"The outbox {name} is forgotten.\n"
     assert_ends(shell("outbox", "forget", name, "--yes"), 4, name)
     assert all(each["name"] != name for each in shell.json("outbox", "sources")["data"])
     with closing(sqlite3.connect(shell.folder / "hookline.db")) as connection:
         told = "SELECT actor FROM audit WHERE action = 'outbox.forgotten' AND subject = ?"
         assert connection.execute(told, (name,)).fetchall() == [("command_line",)]
+
+
+def test_an_outbox_that_a_server_reads_is_not_forgotten(shell, account):
+    name = f"postgresql://db.example/{account}"
+    note_source(shell.database, name, looked_at=time.time() - 6)
+    assert_ends(shell("outbox", "forget", name, "--yes"), 5, "was read", " s ago", "HOOKLINE_OUTBOX")
+    assert any(each["name"] == name for each in shell.json("outbox", "sources")["data"])

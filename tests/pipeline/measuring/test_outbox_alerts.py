@@ -76,6 +76,16 @@ async def test_an_outbox_that_nobody_reads_fires_with_the_reason_and_is_resolved
     assert await firing(hooks) == []
 
 
+async def test_an_outbox_that_was_removed_fires_with_how_to_forget_it(world: World):
+    hooks = await world.start()
+    now = world.clock.now()
+    await world.pass_until(hooks.store.note_source(SourceRow("shop", clear_at=now, looked_at=now)))
+    await looked(world, hooks, 8)
+    [alert] = [each for each in await hooks.store.firing_alerts() if each.subject == "shop"]
+    assert "late: not read for " in alert.message
+    assert "`hookline outbox forget shop`" in alert.message
+
+
 async def test_a_clock_that_jumped_makes_no_outbox_late(world: World):
     hooks = await world.start()
     name, now = "shop", world.clock.now()
