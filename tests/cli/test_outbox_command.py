@@ -93,13 +93,23 @@ def test_a_row_that_is_refused_again_ends_the_command_with_the_reason(shell, acc
 def test_rows_are_retried_by_filter_the_oldest_first_and_the_bad_ones_stay(shell, account):
     ids = [shell.row(account=account, hops=0 if n != 1 else 99) for n in range(4)]
     dry = shell("outbox", "retry", "--account", account, "--dry-run")
-    assert dry.stdout == "4 rows would be published.\n"
+    assert dry.stdout == "4 rows match; nothing is published in a dry run.\n"
+    assert shell.json("outbox", "retry", "--account", account, "--dry-run") == {"matched": 4, "ids": ids}
     done = shell("outbox", "retry", "--account", account)
     assert (done.returncode, done.stdout) == (5, "3 rows published.\n")
-    assert "1 row not published" in done.stderr
+    assert f"1 row not published: {ids[1]}: " in done.stderr
     assert [each["id"] for each in shell.json("outbox", "list", "--account", account)] == [ids[1]]
+    again = shell("outbox", "retry", "--account", account, "--json")
+    result = json.loads(again.stdout)
+    assert (again.returncode, result["failed"], [each["id"] for each in result["errors"]]) == (5, 1, [ids[1]])
+    assert_ends(shell("events", "show", ids[1]), 4, f"hookline outbox show {ids[1]}")
     published = [each["id"] for each in shell.json("events", "list", "--account", account)]
     assert sorted(published) == sorted([ids[0], *ids[2:]])
+
+
+def test_a_reason_that_there_is_not_is_a_usage_error_with_the_nearest_one(shell):
+    assert_ends(shell("outbox", "retry", "--code", "schema_mismatsh"), 2, "did you mean schema_mismatch?")
+    assert_ends(shell("outbox", "list", "--code", "nonsense"), 2, "too_large")
 
 
 def test_discarding_asks_first(shell, account):
