@@ -324,3 +324,37 @@ def test_the_password_of_an_outbox_is_never_shown():
 def test_a_database_is_named_once_among_the_outboxes():
     with pytest.raises(ConfigError, match="each database once"):
         load(environ={"HOOKLINE_OUTBOX": f"{SHOP},postgresql://other:pass@db.example/shop"})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "postgres://db.example:5432/shop",
+        "postgresql://x@DB.example/shop",
+        "postgresql:///shop?host=db.example",
+    ],
+)
+def test_a_server_is_known_under_each_spelling(other):
+    with pytest.raises(ConfigError, match="each database once"):
+        load(environ={"HOOKLINE_OUTBOX": f"{SHOP} {other}"})
+    load(environ={"HOOKLINE_OUTBOX": f"{SHOP} postgresql://db.example:5433/shop"})
+
+
+def test_a_file_is_known_under_each_spelling(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "shop.db")
+    (tmp_path / "below").mkdir()
+    for other in ("below/../shop.db", "link.db"):
+        with pytest.raises(ConfigError, match="each database once"):
+            load(environ={"HOOKLINE_OUTBOX": f"sqlite:///{tmp_path}/shop.db,sqlite:///{tmp_path}/{other}"})
+
+
+@pytest.mark.parametrize("text", [",", " , ,"])
+def test_outboxes_without_a_name_are_refused(text):
+    with pytest.raises(ConfigError, match="separated by commas"):
+        load(environ={"HOOKLINE_OUTBOX": text})
+
+
+def test_the_own_database_is_not_named_as_an_outbox(tmp_path):
+    environ = {"HOOKLINE_DATABASE": f"sqlite:///{tmp_path}/a.db"}
+    with pytest.raises(ConfigError, match="own database is always read"):
+        load(environ={**environ, "HOOKLINE_OUTBOX": f"sqlite:///{tmp_path}/./a.db"})

@@ -175,8 +175,9 @@ def _outbox(value: Any) -> tuple[str, ...]:
     if not isinstance(urls, list | tuple):
         raise _Unfit(f"{database_url.ALLOWED}; several, separated by commas or blanks")
     read = [_database(url) for url in urls if url != ""]
-    names = [database_url.name(url) for url in read]
-    if len(set(names)) < len(names):
+    if urls and not read and value != "":
+        raise _Unfit(f"{database_url.ALLOWED}; several, separated by commas or blanks")
+    if len(set(map(database_url.identity, read))) < len(read):
         raise _Unfit("each database once")
     return tuple(read)
 
@@ -490,6 +491,13 @@ def may_hold_credentials(text: str) -> bool:
 
 
 def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
+    if settings.outbox and database_url.identity(settings.database) in map(
+        database_url.identity, settings.outbox
+    ):
+        source = sources.get("outbox", "default")
+        raise ConfigError(
+            f"{source}: the outbox of hookline's own database is always read; leave it out here."
+        )
     if settings.takeover_s < 2.5 * settings.heartbeat_s:
         source = sources.get("takeover_s") or sources.get("heartbeat_s", "default")
         raise ConfigError(

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from answering import eventually
 from hookline import rfc3339
 from refused_rows import add_refused_row, note_source
 
@@ -127,10 +128,9 @@ def test_a_row_that_is_refused_again_stays_with_the_new_reason(service, account)
     answer = service.call("POST", f"{PATH}/{id}/retry")
     assert (answer.status_code, answer.json()["code"]) == (422, "schema_mismatch")
     row = service.call("GET", f"{PATH}/{id}").json()
-    assert (row["code"], row["detail"]) == (
-        "schema_mismatch",
-        f"The payload does not match the schema of {type}.",
-    )
+    assert row["code"] == "schema_mismatch"
+    assert row["detail"].startswith(f"The payload does not match the schema of {type}. /")
+    assert "total" in row["detail"], "it says which field is wrong"
     assert service.call("GET", f"/v1/events/{id}").status_code == 404
     service.call("PUT", f"/v1/event-types/{type}", {"schema": None})
     assert service.call("POST", f"{PATH}/{id}/retry").status_code == 202
@@ -211,6 +211,27 @@ def test_outboxes_are_shown_as_they_were_noted(service, account):
     assert rfc3339.read(shown["looked_at"]) == pytest.approx(now - 60, abs=0.01)
     assert rfc3339.read(shown["clear_at"]) == pytest.approx(now - 70, abs=0.01)
     assert isinstance(found["refused"], int)
+
+
+def test_an_outbox_that_nobody_reads_any_more_is_shown_with_the_command_that_forgets_it(service, account):
+    note_source(service.database, account, looked_at=time.time() - 900)
+    found = service.call("GET", "/v1/outbox").json()["data"]
+    [shown] = [each for each in found if each["name"] == account]
+    assert shown["state"] == "unread"
+    assert shown["detail"].startswith("not read for 1")
+    assert f"`hookline outbox forget {account}`" in shown["detail"]
+
+
+def test_the_status_says_which_outbox_cannot_be_read(service, account):
+    note_source(service.database, f"0{account}", trouble="It went away.")
+
+    def said() -> bool | None:
+        shown = service.call("GET", "/v1/status").json()
+        is_said = "cannot be read: " in shown["headline"] and shown["step"] == "hookline outbox sources"
+        return is_said or None
+
+    eventually(said)
+    assert service.call("GET", "/v1/status").json()["healthy"] is False
 
 
 def test_the_status_counts_refused_rows(service, account):

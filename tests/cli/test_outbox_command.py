@@ -93,13 +93,23 @@ def test_a_row_that_is_refused_again_ends_the_command_with_the_reason(shell, acc
 def test_rows_are_retried_by_filter_the_oldest_first_and_the_bad_ones_stay(shell, account):
     ids = [shell.row(account=account, hops=0 if n != 1 else 99) for n in range(4)]
     dry = shell("outbox", "retry", "--account", account, "--dry-run")
-    assert dry.stdout == "4 rows would be published.\n"
+    assert dry.stdout == "4 rows match; nothing is published in a dry run.\n"
+    assert shell.json("outbox", "retry", "--account", account, "--dry-run") == {"matched": 4, "ids": ids}
     done = shell("outbox", "retry", "--account", account)
     assert (done.returncode, done.stdout) == (5, "3 rows published.\n")
-    assert "1 row not published" in done.stderr
+    assert f"1 row not published: {ids[1]}: " in done.stderr
     assert [each["id"] for each in shell.json("outbox", "list", "--account", account)] == [ids[1]]
+    again = shell("outbox", "retry", "--account", account, "--json")
+    result = json.loads(again.stdout)
+    assert (again.returncode, result["failed"], [each["id"] for each in result["errors"]]) == (5, 1, [ids[1]])
+    assert_ends(shell("events", "show", ids[1]), 4, f"hookline outbox show {ids[1]}")
     published = [each["id"] for each in shell.json("events", "list", "--account", account)]
     assert sorted(published) == sorted([ids[0], *ids[2:]])
+
+
+def test_a_reason_that_there_is_not_is_a_usage_error_with_the_nearest_one(shell):
+    assert_ends(shell("outbox", "retry", "--code", "schema_mismatsh"), 2, "did you mean schema_mismatch?")
+    assert_ends(shell("outbox", "list", "--code", "nonsense"), 2, "too_large")
 
 
 def test_discarding_asks_first(shell, account):
@@ -139,10 +149,17 @@ def test_outboxes_are_listed_and_a_removed_one_is_forgotten(shell, account):
         "outbox", "forget", name, "--yes", HOOKLINE_OUTBOX=f"postgresql://shop:secret@db.example/{account}"
     )
     assert_ends(still, 5, "HOOKLINE_OUTBOX")
-    assert_ends(shell("outbox", "forget", "own", "--yes"), 5)
+    assert_ends(shell("outbox", "forget", "own", "--yes"), 5, "always read")
     assert shell("outbox", "forget", name, "--yes").stdout == f"The outbox {name} is forgotten.\n"
     assert_ends(shell("outbox", "forget", name, "--yes"), 4, name)
     assert all(each["name"] != name for each in shell.json("outbox", "sources")["data"])
     with closing(sqlite3.connect(shell.folder / "hookline.db")) as connection:
         told = "SELECT actor FROM audit WHERE action = 'outbox.forgotten' AND subject = ?"
         assert connection.execute(told, (name,)).fetchall() == [("command_line",)]
+
+
+def test_an_outbox_that_a_server_reads_is_not_forgotten(shell, account):
+    name = f"postgresql://db.example/{account}"
+    note_source(shell.database, name, looked_at=time.time() - 6)
+    assert_ends(shell("outbox", "forget", name, "--yes"), 5, "was read", " s ago", "HOOKLINE_OUTBOX")
+    assert any(each["name"] == name for each in shell.json("outbox", "sources")["data"])

@@ -199,6 +199,11 @@ def test_the_next_step_fits_the_cause(pattern, steps):
     assert all("ep_0" in each for each in commands)
 
 
+def test_the_command_that_shows_more_of_outboxes_is_below_the_sentence():
+    lines = list(status_lines(shown(step="hookline outbox list"), width=80, now=NOW))
+    assert lines[:3] == [shown()["headline"], "    hookline outbox list", ""]
+
+
 def test_alerts_and_hostile_texts_fit_the_screen():
     alert = {"kind": "stuck", "message": "\x1b[2J" + "many words " * 20, "since": "2026-11-17T23:00:00Z"}
     url = "https://receiver.example/" + "long/" * 60

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from hookline.admin.event_types import EventTypeInput
 from hookline.app import Hookline
@@ -114,11 +115,16 @@ async def test_a_row_that_is_refused_is_kept_with_its_reason_and_blocks_nobody(p
         await hookline.event_types.put("typed.one", EventTypeInput(schema={"type": "object"}))
         place.commit(Draft("keyed", 1, idempotency_key="k"))
         await receiver.wait_for_requests(1)
-        place.commit(
-            Draft("typed.one", "no object"),
-            Draft("keyed.again", 2, idempotency_key="k"),
-            Draft("fine", 3),
-        )
+        with capture_logs() as logged:
+            [typed, again, _] = place.commit(
+                Draft("typed.one", "no object"),
+                Draft("keyed.again", 2, idempotency_key="k"),
+                Draft("fine", 3),
+            )
+            await receiver.wait_for_requests(2)
+            await emptied(hookline)
+        lines = {line["code"]: line["ids"] for line in logged if line["event"] == "outbox.refused"}
+        assert lines == {"schema_mismatch": [typed], "idempotency_conflict": [again]}
         values = {} if isinstance(place.application, Postgres) else {"id": bytes(13) + b"\x10" + bytes(2)}
         for type, others in {
             "bad account": {"account": "no account"},

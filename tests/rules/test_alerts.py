@@ -230,11 +230,11 @@ SENTENCES = [
     ),
     (
         a_fact(AlertKind.OUTBOX_REFUSED, 1),
-        "1 outbox row was refused: nothing of it is sent until it is retried.",
+        "1 outbox row was refused: it is not sent until it is retried.",
     ),
     (
         a_fact(AlertKind.OUTBOX_REFUSED, 1_200),
-        "1,200 outbox rows were refused: nothing of them is sent until they are retried.",
+        "1,200 outbox rows were refused: none of them is sent until it is retried.",
     ),
     (a_fact(AlertKind.OUTBOX_LATE, NOW - 720), "The outbox orders is 12 min late."),
     (

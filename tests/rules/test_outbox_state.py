@@ -2,7 +2,15 @@
 
 import pytest
 
-from hookline.rules.outbox_state import NOTED_WITHIN, OWN, is_stale, late_since, outbox_name, state_of
+from hookline.rules.outbox_state import (
+    NOTED_WITHIN,
+    OWN,
+    is_stale,
+    late_since,
+    outbox_name,
+    state_of,
+    why_unread,
+)
 from hookline.store.contract.outbox import OWN_SOURCE
 
 NOW = 1_000_000.0
@@ -47,11 +55,19 @@ def test_since_when_it_is_late(looked_at, oldest_at, since):
     ],
 )
 def test_its_state_is_known_by_the_error_of_its_database(trouble, state):
-    assert state_of(trouble, looked_at=NOW) == state
+    assert state_of(trouble, looked_at=NOW, now=NOW) == state
 
 
 def test_an_outbox_that_nobody_has_tried_to_read_is_unread():
-    assert state_of(None, looked_at=None) == "unread"
+    assert state_of(None, looked_at=None, now=NOW) == "unread"
+
+
+def test_an_outbox_that_nobody_reads_any_more_is_unread():
+    assert state_of(None, looked_at=NOW - NOTED_WITHIN, now=NOW) == "ok"
+    assert state_of(None, looked_at=NOW - NOTED_WITHIN - 1, now=NOW) == "unread"
+    assert state_of("no answer", looked_at=NOW - NOTED_WITHIN - 1, now=NOW) == "away"
+    assert "`hookline outbox forget shop`" in why_unread("shop", silence="5 min")
+    assert "forget" not in why_unread(OWN, silence="5 min")
 
 
 def test_the_own_outbox_has_a_name_that_people_know():

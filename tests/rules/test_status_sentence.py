@@ -9,6 +9,7 @@ from hookline.rules.status_sentence import (
     LateOutbox,
     Severity,
     Situation,
+    UnreadableOutbox,
     age,
     is_failing,
     judge,
@@ -155,7 +156,22 @@ CASES = [
     (Severity.WARNING, "All flows now. 2 dead letters are left.", {"dead": 2}),
     # small
     (Severity.WARNING, "All flows. 1 endpoint is slow.", {"slow": 1}),
+    (
+        Severity.BAD,
+        "1 endpoint is failing. 2 outbox rows were refused and will not be sent unless retried.",
+        {"failing": failing(1), "outbox_refused": 2},
+    ),
     # what applications published and nobody gets
+    (
+        Severity.WARNING,
+        "1 outbox cannot be read: shop: no answer.",
+        {"unreadable_outboxes": (UnreadableOutbox("shop", "no answer."),), "outbox_refused": 1},
+    ),
+    (
+        Severity.WARNING,
+        "2 outboxes cannot be read: hookline's own: no table; and 1 more.",
+        {"unreadable_outboxes": (UnreadableOutbox("own", "no table"), UnreadableOutbox("b", "no right"))},
+    ),
     (
         Severity.WARNING,
         "The outbox orders is late by 12 min.",
@@ -197,6 +213,26 @@ CASES = [
 def test_the_headline_is_the_first_rule_that_holds(level, headline, facts):
     said = judge(situation(**facts))
     assert (said.headline, said.level) == (headline, level)
+
+
+@pytest.mark.parametrize(
+    ("facts", "step"),
+    [
+        ({}, None),
+        ({"outbox_refused": 1}, "hookline outbox list"),
+        ({"outbox_refused": 1, "failing": failing(1)}, "hookline outbox list"),
+        ({"outbox_refused": 1, "workers": 0}, None),
+        ({"late_outboxes": (LateOutbox("shop", NOW - 600),)}, "hookline outbox sources"),
+        ({"unreadable_outboxes": (UnreadableOutbox("shop", "away"),)}, "hookline outbox sources"),
+    ],
+)
+def test_what_is_said_of_outboxes_has_a_command_that_shows_more(facts, step):
+    assert judge(situation(**facts)).step == step
+
+
+def test_an_outbox_that_cannot_be_read_is_not_healthy_and_its_reason_is_cut():
+    said = judge(situation(unreadable_outboxes=(UnreadableOutbox("shop", "many words " * 90),)))
+    assert (said.is_healthy, len(said.headline) < 250, said.headline[-3:]) == (False, True, " ….")
 
 
 def test_troubles_are_listed_worst_first_and_no_more_than_five():

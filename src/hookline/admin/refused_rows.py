@@ -9,7 +9,7 @@ from hookline.ids import show
 from hookline.model import AuditAction, AuditEntry, EventId
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.intake.drafts import Published
-from hookline.pipeline.outbox.rows import RowLimits, draft_of
+from hookline.pipeline.outbox.rows import RowLimits, draft_of, reason_of
 from hookline.rules.audit_changes import noted
 from hookline.rules.outbox_refusal import code_of
 from hookline.store.contract import RefusedFilter, RefusedRow, Store, WaitingRow
@@ -86,8 +86,7 @@ class RefusedRows:
             return  # nothing is wrong with the row
         if is_conflict:
             await self._store.refuse([structs.replace(row, code=code)])  # gives back its idempotency key
-        detail = getattr(error, "detail", None) or str(error)
-        await self._store.refuse_again(row.n, code=code, detail=detail, now=self._clock.now())
+        await self._store.refuse_again(row.n, code=code, detail=reason_of(error), now=self._clock.now())
 
     def _entry(self, action: AuditAction, row: RefusedRow) -> AuditEntry:
         return self._audit.entry(

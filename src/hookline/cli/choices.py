@@ -25,6 +25,23 @@ ALERT_KINDS = (
     "outbox_refused",
     "outbox_late",
 )
+REFUSALS = (
+    "schema_mismatch",
+    "fanout_limit",
+    "idempotency_conflict",
+    "id_conflict",
+    "loop_detected",
+    "too_large",
+    "internal",
+    "invalid_account",
+    "invalid_deliver_at",
+    "invalid_hops",
+    "invalid_id",
+    "invalid_idempotency_key",
+    "invalid_payload",
+    "invalid_row",
+    "invalid_type",
+)
 SCOPES = ("publish", "read", "admin")
 
 state_option = click.option("--state", type=click.Choice(STATES), help="Only deliveries in this state.")

@@ -86,6 +86,7 @@ class Status(ApiObject, frozen=True, kw_only=True):
     alerts: list[StatusAlert]
     worst: list[WorstEndpoint]
     more_troubles: int = 0
+    step: str | None = None  # the command that shows more of what the headline says of outboxes
     at: datetime | None = None
     rates: Rates | None = None
     health: Health | None = None  # None: the database does not answer

@@ -36,6 +36,7 @@ from hookline.rules.status_sentence import (
     LateOutbox,
     Situation,
     StatusSentence,
+    UnreadableOutbox,
 )
 from hookline.store.contract import Store
 from hookline.store.contract.measuring.status import FailingCounts, FailingSlice
@@ -122,6 +123,9 @@ class SituationReport(msgspec.Struct, kw_only=True):
         str, msgspec.Meta(extra_json_schema={"enum": [str(each) for each in status_sentence.Severity]})
     ]
     headline: str
+    step: Annotated[
+        str | None, msgspec.Meta(description="the command that shows which outboxes or rows; null: none does")
+    ]
     at: Moment
     troubles: list[TroubleReport]  # the worst first, at most 5
     more_troubles: int
@@ -229,6 +233,11 @@ class StatusReports:
             gone=await self._gone(firing, now=now),
             late_since=now - due if due is not None and (due > LATE or "oldest_due" in kinds) else None,
             is_growing="queue_growing" in kinds,
+            unreadable_outboxes=tuple(
+                UnreadableOutbox(each.name, each.trouble)
+                for each in (await self._store.outbox_sources() if account is None else ())
+                if each.trouble is not None
+            ),
             late_outboxes=tuple(
                 LateOutbox(each.subject, each.since - (each.value or 0.0))
                 for each in firing
@@ -381,6 +390,7 @@ class StatusReports:
             healthy=said.is_healthy,
             level=said.level.value,
             headline=said.headline,
+            step=said.step,
             at=rfc3339.show(self._clock.shown(now)),
             troubles=[
                 TroubleReport(

@@ -23,7 +23,10 @@ GROWTH_TOLERANCE = 60.0  # seconds by which a sample may be younger or older
 STUCK_AFTER_S = 3_600.0  # beyond an endpoint's whole retry schedule
 
 _MOST_OF_A_URL = 80  # characters
-_ROW, _ROWS = ("row was", "it", "it is"), ("rows were", "them", "they are")
+_ROW, _ROWS = (
+    "row was refused: it is not sent until it is",
+    "rows were refused: none of them is sent until it is",
+)
 _OF_THE_INSTALLATION = (AlertKind.OLDEST_DUE, AlertKind.OUTBOX_REFUSED, AlertKind.OUTBOX_LATE)
 
 
@@ -155,8 +158,7 @@ def _of_fact(
         case AlertKind.OUTBOX_REFUSED:
             threshold = thresholds.outbox_refused
             found = _against(value, threshold)
-            were, of, are = _ROW if value == 1 else _ROWS
-            said = f"{value:,.0f} outbox {were} refused: nothing of {of} is sent until {are} retried."
+            said = f"{value:,.0f} outbox {_ROW if value == 1 else _ROWS} retried."
         case AlertKind.OUTBOX_LATE:
             value, threshold = now - value, thresholds.outbox_late_s
             found = _against(value, threshold)

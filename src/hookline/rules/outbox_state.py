@@ -16,13 +16,14 @@ class OutboxState(StrEnum):
     AWAY = "away"  # its database does not answer
     MISSING = "missing"  # there is no table
     FORBIDDEN = "forbidden"  # a right is missing
-    UNREAD = "unread"  # nobody has tried yet
+    UNREAD = "unread"  # nobody reads it: not yet, or not any more
 
 
-def state_of(trouble: str | None, *, looked_at: float | None) -> OutboxState:
+def state_of(trouble: str | None, *, looked_at: float | None, now: float) -> OutboxState:
     """Whether it can be read."""
     if trouble is None:
-        return OutboxState.OK if looked_at is not None else OutboxState.UNREAD
+        is_read = looked_at is not None and not is_stale(looked_at, now=now)
+        return OutboxState.OK if is_read else OutboxState.UNREAD
     if any(each in trouble for each in _MISSING):
         return OutboxState.MISSING
     return OutboxState.FORBIDDEN if any(each in trouble for each in _FORBIDDEN) else OutboxState.AWAY
@@ -31,6 +32,13 @@ def state_of(trouble: str | None, *, looked_at: float | None) -> OutboxState:
 def is_stale(looked_at: float | None, *, now: float) -> bool:
     """Whether nobody reads it any more."""
     return looked_at is not None and now - looked_at > NOTED_WITHIN
+
+
+def why_unread(source: str, *, silence: str) -> str:
+    """What to tell of one that nobody reads any more; `silence`: for how long, in words."""
+    if source == OWN:
+        return f"not read for {silence}: no worker moves its rows; `hookline doctor` says more"
+    return f"not read for {silence}: not in HOOKLINE_OUTBOX any more? `hookline outbox forget {source}`"
 
 
 def late_since(

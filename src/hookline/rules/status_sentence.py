@@ -4,6 +4,7 @@
 that fail are listed below it, the worst first.
 """
 
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hookline.rules.death_pattern import Pattern
-from hookline.rules.outbox_state import outbox_name
+from hookline.rules.outbox_state import OWN, outbox_name
 
 STALE = 30.0  # seconds; older figures are not trusted
 MANY = 0.2  # of the endpoints with traffic: then the cause is more likely here than there
@@ -23,6 +24,7 @@ ONE_HOST = 3  # endpoints of one host that are shown as one
 MOST_SHOWN = 5
 FEWEST_ATTEMPTS = 5  # in 15 minutes; with fewer nothing is said about an endpoint whose circuit is closed
 
+_MOST_OF_A_REASON = 160  # characters of why an outbox cannot be read
 _MINUTE, _HOUR, _DAY = 60.0, 3_600.0, 86_400.0
 _FIRST, _LAST = 0.0, 253_402_300_799.0  # the years 1970 to 9999
 
@@ -53,6 +55,13 @@ class FailingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     is_gone: bool = False  # it answered 410, so hookline disabled it, at `since`
 
 
+class UnreadableOutbox(msgspec.Struct, frozen=True):
+    """An outbox that cannot be read now."""
+
+    name: str
+    why: str
+
+
 class LateOutbox(msgspec.Struct, frozen=True):
     """An outbox whose rows wait, or that could not be read."""
 
@@ -76,6 +85,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     gone: tuple[FailingEndpoint, ...] = ()  # disabled by hookline within a day; something waits or is dead
     late_since: float | None = None  # when the oldest due delivery became due, if that raised an alert
     is_growing: bool = False  # the queue, for a quarter of an hour
+    unreadable_outboxes: tuple[UnreadableOutbox, ...] = ()
     late_outboxes: tuple[LateOutbox, ...] = ()  # that raised an alert
     outbox_refused: int = 0  # rows of outboxes that wait for a decision
     dead: int = 0
@@ -102,6 +112,7 @@ class StatusSentence(msgspec.Struct, frozen=True, kw_only=True):
 
     level: Severity
     headline: str
+    step: str | None = None  # the command that tells more of what the headline says of outboxes
     troubles: tuple[Trouble, ...] = ()
     more: int = 0  # troubles that are not shown
     is_healthy: bool = True  # nobody has to get up: nothing fails, is late or raised an alert
@@ -121,10 +132,22 @@ def judge(situation: Situation) -> StatusSentence:
     return StatusSentence(
         level=level,
         headline=headline,
+        step=_step(situation, headline),
         troubles=tuple([*troubles[:MOST_SHOWN], *gone][:MOST_SHOWN]),
         more=max(0, len(troubles) - MOST_SHOWN) + situation.more_failing,
-        is_healthy=level is not Severity.BAD and _late(situation) is None and not situation.alerts,
+        is_healthy=level is not Severity.BAD
+        and _late(situation) is None
+        and not situation.unreadable_outboxes
+        and not situation.alerts,
     )
+
+
+def _step(now_is: Situation, headline: str) -> str | None:
+    said = _outboxes(now_is)
+    if said is None or not headline.endswith(said):
+        return None
+    is_of_sources = now_is.unreadable_outboxes or now_is.late_outboxes
+    return "hookline outbox sources" if is_of_sources else "hookline outbox list"
 
 
 def is_failing(*, is_circuit_closed: bool, attempts: int, accepted: int, is_back: bool = False) -> bool:
@@ -202,7 +225,8 @@ def _some(now_is: Situation) -> str | None:
     if not now_is.failing:
         return None
     failing = len(now_is.failing) + now_is.more_failing
-    return f"{_are(failing, _endpoints(now_is))} failing. Everything else flows."
+    others = _late(now_is) or _outboxes(now_is) or "Everything else flows."
+    return f"{_are(failing, _endpoints(now_is))} failing. {others}"
 
 
 def _late(now_is: Situation) -> str | None:
@@ -215,6 +239,8 @@ def _late(now_is: Situation) -> str | None:
 
 def _outboxes(now_is: Situation) -> str | None:
     """What applications published and nobody gets yet."""
+    if now_is.unreadable_outboxes:
+        return _unreadable(now_is.unreadable_outboxes)
     if now_is.late_outboxes:
         first = min(now_is.late_outboxes, key=lambda each: (each.since, each.name))
         more = len(now_is.late_outboxes) - 1
@@ -224,6 +250,14 @@ def _outboxes(now_is: Situation) -> str | None:
         were = "outbox row was" if now_is.outbox_refused == 1 else "outbox rows were"
         return f"{now_is.outbox_refused:,} {were} refused and will not be sent unless retried."
     return None
+
+
+def _unreadable(outboxes: Sequence[UnreadableOutbox]) -> str:
+    first, many = outboxes[0], len(outboxes)
+    name = "hookline's own" if first.name == OWN else first.name
+    why = textwrap.shorten(first.why, _MOST_OF_A_REASON, placeholder=" …").rstrip(".")
+    more = f"; and {many - 1:,} more" if many > 1 else ""
+    return f"{many:,} {'outbox' if many == 1 else 'outboxes'} cannot be read: {name}: {why}{more}."
 
 
 def _left_over(now_is: Situation) -> str | None:

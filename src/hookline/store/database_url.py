@@ -5,6 +5,7 @@ taken apart with certainty is refused with what is wrong and where. None of its 
 """
 
 import re
+from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 MASK = "***"
@@ -137,6 +138,19 @@ def name(url: str) -> str:
         return url
     parts = urlsplit(url)
     return shown(f"postgresql://{_login_free(parts)}{parts.path}")
+
+
+def identity(url: str) -> str:
+    """What two valid URLs of one database have in common, however they are spelt: the file, or host, port and name."""
+    if url.startswith(_SQLITE):
+        return f"{_SQLITE}{Path(url.removeprefix(_SQLITE)).resolve()}"
+    parts = urlsplit(url)
+    fields = dict(parse_qsl(parts.query))
+    host = fields.get("host") or unquote(parts.hostname or "localhost")
+    port = fields.get("port") or parts.port or 5432
+    user = unquote(_login(parts).partition(":")[0])
+    database = fields.get("dbname") or fields.get("database") or unquote(parts.path[1:]) or user
+    return f"postgresql://{host.lower()}:{port}/{database}"
 
 
 def _login_free(parts: SplitResult) -> str:

@@ -5,7 +5,9 @@ import pytest
 from factories import a_refused_row
 from hookline.model import AlertKind
 from hookline.pipeline.measuring.alert_look import ALERTS_EVERY
+from hookline.pipeline.outbox.mover import NOTE_EVERY_S
 from hookline.store.contract import RefusedFilter, SourceRow
+from hookline.store.contract.outbox import OutboxBacklog
 from tests.world import World
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +76,44 @@ async def test_an_outbox_that_nobody_reads_fires_with_the_reason_and_is_resolved
         await world.pass_until(hooks.store.note_source(SourceRow("shop", looked_at=world.clock.now())))
         await looked(world, hooks, 1)
     assert await firing(hooks) == []
+
+
+async def test_an_outbox_that_was_removed_fires_with_how_to_forget_it(world: World):
+    hooks = await world.start()
+    now = world.clock.now()
+    await world.pass_until(hooks.store.note_source(SourceRow("shop", clear_at=now, looked_at=now)))
+    await looked(world, hooks, 8)
+    [alert] = [each for each in await hooks.store.firing_alerts() if each.subject == "shop"]
+    assert "late: not read for " in alert.message
+    assert "`hookline outbox forget shop`" in alert.message
+
+
+async def test_rows_that_were_told_to_wait_are_soon_told_to_be_moved(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    hooks = await world.start()
+    counts, count = [OutboxBacklog(3, world.clock.now())], hooks.store.outbox_backlog
+
+    async def counted() -> OutboxBacklog:
+        return counts.pop() if counts else await count()
+
+    async def waiting() -> list[int]:
+        return [each.waiting for each in await hooks.store.outbox_sources()]
+
+    async def is_told() -> bool:
+        return await waiting() == [3]
+
+    async def is_told_again() -> bool:
+        return await waiting() == [0]
+
+    monkeypatch.setattr(hooks.store, "outbox_backlog", counted)
+    [own] = hooks.mover.watches
+    own._is_used = True
+    own.look()
+    await world.until(is_told)
+    began = world.clock.now()
+    await world.until(is_told_again)
+    assert world.clock.now() - began < NOTE_EVERY_S / 2
 
 
 async def test_a_clock_that_jumped_makes_no_outbox_late(world: World):

@@ -1,11 +1,11 @@
 """Commands that show and replay events."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hookline.cli.choices import FINISHED, state_option
-from hookline.cli.exits import Errors
+from hookline.cli.exits import NOT_FOUND, CommandError, Errors
 from hookline.cli.options import (
     connect,
     dry_run_option,
@@ -20,8 +20,11 @@ from hookline.cli.options import (
 )
 from hookline.cli.output import counted, print_fields, print_json
 from hookline.cli.printing.columns import attempt_columns, delivery_columns, event_columns
-from hookline.cli.printing.short_ids import whole_id
+from hookline.cli.printing.short_ids import WHOLE, whole_id
 from hookline.cli.printing.table import print_list
+
+if TYPE_CHECKING:
+    from hookline.cli.client import Client
 
 
 @click.group()
@@ -64,7 +67,24 @@ def show(event_id: str, url: str | None, as_json: bool) -> None:
     """Show an event with its payload."""
     with Errors():
         client = connect(url)
-        print_fields(client.get(f"/v1/events/{whole_id(client, 'event', event_id)}"), as_json=as_json)
+        try:
+            found = client.get(f"/v1/events/{whole_id(client, 'event', event_id)}")
+        except CommandError as error:
+            raise _refused_row(client, event_id, error) from None
+        print_fields(found, as_json=as_json)
+
+
+def _refused_row(client: "Client", event_id: str, error: CommandError) -> CommandError:
+    """What to say if there is no such event: a row of an outbox with this id may have been refused."""
+    if error.exit_status != NOT_FOUND or len(event_id.partition("_")[2]) != WHOLE:
+        return error
+    try:
+        client.get(f"/v1/outbox/refused/{event_id}")
+    except CommandError:
+        return error
+    return CommandError(
+        f"{event_id} was published in an outbox and refused: hookline outbox show {event_id}", NOT_FOUND
+    )
 
 
 @events.command()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hookline.cli.choices import REFUSALS
 from hookline.cli.confirm import must_agree
 from hookline.cli.exits import NOT_FOUND, REFUSED, USAGE, CommandError, Errors
 from hookline.cli.options import (
@@ -33,10 +34,23 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _REFUSED = "/v1/outbox/refused"
 _AGAIN = (NOT_FOUND, REFUSED)  # of one row; whatever else goes wrong goes wrong with the next one too
 
+_NAMED = 3  # rows in the message about those that failed
+
 
 @click.group()
 def outbox() -> None:
     """Show outboxes, and retry or discard rows of theirs that were refused."""
+
+
+def _read_code(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """A code that a server may give; the nearest one is suggested for a wrong one."""
+    if value is None or value in REFUSALS or value.startswith("invalid_"):
+        return value
+    from hookline.validate.suggest import nearest
+
+    near = nearest(value, REFUSALS)
+    step = f"did you mean {near}?" if near else f"one of: {', '.join(REFUSALS)}."
+    raise click.BadParameter(f"no row is refused as {printable(value)!r}; {step}", context, option)
 
 
 def _filter(command: _Command) -> _Command:
@@ -55,7 +69,12 @@ def _filter(command: _Command) -> _Command:
             help="Only those that were refused after this time, or less than this long ago, such as 2h.",
         ),
         click.option("--source", metavar="NAME", help="Only those of this outbox."),
-        click.option("--code", help="Only those that were refused for this reason, such as schema_mismatch."),
+        click.option(
+            "--code",
+            callback=_read_code,
+            metavar="CODE",
+            help="Only those that were refused for this reason, such as schema_mismatch.",
+        ),
         click.option("--type", "event_type", callback=read_type, help="Only those of events of this type."),
         click.option("--account", callback=read_account, help="Only those of this account."),
     ):
@@ -170,7 +189,9 @@ def _carry_out(
     client = connect(url)
     chosen = _chosen(client, row_ids, said)
     if dry_run:
-        say(f"{_rows(len(chosen))} would be {done}.", {"matched": len(chosen)}, as_json=as_json)
+        match = "matches" if len(chosen) == 1 else "match"
+        said_of = f"{_rows(len(chosen))} {match}; nothing is {done} in a dry run."
+        say(said_of, {"matched": len(chosen), "ids": chosen}, as_json=as_json)
         return
     if must_ask:
         must_agree(f"{verb.capitalize()} {_rows(len(chosen))}?", to=verb)
@@ -178,12 +199,15 @@ def _carry_out(
         answer = client.post(f"{_REFUSED}/{chosen[0]}/{verb}")
         say(f"{answer['id']} is {done}.", answer, as_json=as_json)
         return
-    worst = _one_by_one(client, verb, chosen)
-    good = len(chosen) - len(worst)
-    result = {"done": good, "failed": len(worst)}
+    failed = _one_by_one(client, verb, chosen)
+    good = len(chosen) - len(failed)
+    errors = [{"id": id, "detail": str(error)} for id, error in failed.items()]
+    result = {"done": good, "failed": len(failed), "errors": errors}
     say(f"{_rows(good)} {done}.", result, as_json=as_json)
-    if worst:
-        raise CommandError(f"{_rows(len(worst))} not {done}. The first: {worst[0]}", REFUSED)
+    if failed:
+        first = "; ".join(f"{id}: {str(error).rstrip('.')}" for id, error in list(failed.items())[:_NAMED])
+        more = f"; and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
+        raise CommandError(f"{_rows(len(failed))} not {done}: {first}{more}.", REFUSED)
 
 
 def _chosen(client: "Client", ids: tuple[str, ...], filter: dict[str, Any]) -> list[str]:
@@ -193,16 +217,16 @@ def _chosen(client: "Client", ids: tuple[str, ...], filter: dict[str, Any]) -> l
     return [each["id"] for each in client.pages(_REFUSED, limit=None, **filter)][::-1]
 
 
-def _one_by_one(client: "Client", verb: str, ids: list[str]) -> list[CommandError]:
-    """Do it with each; the errors of those that it was not done with."""
-    failed = []
+def _one_by_one(client: "Client", verb: str, ids: list[str]) -> dict[str, CommandError]:
+    """Do it with each; the ids that it was not done with, each with its error."""
+    failed = {}
     for id in ids:
         try:
             client.post(f"{_REFUSED}/{id}/{verb}")
         except CommandError as error:
             if error.exit_status not in _AGAIN:
                 raise
-            failed.append(error)
+            failed[id] = error
     return failed
 
 

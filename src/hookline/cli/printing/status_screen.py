@@ -32,6 +32,8 @@ def status_lines(status: Status, *, width: int, now: float) -> Iterator[str]:
     """The screen, line by line; the first is the sentence."""
     width = min(width, WIDEST)
     yield from textwrap.wrap(printable(status["headline"]), width)
+    if step := status.get("step"):
+        yield f"{_INDENT * 2}{step}"
     named = [one["endpoint_id"] for each in status["troubles"] for one in each["endpoints"]]
     short = ShortIds([*named, *(each["endpoint_id"] for each in status["worst"])])
     for trouble in status["troubles"]:

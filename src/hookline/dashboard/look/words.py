@@ -52,7 +52,7 @@ OUTBOX_STATES = {
     "away": Look("bad", "fail", "Away"),
     "missing": Look("bad", "fail", "No table"),
     "forbidden": Look("bad", "lock", "No right"),
-    "unread": Look("warn", "wait", "Not read yet"),
+    "unread": Look("warn", "wait", "Not read"),
 }
 PATTERNS = {
     "outage": Look("bad", "fail", "Outage"),

@@ -22,9 +22,10 @@ from hookline.rules.alerts import (
     NewAlert,
     decide,
 )
-from hookline.rules.outbox_state import is_stale, late_since
+from hookline.rules.outbox_state import is_stale, late_since, why_unread
 from hookline.rules.retry import Policy, policy_of
 from hookline.rules.slowness import ENOUGH
+from hookline.rules.status_sentence import age
 from hookline.rules.worker_status import held_back
 from hookline.store.contract import HealthSample, Store
 from hookline.store.contract.measuring.alerts import ALERTS, AlertChanges
@@ -170,9 +171,10 @@ class AlertLook:
                 now=now,
             )
             if since is not None:
-                fact = AlertFact(
-                    kind=AlertKind.OUTBOX_LATE, source=each.name, value=since, detail=each.trouble
-                )
+                detail = each.trouble
+                if detail is None and is_unread and each.looked_at is not None:
+                    detail = why_unread(each.name, silence=age(now - each.looked_at))
+                fact = AlertFact(kind=AlertKind.OUTBOX_LATE, source=each.name, value=since, detail=detail)
                 facts.append(fact)
         return facts
 

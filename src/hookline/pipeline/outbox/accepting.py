@@ -11,6 +11,7 @@ import structlog
 
 from hookline.clock import Clock
 from hookline.errors import AcceptFailed, HooklineError, Invalid
+from hookline.ids import show
 from hookline.model import EventId
 from hookline.pipeline.intake.accept import Intake
 from hookline.pipeline.intake.drafts import Draft, Published, Result
@@ -18,6 +19,8 @@ from hookline.pipeline.outbox.rows import RowLimits, draft_of, refused
 from hookline.rules.outbox_batch import BatchEnd
 from hookline.rules.outbox_refusal import code_of, may_be_a_row
 from hookline.store.contract import RefusedRow, Store, WaitingRow
+
+_MOST_NAMED = 3  # refused rows in a line of the log
 
 log = structlog.get_logger()
 
@@ -122,12 +125,16 @@ class RowAcceptor:
         if not bad:
             return
         await self._store.refuse(bad)
-        first = bad[0]
-        log.warning(
-            "outbox.refused",
-            source=first.source,
-            rows=len(bad),
-            code=first.code,
-            type=first.type[:100],
-            detail=first.detail[:200],
-        )
+        of_code: dict[str, list[RefusedRow]] = {}
+        for row in bad:
+            of_code.setdefault(row.code, []).append(row)
+        for code, rows in of_code.items():
+            log.warning(
+                "outbox.refused",
+                source=rows[0].source,
+                rows=len(rows),
+                code=code,
+                ids=[show("row", row.id) for row in rows[:_MOST_NAMED]],
+                type=rows[0].type[:100],
+                detail=rows[0].detail[:200],
+            )

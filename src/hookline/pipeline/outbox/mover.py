@@ -46,6 +46,7 @@ class SourceWatch:
         self._is_registered = False  # pruning waits for it
         self._noted_at = float("-inf")
         self._noted: str | None = None  # the trouble that the store knows
+        self._is_noted_behind = False  # the store knows of rows that wait
         self._failures = 0
         self.trouble: str | None = None  # why it cannot be read
         self._has_ended = asyncio.Event()
@@ -106,7 +107,7 @@ class SourceWatch:
             return SOON_S
         until = [POLL_S if self.mover.source.has_rows is not None else 3_600.0]
         if self._is_used:
-            until.append(max(0.0, self._noted_at + NOTE_EVERY_S - now))
+            until.append(max(0.0, self._noted_at + self._note_every() - now))
         if self.mover.drop_due_at is not None:
             until.append(max(0.0, self.mover.drop_due_at - now))
         if self.mover.floor.value:
@@ -139,7 +140,7 @@ class SourceWatch:
         mover = self.mover
         if self._failures or now - mover.found_at < SOON_FOR_S:
             return True
-        if self._is_used and now - self._noted_at >= NOTE_EVERY_S:
+        if self._is_used and now - self._noted_at >= self._note_every():
             return True
         if (mover.drop_due_at is not None and now >= mover.drop_due_at) or (
             mover.floor.value and now - mover.floor.whole_at >= outbox_floor.WHOLE_EVERY_S
@@ -170,14 +171,18 @@ class SourceWatch:
             log.warning("outbox.source_away", source=self.name, error=str(error))
         self.trouble = None if error is None else str(error)
 
+    def _note_every(self) -> float:
+        """How often to tell: sooner too where rows were told that are moved by now."""
+        is_behind = self.mover.oldest_at is not None or self._is_noted_behind
+        return NOTE_BEHIND_S if is_behind else NOTE_EVERY_S
+
     async def _note(self) -> None:
         """Tell the other processes, now and then, or at once where something changed."""
         mover, now = self.mover, self._clock.monotonic()
         self._is_used = self._is_used or mover.moved > 0 or bool(mover.refused) or self.trouble is not None
         if not self._is_used:
             return
-        every = NOTE_EVERY_S if mover.oldest_at is None else NOTE_BEHIND_S
-        if self.trouble == self._noted and now - self._noted_at < every:
+        if self.trouble == self._noted and now - self._noted_at < self._note_every():
             return
         try:
             backlog = None if self.trouble is not None else await mover.source.table.outbox_backlog()
@@ -195,6 +200,7 @@ class SourceWatch:
             log.debug("outbox.not_noted", source=self.name, error=str(error))
             return
         self._noted, self._noted_at = self.trouble, now
+        self._is_noted_behind = backlog is not None and backlog.rows > 0
 
 
 class Mover:

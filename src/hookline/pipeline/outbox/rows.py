@@ -17,6 +17,7 @@ MAX_AHEAD_S = 366 * 86_400.0
 _SMALL = range(-(2**15), 2**15)
 _ID_BYTES = 16
 _MOST_CHARACTERS = 500  # of a name: longer ones do not fit into an index
+_MOST_PARTS, _MOST_OF_A_REASON = 3, 1_000  # of what is wrong; characters
 
 
 class RowLimits(NamedTuple):
@@ -73,8 +74,19 @@ def refused(row: WaitingRow, *, source: str, code: str, error: HooklineError, no
         payload_bytes=len(row.payload),
         refused_at=now,
         code=code,
-        detail=getattr(error, "detail", None) or str(error),
+        detail=reason_of(error),
     )
+
+
+def reason_of(error: HooklineError) -> str:
+    """Why it was refused, in words, with the parts of the payload that are wrong."""
+    detail = error.detail or str(error)
+    parts = [f"{each.pointer or '/'}: {each.detail}" for each in error.errors if each.detail != detail]
+    if not parts:
+        return detail
+    more = f"; and {len(parts) - _MOST_PARTS:,} more" if len(parts) > _MOST_PARTS else ""
+    said = f"{detail} {'; '.join(parts[:_MOST_PARTS])}{more}"
+    return said if len(said) <= _MOST_OF_A_REASON else f"{said[: _MOST_OF_A_REASON - 1]}…"
 
 
 def _can_be_kept(at: float) -> bool:

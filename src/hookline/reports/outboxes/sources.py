@@ -10,7 +10,8 @@ import msgspec
 from hookline import rfc3339
 from hookline.clock import Clock
 from hookline.reports.views import Moment
-from hookline.rules.outbox_state import OutboxState, state_of
+from hookline.rules.outbox_state import OutboxState, is_stale, state_of, why_unread
+from hookline.rules.status_sentence import age
 from hookline.store.contract import Store
 from hookline.store.contract.outbox import SourceRow
 
@@ -20,7 +21,7 @@ class OutboxReport(msgspec.Struct, kw_only=True):
 
     name: Annotated[str, msgspec.Meta(description="`own` is hookline's own database")]
     state: Annotated[str, msgspec.Meta(extra_json_schema={"enum": [str(each) for each in OutboxState]})]
-    detail: Annotated[str | None, msgspec.Meta(description="why it cannot be read; null: it can")]
+    detail: Annotated[str | None, msgspec.Meta(description="why it is not read; null: it is, or is new")]
     waiting: Annotated[
         int | None, msgspec.Meta(description="rows, when it was last looked at; null: it cannot be read")
     ]
@@ -57,10 +58,13 @@ class OutboxReports:
         )
 
     def _shown(self, source: SourceRow, now: float) -> OutboxReport:
+        detail, looked_at = source.trouble, source.looked_at
+        if detail is None and looked_at is not None and is_stale(looked_at, now=now):
+            detail = why_unread(source.name, silence=age(now - looked_at))
         return OutboxReport(
             name=source.name,
-            state=state_of(source.trouble, looked_at=source.looked_at).value,
-            detail=source.trouble,
+            state=state_of(source.trouble, looked_at=looked_at, now=now).value,
+            detail=detail,
             waiting=source.waiting if source.trouble is None else None,
             oldest_age_s=None if source.oldest_at is None else round(max(0.0, now - source.oldest_at), 3),
             looked_at=self._moment(source.looked_at),
