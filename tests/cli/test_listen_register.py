@@ -228,7 +228,10 @@ def test_a_server_that_refuses_says_what_to_set(tmp_path):
         place.env["HOOKLINE_API_KEY"] = key
         outside = place.run(*arguments)
         assert (outside.returncode, outside.stdout) == (5, "")
-        assert "need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS" in outside.stderr
+        assert (
+            "need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS; in a program Settings(dev=True), or "
+            "Settings(allow_networks=…)." in outside.stderr
+        )
         assert place.files() == []
 
 
