@@ -42,6 +42,7 @@ $(READY): pyproject.toml $(LOCK)
 	@if [ -e $(VENV) ] && ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	  echo "$(VENV) is broken or too old, making it anew"; rm -rf $(VENV); \
 	fi
+	@echo "installing what is in $(LOCK) into $(VENV)"
 	@if command -v uv >/dev/null 2>&1; then \
 	  set -e; \
 	  [ -e $(VENV) ] || uv venv --quiet --python '>=3.11' $(VENV); \

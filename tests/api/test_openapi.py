@@ -116,6 +116,33 @@ def test_the_vendored_viewer_is_the_one_that_is_written_down(service):
     assert "MIT License" in vendor.joinpath("rapidoc", "LICENSE.txt").read_text()
 
 
+def test_every_query_parameter_is_described(document):
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            for each in operation.get("parameters", []):
+                if each["in"] == "query":
+                    assert each["description"], (method, path, each["name"])
+    [since] = [
+        each["description"]
+        for each in document["paths"]["/v1/dead-letters"]["get"]["parameters"]
+        if each["name"] == "since"
+    ]
+    assert since == "only those that died at this time or later"
+    [matched] = [
+        each["description"]
+        for each in document["paths"]["/v1/endpoints"]["get"]["parameters"]
+        if each["name"] == "event_type"
+    ]
+    assert matched == "only those that would get an event of this type"
+
+
+def test_the_page_asks_for_a_key_only_where_one_is_needed(service, tmp_path):
+    hidden = 'allow-authentication="false"'
+    assert hidden not in service.call("GET", "/docs").text
+    with ServerProcess("--dev", cwd=tmp_path) as server:
+        assert hidden in httpx.get(f"{server.url}/docs", trust_env=False, timeout=60).text
+
+
 def test_without_a_key_nothing_is_answered_but_the_probes(service, calls):
     for call in calls:
         path = re.sub(r"\{\w+\}", "x", call.path)

@@ -197,6 +197,14 @@ def test_a_receiver_that_does_not_answer_is_a_bad_gateway(tmp_path):
             shown = ear.shown()
             assert (shown["status"], shown["forwarded"]["status"]) == (502, None)
             assert place in shown["forwarded"]["detail"]
+        with Terminal("listen", "--port", "0", "--forward", f"http://{place}/", cwd=tmp_path) as terminal:
+            terminal.wait_for("/;")
+            url = terminal.seen.partition("listening on ")[2].split(";")[0]
+            assert post(url, {}).status_code == 502
+            said = f"not forwarded: cannot reach {place}: Connection refused;  \x1b[33manswered 502"
+            terminal.wait_for(said)
+            terminal.type(b"\x03")
+            assert terminal.end() == 0
 
 
 def test_it_ends_by_itself_after_so_many(tmp_path):
@@ -258,6 +266,18 @@ def test_a_port_in_use_is_a_failure(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = run("listen", "--port", str(taken.getsockname()[1]), cwd=tmp_path)
     assert (result.returncode, "cannot listen" in result.stderr) == (1, True)
+    assert "Is a receiver running already? --port 0 takes any free port." in result.stderr
+
+
+def test_a_request_to_end_that_comes_twice_ends_it_in_order(tmp_path):
+    with ListenerProcess(cwd=tmp_path) as ear:
+        ear.process.send_signal(
+            signal.SIGSTOP
+        )  # while it stands still, signals gather: both are there at once
+        ear.process.send_signal(signal.SIGINT)
+        ear.process.send_signal(signal.SIGTERM)
+        assert ear.end(signal.SIGCONT) == 0
+        assert ear.said.splitlines()[-1] == "0 requests."
 
 
 def test_a_person_sees_colours_and_no_control_characters_and_ends_it_with_ctrl_c(tmp_path):

@@ -79,7 +79,10 @@ def test_a_restart_uses_the_same_endpoint_and_the_same_secret(place):
         assert ear.end() == 0
     [endpoint] = place.endpoints()
     assert (endpoint["url"], endpoint["events"]) == (ear.url, ["order.*"])
-    assert ear.said.splitlines()[-2].startswith(f"{endpoint['id']} is kept;")
+    assert ear.said.splitlines()[-2] == (
+        f"{endpoint['id']} is kept. Until the next start, deliveries to it fail, are retried, and are dead after "
+        "their last attempt. --unregister deletes it."
+    )
     with place.listening() as again:
         arrives(place, again)
         assert secret_said(again) == secret
@@ -179,6 +182,41 @@ def test_unregister_deletes_the_endpoint_and_forgets_the_secret(place):
         assert secret_said(new) != secret
 
 
+def test_unregister_names_the_endpoint_of_another_users_listener_and_leaves_it(place):
+    with place.listening() as ear:
+        [endpoint] = place.endpoints()
+        place.env["XDG_STATE_HOME"] = str(place.folder / "another user's")
+        refused = place.unregister()
+        assert (refused.returncode, refused.stdout) == (4, "")
+        assert refused.stderr == (
+            f"hookline: {endpoint['id']} sends to {ear.url}, but is not the one that is kept here: another listener "
+            f"may be using it. If none is: hookline endpoints delete {endpoint['id']}\n"
+        )
+        arrives(place, ear)
+
+
+def test_unregister_leaves_the_endpoint_that_came_after_the_one_that_is_kept(place):
+    with place.listening():
+        [kept] = place.endpoints()
+    place.call("DELETE", f"/endpoints/{kept['id']}")
+    own, place.env["XDG_STATE_HOME"] = place.env["XDG_STATE_HOME"], str(place.folder / "another user's")
+    with place.listening():
+        [other] = place.endpoints()
+        place.env["XDG_STATE_HOME"] = own
+        refused = place.unregister()
+        assert (refused.returncode, other["id"] in refused.stderr) == (4, True)
+        assert place.files() == []  # the secret of an endpoint that is gone
+        assert place.endpoints() == [other]
+
+
+def test_a_file_that_cannot_be_written_is_said_with_what_it_means(place):
+    (place.folder / "state").write_text("no folder")
+    with place.listening() as ear:
+        assert (
+            "cannot be written (Not a directory): the next start finds the endpoint by its URL.\n" in ear.said
+        )
+
+
 def test_a_server_that_refuses_says_what_to_set(tmp_path):
     key = "hlk_" + "a" * 40
     with ServerProcess(cwd=tmp_path, env={"HOOKLINE_API_KEY": key}) as server:
@@ -190,7 +228,10 @@ def test_a_server_that_refuses_says_what_to_set(tmp_path):
         place.env["HOOKLINE_API_KEY"] = key
         outside = place.run(*arguments)
         assert (outside.returncode, outside.stdout) == (5, "")
-        assert "need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS" in outside.stderr
+        assert (
+            "need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS; in a program Settings(dev=True), or "
+            "Settings(allow_networks=…)." in outside.stderr
+        )
         assert place.files() == []
 
 

@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from hookline.client import ClientError, NewEvent, NotFound, SyncHooklineClient, Unavailable, Unreachable
+from hookline.errors import NotRunning
 from pipeline.sending.certificates import Authority
 from server_process import environment
 from tests.client.between import Between, Harm
@@ -179,8 +180,9 @@ def test_a_closed_client_refuses_calls(connect, server):
     client = connect(server.url)
     client.publish("a", 1)
     client.close()
-    with pytest.raises(ClientError, match="closed"):
+    with pytest.raises(ClientError, match="closed") as raised:
         client.publish("a", 1)
+    assert isinstance(raised.value, NotRunning)  # as of a hookline within the program that was stopped
     client.close()
 
 

@@ -52,6 +52,22 @@ def test_what_will_not_do_is_refused_at_once(kind, given):
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"url": 8080}, "url is a str or None, not int."),
+        ({"api_key": b"hlk_secret"}, "api_key is a str or None, not bytes."),
+        ({"timeout": "30"}, "timeout is a number of seconds, not str."),
+        ({"retry_for": None}, "retry_for is a number of seconds, not NoneType."),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_what_is_accepted(kind, given, says):
+    with pytest.raises(TypeError) as raised:
+        kind(**given)
+    assert str(raised.value) == says
+
+
+@BOTH
 def test_a_key_is_shown_nowhere(kind):
     client = kind("http://here:1", "hlk_secret")
     assert "hlk_secret" not in f"{client!r} {client} {client._server!r} {client._server}"

@@ -10,10 +10,11 @@ import msgspec
 import pydantic
 import pytest
 
-from hookline import Hookline, HooklineClient, HooklineError, NewEvent, Published, errors
+from hookline import Hookline, HooklineClient, HooklineError, NewEvent, Published, SyncHookline, errors
 from hookline.client import ApiError, AsyncListing, DeliveryState, OpenWord, Via
-from hookline.client.answers import ApiObject
+from hookline.client.answers import ApiObject, Page
 from hookline.client.overview import Health
+from hookline.rules.retry import PRESETS
 from hookline.testing import RunningHookline, WebhookReceiver, running_hookline
 
 pytestmark = pytest.mark.anyio
@@ -192,6 +193,37 @@ async def test_both_refuse_with_the_same_errors(pair):
             assert within.detail == outside.detail
             assert within.errors == outside.errors
         assert not isinstance(within, ApiError)
+
+
+async def test_both_refuse_values_of_another_type_with_what_is_accepted(pair):
+    wrong: Any = None
+    event: Any = {"type": "a", "payload": 1}
+    for of in pair:
+        with pytest.raises(TypeError, match=r"^An id or a name is a str, not NoneType\.$"):
+            await of.endpoint(wrong)
+        with pytest.raises(TypeError, match=r"^events\[1\] is no hookline\.NewEvent but dict\.$"):
+            await of.publish_many([NewEvent(type="a", payload=1), event])
+        assert await of.events().page() == Page(data=[], next_cursor=None)
+
+
+@pytest.mark.parametrize("kind", [Hookline, SyncHookline])
+def test_a_path_is_no_database(kind, tmp_path):
+    with pytest.raises(
+        TypeError, match=r"^database is a URL, such as 'sqlite:///hooks\.db', or None, not \w+Path\.$"
+    ):
+        kind(tmp_path / "x.db")
+
+
+async def test_a_single_pattern_is_a_list_of_one(pair):
+    for of in pair:
+        endpoint = await of.create_endpoint("https://hooks.example/", "order.*")
+        assert endpoint.events == ["order.*"]
+        assert (await of.update_endpoint(endpoint.id, events="*")).events == ["*"]
+        error = await refusal(of.update_endpoint(endpoint.id, retry="pationt"))
+        assert (
+            f' A preset is given as {{"preset": "patient"}}; the presets are {", ".join(PRESETS)}.'
+            in error.detail
+        )
 
 
 async def test_a_wrong_state_is_the_same_error(pair):

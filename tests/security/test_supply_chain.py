@@ -79,6 +79,7 @@ def test_the_set_up_installs_by_the_lock_alone():
     ).stdout
     installs = re.findall(r"pip install[^;]*", said)
     assert len(installs) == 4, said
+    assert 'echo "installing what is in requirements-dev.lock into .venv"' in said.partition("pip install")[0]
     for each in installs:
         by_lock = "--require-hashes --requirement requirements-dev.lock" in each
         assert by_lock or "--no-deps --no-build-isolation --editable ." in each, each

@@ -30,7 +30,7 @@ KIT = blocks("The testing kit")
 
 
 def test_every_program_of_the_page_is_run_here():
-    assert len(LIBRARY + CLIENTS + ERRORS + KIT) == PAGE.count("```python") == 7
+    assert len(LIBRARY + CLIENTS + ERRORS + KIT) == PAGE.count("```python") == 8
 
 
 def run(program: str, folder: Path, **env: str) -> str:
@@ -54,9 +54,17 @@ def run(program: str, folder: Path, **env: str) -> str:
 
 
 def test_the_library_s_programs_work(tmp_path):
-    asynchronous, synchronous = LIBRARY
+    asynchronous, with_settings, synchronous = LIBRARY
     assert run(f"{asynchronous}    print(event.deliveries)\n", tmp_path) == "1\n"
     assert re.fullmatch(r"\[(<DeliveryState.PENDING: 'pending'>(, )?){2}\]\n", run(synchronous, tmp_path))
+    local = 'await hooks.create_endpoint("http://127.0.0.1:9000/", "order.*")'
+    assert (
+        run(
+            f"{with_settings}async with hooks:\n    {local}\n    print(hooks.settings.max_in_flight)",
+            tmp_path,
+        )
+        == "50\n"
+    )
 
 
 def test_the_program_about_errors_says_what_it_prints(tmp_path):

@@ -30,6 +30,7 @@ from hookline.client.endpoint import Endpoint, EndpointChanges, EndpointFields
 from hookline.client.errors import (
     AccountMismatch,
     ApiError,
+    ClientClosed,
     ClientError,
     IdempotencyConflict,
     Invalid,
@@ -116,6 +117,7 @@ __all__ = [
     "ChannelResult",
     "Circuit",
     "CircuitState",
+    "ClientClosed",
     "ClientError",
     "Conservation",
     "DatabaseState",

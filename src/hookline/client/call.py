@@ -4,7 +4,7 @@ A call is a value: it can be sent again as it is, byte for byte, with the same i
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -95,7 +95,14 @@ def delete(path: str) -> ClientCall[None]:
 
 def step(id: str) -> str:
     """An id as one step of a path, whatever it holds."""
+    if not isinstance(id, str):
+        raise TypeError(f"An id or a name is a str, not {type(id).__name__}.")
     return quote(id, safe="")
+
+
+def patterns(events: str | Sequence[str]) -> Sequence[str]:
+    """Patterns of event types; one alone is a list of one."""
+    return [events] if isinstance(events, str) else events
 
 
 def said(**fields: object) -> dict[str, object]:

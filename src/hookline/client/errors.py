@@ -25,6 +25,13 @@ class Unreachable(ClientError):
         self.may_pass = may_pass  # trying again may help; it does not help against a wrong certificate
 
 
+class ClientClosed(ClientError, errors.NotRunning):
+    """This client was closed."""
+
+    def __init__(self) -> None:
+        super().__init__("This client is closed.")
+
+
 class UnexpectedAnswer(ClientError):
     """The answer is not hookline's: it is from a proxy that lost its server, or from another service."""
 

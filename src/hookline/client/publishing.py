@@ -61,7 +61,8 @@ def publish(
 def publish_many(events: Iterable[NewEvent]) -> ClientCall[list[Published | HooklineError]]:
     """Publish many events, each with a key."""
     keyed = [
-        (event, event.idempotency_key if event.idempotency_key is not None else new_key()) for event in events
+        (event, event.idempotency_key if event.idempotency_key is not None else new_key())
+        for event in new_events(events)
     ]
     body = b",".join([_envelope(event, key) for event, key in keyed])
     return ClientCall(
@@ -72,6 +73,15 @@ def publish_many(events: Iterable[NewEvent]) -> ClientCall[list[Published | Hook
         headers=_headers(max([event.hops for event, _ in keyed], default=0)),  # one header for all of them
         may_repeat=True,
     )
+
+
+def new_events(events: Iterable[NewEvent]) -> list[NewEvent]:
+    """What is published together; `TypeError` names what is no event."""
+    given = list(events)
+    for place, event in enumerate(given):
+        if not isinstance(event, NewEvent):
+            raise TypeError(f"events[{place}] is no hookline.NewEvent but {type(event).__name__}.")
+    return given
 
 
 def _envelope(event: NewEvent, key: str) -> bytes:

@@ -44,8 +44,13 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 def server(url: str | None, key: str | None, *, timeout: float, retry_for: float) -> Server:
     """The server from the arguments, otherwise from the environment; raises ConfigError if it is invalid."""
     for name, seconds in (("timeout", timeout), ("retry_for", retry_for)):
+        if not isinstance(seconds, int | float):
+            raise TypeError(f"{name} is a number of seconds, not {type(seconds).__name__}.")
         if not (name == "retry_for" and seconds == 0) and not 0 < seconds <= LONGEST_S:
             raise ConfigError(f"{name}: {seconds!r} is not valid; allowed: seconds up to {LONGEST_S:,g}.")
+    for name, text in (("url", url), ("api_key", key)):
+        if not isinstance(text, str | None):
+            raise TypeError(f"{name} is a str or None, not {type(text).__name__}.")
     given = {URL: url if url is not None else os.environ.get(URL)}
     given[KEY] = key if key is not None else os.environ.get(KEY)
     settings = load(environ={name: value for name, value in given.items() if value})

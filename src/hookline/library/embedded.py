@@ -54,6 +54,10 @@ class Hookline(
 
         With `deliver=False` it publishes and manages, and other processes deliver.
         """
+        if not isinstance(database, str | None):
+            raise TypeError(
+                f"database is a URL, such as 'sqlite:///hooks.db', or None, not {type(database).__name__}."
+            )
         with naming_extras(type(self).__name__):
             from hookline import app
 

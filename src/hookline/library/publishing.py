@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hookline import rfc3339
 from hookline.client.answers import Published
 from hookline.client.call import moment
-from hookline.client.publishing import NewEvent, payload_bytes
+from hookline.client.publishing import NewEvent, new_events, payload_bytes
 from hookline.errors import HooklineError, Invalid, TooLarge, Unreadable
 from hookline.ids import show
 
@@ -56,7 +56,7 @@ def _sendable(events: Iterable[NewEvent], limit_bytes: int) -> list[tuple[NewEve
 
     found: list[tuple[NewEvent, bytes]] = []
     size = 0
-    given = list(events)
+    given = new_events(events)
     if len(given) > BATCH_LIMIT:
         text = f"A batch has at most {BATCH_LIMIT:,} events; these are {len(given):,}."
         raise Invalid(text, pointer="/events", code="too_many_events")

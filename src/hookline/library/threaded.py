@@ -24,7 +24,7 @@ from hookline.client.blocking.events import EventMethods
 from hookline.client.blocking.installation import InstallationMethods
 from hookline.client.blocking.outbox import OutboxMethods
 from hookline.client.call import ClientCall
-from hookline.client.publishing import NewEvent, payload_bytes
+from hookline.client.publishing import NewEvent, new_events, payload_bytes
 from hookline.clock import Clock
 from hookline.config import Settings
 from hookline.errors import HooklineError, NotRunning, StoreRefused
@@ -139,7 +139,10 @@ class SyncHookline(
 
         A payload that is not JSON is refused before any event is published.
         """
-        given = [msgspec.structs.replace(event, payload=payload_bytes(event.payload)) for event in events]
+        given = [
+            msgspec.structs.replace(event, payload=payload_bytes(event.payload))
+            for event in new_events(events)
+        ]
         life = self._living()
         return life.run(life.hooks.publish_many(given))
 

@@ -41,7 +41,7 @@ _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 # One text for every refused address: it must not tell what is behind it, or which rule refused it.
 _REFUSED = "Webhooks cannot be sent to this address. "
-_PRIVATE_HINT = "Private destinations need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS."
+_PRIVATE_HINT = "Private destinations need --dev, or their networks in HOOKLINE_ALLOW_NETWORKS; in a program Settings(dev=True), or Settings(allow_networks=…)."
 
 
 def canonical(

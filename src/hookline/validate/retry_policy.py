@@ -204,6 +204,8 @@ def _is_given(value: Mapping[str, Any], name: str) -> bool:
 def _meant(value: Any) -> str:
     if isinstance(value, str) and value in PRESETS:
         return f" Did you mean {json.dumps({'preset': value})}?"
+    if isinstance(value, str):
+        return f' A preset is given as {{"preset": "patient"}}; the presets are {", ".join(PRESETS)}.'
     if isinstance(value, list | tuple) and 0 < len(value) <= 8:
         return ' Did you mean {"schedule": […]}?'
     return ""

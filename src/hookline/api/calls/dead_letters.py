@@ -1,10 +1,20 @@
 """Answers the calls that list, analyse, replay and discard dead letters."""
 
+from typing import Annotated
+
 import msgspec
 
 from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
 from hookline.api.calls.deliveries import DeliveryCalls
-from hookline.api.request.parameters import Account, DeadReason, EventType, Moment, OfEndpoint, Window
+from hookline.api.request.parameters import (
+    Account,
+    DeadReason,
+    DiedSince,
+    DiedUntil,
+    EventType,
+    OfEndpoint,
+    Window,
+)
 from hookline.app import Hookline
 from hookline.model import State
 from hookline.reports.views import AnalysisReport, DeliveryReport
@@ -18,9 +28,12 @@ class DeadLetters(Paged, frozen=True, kw_only=True):
     endpoint_id: OfEndpoint | None = None
     event_type: EventType | None = None
     reason: DeadReason | None = None
-    since: Moment | None = None
-    until: Moment | None = None
-    replayed: bool = False
+    since: DiedSince | None = None
+    until: DiedUntil | None = None
+    replayed: Annotated[
+        bool,
+        msgspec.Meta(description="true: those that died and were replayed, instead of those that are dead"),
+    ] = False
 
 
 class AnalysisQuery(msgspec.Struct, frozen=True, kw_only=True):

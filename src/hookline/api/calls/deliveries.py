@@ -1,9 +1,18 @@
 """Answers the calls about deliveries."""
 
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
-from hookline.api.request.parameters import Account, EventType, Moment, OfEndpoint, OfEvent
+from hookline.api.request.parameters import (
+    Account,
+    CreatedSince,
+    CreatedUntil,
+    EventType,
+    OfEndpoint,
+    OfEvent,
+)
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.model import AttemptId, DeliveryId, State
@@ -16,22 +25,22 @@ from hookline.store.contract import DeliveryFilter
 class Deliveries(Paged, frozen=True, kw_only=True):
     """Which deliveries? `since` and `until` are of their events' creation."""
 
-    state: State | None = None
+    state: Annotated[State | None, msgspec.Meta(description="only those in this state")] = None
     account: Account | None = None
     endpoint_id: OfEndpoint | None = None
     event_id: OfEvent | None = None
     event_type: EventType | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    since: CreatedSince | None = None
+    until: CreatedUntil | None = None
 
 
 class DeliveriesOfEndpoint(Paged, frozen=True, kw_only=True):
     """Which of an endpoint's deliveries? `since` and `until` are of their events' creation."""
 
-    state: State | None = None
+    state: Annotated[State | None, msgspec.Meta(description="only those in this state")] = None
     event_type: EventType | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    since: CreatedSince | None = None
+    until: CreatedUntil | None = None
 
 
 class DeliveryCalls:

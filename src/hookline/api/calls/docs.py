@@ -122,7 +122,11 @@ class DocCalls:
         return _sent(self._described, "application/json", cache="no-cache")
 
     async def page(self, asked: CallRequest[Nothing, None]) -> Response:
-        answer = _sent(_PAGE.encode(), "text/html; charset=utf-8", cache="no-cache")
+        # In development no key is needed: nothing asks for one.
+        page = (
+            _PAGE.replace("<rapi-doc ", '<rapi-doc allow-authentication="false" ') if self._is_dev else _PAGE
+        )
+        answer = _sent(page.encode(), "text/html; charset=utf-8", cache="no-cache")
         answer.headers["content-security-policy"] = _POLICY
         answer.headers["referrer-policy"] = "no-referrer"
         return answer

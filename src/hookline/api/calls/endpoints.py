@@ -1,7 +1,9 @@
 """Answers the calls about endpoints."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from hookline.api.call import Answered, Call, CallRequest, CallScope, Handler, Nothing, Page, Paged
 from hookline.api.request.endpoint_fields import ChangedEndpoint, NewEndpoint
@@ -23,10 +25,18 @@ class Endpoints(Paged, frozen=True, kw_only=True):
     """Which endpoints? `event_type`: those that would get such an event."""
 
     account: Account | None = None
-    enabled: bool | None = None
-    circuit: CircuitState | None = None
-    slow: bool | None = None
-    event_type: EventType | None = None
+    enabled: Annotated[
+        bool | None, msgspec.Meta(description="only those that are enabled, or only those that are disabled")
+    ] = None
+    circuit: Annotated[
+        CircuitState | None, msgspec.Meta(description="only those whose circuit is in this state")
+    ] = None
+    slow: Annotated[bool | None, msgspec.Meta(description="only those that are slow, or only the others")] = (
+        None
+    )
+    event_type: Annotated[
+        EventType | None, msgspec.Meta(description="only those that would get an event of this type")
+    ] = None
 
 
 class EndpointCalls:

@@ -15,9 +15,10 @@ from hookline.api.request.parameters import (
     MOMENT_SCHEMA,
     TYPE_SCHEMA,
     Account,
+    CreatedSince,
+    CreatedUntil,
     EventType,
     IdempotencyKey,
-    Moment,
     id_schema,
     null_or,
 )
@@ -78,14 +79,14 @@ class Events(Paged, frozen=True, kw_only=True):
     type: EventType | None = None
     account: Account | None = None
     idempotency_key: IdempotencyKey | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    since: CreatedSince | None = None
+    until: CreatedUntil | None = None
 
 
 class OfEvent(Paged, frozen=True, kw_only=True):
     """The parameters that select an event's deliveries."""
 
-    state: State | None = None
+    state: Annotated[State | None, msgspec.Meta(description="only those in this state")] = None
 
 
 class ReplayOfEvent(msgspec.Struct, frozen=True):

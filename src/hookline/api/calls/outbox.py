@@ -2,7 +2,14 @@
 
 from hookline import ids, rfc3339
 from hookline.api.call import Call, CallRequest, CallScope, Nothing, Page, Paged
-from hookline.api.request.parameters import Account, EventType, Moment, RefusalCode, SourceName
+from hookline.api.request.parameters import (
+    Account,
+    EventType,
+    RefusalCode,
+    RefusedSince,
+    RefusedUntil,
+    SourceName,
+)
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.model import EventId
@@ -19,8 +26,8 @@ class RefusedRowsQuery(Paged, frozen=True, kw_only=True):
     event_type: EventType | None = None
     code: RefusalCode | None = None
     source: SourceName | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    since: RefusedSince | None = None
+    until: RefusedUntil | None = None
 
 
 class OutboxCalls:

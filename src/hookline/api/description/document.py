@@ -186,8 +186,14 @@ def _query_parameters(call: Call, schemas: Schemas) -> list[dict[str, Any]]:
     found = []
     for field in msgspec.structs.fields(call.query):
         default = {} if field.default is None else {"default": field.default}
+        kind = kinds[field.name]
         found.append(
-            {"name": field.name, "in": "query", "schema": schemas.named(kinds[field.name].schema) | default}
+            {
+                "name": field.name,
+                "in": "query",
+                "description": kind.text,
+                "schema": schemas.named(kind.schema) | default,
+            }
         )
     return found
 

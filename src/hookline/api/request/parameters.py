@@ -1,7 +1,7 @@
 """Defines the kinds of query parameters, and reads them.
 
 A kind is an annotation: `account: Account | None = None` in the Struct of a call's parameters is read by it
-and described by it. Enums and bools need none.
+and described by it. Enums and bools need none, but a `msgspec.Meta` that describes them.
 """
 
 import re
@@ -15,7 +15,7 @@ import msgspec
 from hookline import ids, rfc3339
 from hookline.api.request.query import Query, invalid
 from hookline.errors import Invalid, NotFound
-from hookline.model import DeliveryId, EndpointId, EventId, KeyId, Reason
+from hookline.model import EndpointId, EventId, KeyId, Reason
 from hookline.validate import dead_letter_filter
 from hookline.validate.api_schema import or_null
 from hookline.validate.names import (
@@ -39,12 +39,13 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class Kind:
-    """How a parameter is read (from its name and its text) and described (as JSON Schema)."""
+    """How a parameter is read (from its name and its text) and described (as JSON Schema, and in words)."""
 
     # Compared by identity: a value that holds a dict has no hash, and annotations need one.
-    def __init__(self, read: Callable[[str, str], Any], schema: dict[str, Any]) -> None:
+    def __init__(self, read: Callable[[str, str], Any], schema: dict[str, Any], text: str = "") -> None:
         self.read = read
         self.schema = schema
+        self.text = text
 
 
 def read(query_string: bytes, kind: type[_Struct]) -> tuple[_Struct, dict[str, str]]:
@@ -74,7 +75,10 @@ def null_or(schema: dict[str, Any]) -> msgspec.Meta:
 
 def _kind_of(hint: Any) -> Kind:
     if get_origin(hint) is Annotated:
-        return next(each for each in hint.__metadata__ if isinstance(each, Kind))
+        own = next((each for each in hint.__metadata__ if isinstance(each, Kind)), None)
+        kind = own or _kind_of(get_args(hint)[0])
+        said = [each.description for each in hint.__metadata__ if isinstance(each, msgspec.Meta)]
+        return Kind(kind.read, kind.schema, said[-1] or "") if said else kind
     if get_origin(hint) in (Union, type(int | None)):
         (inner,) = (each for each in get_args(hint) if each is not type(None))
         return _kind_of(inner)
@@ -121,7 +125,7 @@ def _reason(name: str, text: str) -> Reason:
     return dead_letter_filter.reason(text, pointer=name, code="invalid_parameter")
 
 
-def _id(noun: str) -> Kind:
+def _id(noun: str, text: str) -> Kind:
     def read_id(name: str, text: str) -> bytes:
         try:
             return ids.read(noun, text)
@@ -131,7 +135,7 @@ def _id(noun: str) -> Kind:
                 name, f"is the id of {article} {noun}, such as {ids.show(noun, bytes(16))}"
             ) from None
 
-    return Kind(read_id, id_schema(noun))
+    return Kind(read_id, id_schema(noun), text)
 
 
 def _moment(name: str, text: str) -> float:
@@ -183,20 +187,67 @@ PREFIX_SCHEMA = {
     "description": f"the kind and at least {ids.LEAST_PREFIX} characters of an id",
 }
 
-Limit = Annotated[int, Kind(_limit, {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT})]
-Cursor = Annotated[str, Kind(_text, {"type": "string"})]
-Account = Annotated[str, Kind(_name(check_account), ACCOUNT_SCHEMA)]
-EventType = Annotated[str, Kind(_name(check_type), TYPE_SCHEMA)]
-IdempotencyKey = Annotated[str, Kind(_name(check_idempotency_key), KEY_SCHEMA)]
-Moment = Annotated[float, Kind(_moment, MOMENT_SCHEMA)]
-Window = Annotated[str, Kind(_window, {"type": "string", "pattern": f"^{PATTERN}$"})]
-DeadReason = Annotated[
-    Reason, Kind(_reason, {"type": "string", "enum": [each.value for each in dead_letter_filter.REASONS]})
+Limit = Annotated[
+    int, Kind(_limit, {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}, "how many of them at most")
 ]
-OfEndpoint = Annotated[EndpointId, _id("endpoint")]
-OfEvent = Annotated[EventId, _id("event")]
-OfKey = Annotated[KeyId, _id("key")]
-AuditSubject = Annotated[str, Kind(_subject, {"type": "string", "pattern": f"^{_SUBJECT.pattern}$"})]
-RefusalCode = Annotated[str, Kind(_code, {"type": "string", "pattern": f"^{_CODE.pattern}$"})]
-SourceName = Annotated[str, Kind(_source, {"type": "string", "minLength": 1, "maxLength": _LONGEST_SOURCE})]
-OfDelivery = Annotated[DeliveryId, _id("delivery")]
+Cursor = Annotated[
+    str, Kind(_text, {"type": "string"}, "`next_cursor` of the page before; without it, the first page")
+]
+Account = Annotated[str, Kind(_name(check_account), ACCOUNT_SCHEMA, "only what belongs to this account")]
+EventType = Annotated[str, Kind(_name(check_type), TYPE_SCHEMA, "only those of this event type")]
+IdempotencyKey = Annotated[
+    str, Kind(_name(check_idempotency_key), KEY_SCHEMA, "only those that were published with this key")
+]
+CreatedSince = Annotated[float, Kind(_moment, MOMENT_SCHEMA, "of events created at this time or later")]
+CreatedUntil = Annotated[float, Kind(_moment, MOMENT_SCHEMA, "of events created before this time")]
+DiedSince = Annotated[float, Kind(_moment, MOMENT_SCHEMA, "only those that died at this time or later")]
+DiedUntil = Annotated[float, Kind(_moment, MOMENT_SCHEMA, "only those that died before this time")]
+RefusedSince = Annotated[
+    float, Kind(_moment, MOMENT_SCHEMA, "only those that were refused at this time or later")
+]
+RefusedUntil = Annotated[float, Kind(_moment, MOMENT_SCHEMA, "only those that were refused before this time")]
+DoneSince = Annotated[float, Kind(_moment, MOMENT_SCHEMA, "only what was done at this time or later")]
+DoneUntil = Annotated[float, Kind(_moment, MOMENT_SCHEMA, "only what was done before this time")]
+Window = Annotated[
+    str,
+    Kind(
+        _window,
+        {"type": "string", "pattern": f"^{PATTERN}$"},
+        "how far it looks back: minutes, hours or days, such as 15m, 24h or 7d",
+    ),
+]
+DeadReason = Annotated[
+    Reason,
+    Kind(
+        _reason,
+        {"type": "string", "enum": [each.value for each in dead_letter_filter.REASONS]},
+        "only those that died for this reason",
+    ),
+]
+OfEndpoint = Annotated[EndpointId, _id("endpoint", "only those of this endpoint")]
+OfEvent = Annotated[EventId, _id("event", "only those of this event")]
+OfKey = Annotated[KeyId, _id("key", "only what was done with this key")]
+AuditSubject = Annotated[
+    str,
+    Kind(
+        _subject,
+        {"type": "string", "pattern": f"^{_SUBJECT.pattern}$"},
+        "only what was done to this: an id, or the name of an account or an event type",
+    ),
+]
+RefusalCode = Annotated[
+    str,
+    Kind(
+        _code,
+        {"type": "string", "pattern": f"^{_CODE.pattern}$"},
+        "only those that were refused with this code, such as schema_mismatch",
+    ),
+]
+SourceName = Annotated[
+    str,
+    Kind(
+        _source,
+        {"type": "string", "minLength": 1, "maxLength": _LONGEST_SOURCE},
+        "only those of this outbox, by its name in /v1/outbox",
+    ),
+]

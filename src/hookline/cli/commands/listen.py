@@ -1,6 +1,7 @@
 """The command that receives webhooks and shows them to a person."""
 
 import contextlib
+import errno
 import os
 import signal
 import threading
@@ -124,18 +125,19 @@ def _listen(
     ending = _Ending()
     show = _Screen(ending, count=count, headers=headers, as_json=as_json)
     manners = Manners(given, status, delay, fail_first, forward)
-    with ending.by_signals(), _bound(host, port, manners, show) as listener, contextlib.ExitStack() as begun:
-        place = _place(host, listener.server_port)
-        if register:
-            wanted = Wanted(public or _reachable(place), list(events) or ["*"], account)
-            is_kept = port != 0 or public is not None  # else nobody listens at its URL a second time
-            secret = begun.enter_context(_registered(url, wanted, is_kept=is_kept))
-            listener.manners = manners._replace(secrets=(*given, secret))
-        begun.enter_context(_serving(listener))  # now: what arrived meanwhile has waited, and is checked
-        how = "" if listener.manners.secrets else "; signatures are not checked (add --secret)"
-        click.echo(f"listening on {place}{how}", err=True)
-        ending.wait()
-    click.echo(f"{counted(show.seen, 'request', 'requests')}.", err=True)
+    with ending.by_signals():
+        with _bound(host, port, manners, show) as listener, contextlib.ExitStack() as begun:
+            place = _place(host, listener.server_port)
+            if register:
+                wanted = Wanted(public or _reachable(place), list(events) or ["*"], account)
+                is_kept = port != 0 or public is not None  # else nobody listens at its URL a second time
+                secret = begun.enter_context(_registered(url, wanted, is_kept=is_kept))
+                listener.manners = manners._replace(secrets=(*given, secret))
+            begun.enter_context(_serving(listener))  # now: what arrived meanwhile has waited, and is checked
+            how = "" if listener.manners.secrets else "; signatures are not checked (add --secret)"
+            click.echo(f"listening on {place}{how}", err=True)
+            ending.wait()
+        click.echo(f"{counted(show.seen, 'request', 'requests')}.", err=True)
     if show.failed is not None:
         raise show.failed
 
@@ -175,8 +177,8 @@ class _Ending:
 
     def _on_signal(self, number: int, frame: object) -> None:
         self._signals += 1
-        if self._signals > 1:
-            raise KeyboardInterrupt  # the second signal: end at once
+        if self._signals > 2:  # the first two may be one request: `timeout` sends each signal twice
+            raise KeyboardInterrupt  # end at once
         self.ask()
 
 
@@ -214,7 +216,13 @@ def _bound(host: str, port: int, manners: "Manners", show: _Screen) -> Iterator[
         listener = Listener(host, port, manners, show)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"cannot listen on {host} port {port} (--host, --port): {why}.", FAILED) from None
+        hint = (
+            " Is a receiver running already? --port 0 takes any free port."
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            else ""
+        )
+        text = f"cannot listen on {host} port {port} (--host, --port): {why}.{hint}"
+        raise CommandError(text, FAILED) from None
     try:
         yield listener
     finally:
@@ -241,7 +249,11 @@ def _registered(url: str | None, wanted: "Wanted", *, is_kept: bool) -> Iterator
     if is_kept:
         endpoint = register(client, KeptEndpoints(client.url, wanted.url, wanted.account), wanted)
         yield endpoint.secret
-        click.echo(f"{endpoint.id} is kept; what is sent to it waits. --unregister deletes it.", err=True)
+        click.echo(
+            f"{endpoint.id} is kept. Until the next start, deliveries to it fail, are retried, and are dead after "
+            "their last attempt. --unregister deletes it.",
+            err=True,
+        )
         return
     created = create(client, wanted)
     say(created)

@@ -97,8 +97,7 @@ def as_text(arrival: Arrival, *, headers: bool) -> str:
             else _coloured(f"NOT VERIFIED: {printable(arrival.check.detail)}", "red")
         )
     if arrival.forwarded is not None:
-        answer = arrival.forwarded.status or arrival.forwarded.detail
-        parts.append(f"forwarded: {printable(str(answer))} in {arrival.forwarded.duration_ms:.0f} ms")
+        parts.append(_forwarded(arrival.forwarded))
     parts.append(_coloured(f"answered {arrival.status}", "green" if arrival.status < 300 else "yellow"))
     lines = ["  ".join(parts)]
     if headers:
@@ -108,6 +107,12 @@ def as_text(arrival: Arrival, *, headers: bool) -> str:
         more = f"… ({len(arrival.body):,} bytes)" if len(text) > _LONGEST else ""
         lines.append(f"  {text[:_LONGEST]}{more}")
     return "\n".join(lines)
+
+
+def _forwarded(forwarded: Forwarded) -> str:
+    if forwarded.status is None:
+        return f"not forwarded: {printable(forwarded.detail).removesuffix('.')};"
+    return f"forwarded: {forwarded.status} in {forwarded.duration_ms:.0f} ms"
 
 
 def _body(body: bytes) -> dict[str, Any]:

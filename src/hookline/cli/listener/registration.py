@@ -46,12 +46,24 @@ def register(client: "Client", files: KeptEndpoints, wanted: Wanted) -> KeptEndp
 
 
 def unregister(client: "Client", files: KeptEndpoints, wanted: Wanted) -> str | None:
-    """Delete the endpoint and forget its secret; its id, or None: there is none."""
-    endpoint = _found(client, files.read(), wanted)
-    if endpoint is not None:
-        client.delete(_path(endpoint["id"]))
+    """Delete the endpoint that is kept here and forget its secret; its id, or None: there is none.
+
+    One that is only found by its URL may be that of somebody else's listener: it is named, and not deleted.
+    """
+    kept = files.read()
+    endpoint = None if kept is None else _by_id(client, kept.id)
+    if endpoint is None:
+        files.forget()
+        if (other := _by_url(client, wanted)) is not None:
+            raise CommandError(
+                f"{other['id']} sends to {wanted.url}, but is not the one that is kept here: another listener may be "
+                f"using it. If none is: hookline endpoints delete {other['id']}",
+                NOT_FOUND,
+            )
+        return None
+    client.delete(_path(endpoint["id"]))
     files.forget()
-    return None if endpoint is None else str(endpoint["id"])
+    return str(endpoint["id"])
 
 
 def create(client: "Client", wanted: Wanted, *, secret: str | None = None) -> dict[str, Any]:
@@ -120,8 +132,11 @@ def _keep(files: KeptEndpoints, kept: KeptEndpoint) -> None:
     try:
         files.write(kept)
     except OSError as error:
-        # The next start finds the endpoint by its URL. It is not worth an error.
-        click.echo(f"{files.path} cannot be written: {error.strerror or error}.", err=True)
+        # It is not worth an error.
+        why = error.strerror or str(error)
+        click.echo(
+            f"{files.path} cannot be written ({why}): the next start finds the endpoint by its URL.", err=True
+        )
 
 
 def _path(id: str) -> str:

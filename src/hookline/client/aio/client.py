@@ -16,7 +16,7 @@ from hookline.client.aio.events import AsyncEventMethods
 from hookline.client.aio.installation import AsyncInstallationMethods
 from hookline.client.aio.outbox import AsyncOutboxMethods
 from hookline.client.call import ClientCall
-from hookline.client.errors import ClientError, Unreachable
+from hookline.client.errors import ClientClosed, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.server import KEEP_IDLE_S, server
 from hookline.clock import Clock, SystemClock
@@ -126,7 +126,7 @@ class HooklineClient(
 
     def _open(self) -> "aiohttp.ClientSession":
         if self._is_closed:
-            raise ClientError("This client is closed.")
+            raise ClientClosed()
         import aiohttp
 
         self._session = aiohttp.ClientSession(

@@ -16,10 +16,10 @@ class AsyncEndpointMethods(AsyncSends):
     """Create, list, change, pause and delete endpoints."""
 
     async def create_endpoint(
-        self, url: str, events: Sequence[str], **fields: Unpack[EndpointFields]
+        self, url: str, events: str | Sequence[str], **fields: Unpack[EndpointFields]
     ) -> Endpoint:
-        """Create an endpoint. Only the answer to this call holds its secret."""
-        said = {"url": url, "events": events, **fields}
+        """Create an endpoint for events of these patterns. Only the answer to this call holds its secret."""
+        said = {"url": url, "events": calls.patterns(events), **fields}
         return await self.send(calls.post("/v1/endpoints", Endpoint, said))
 
     async def endpoint(self, id: str) -> Endpoint:
@@ -49,6 +49,8 @@ class AsyncEndpointMethods(AsyncSends):
 
     async def update_endpoint(self, id: str, **fields: Unpack[EndpointChanges]) -> Endpoint:
         """Change the given fields of an endpoint."""
+        if "events" in fields:
+            fields["events"] = calls.patterns(fields["events"])
         return await self.send(calls.patch(f"/v1/endpoints/{step(id)}", Endpoint, fields))
 
     async def delete_endpoint(self, id: str) -> None:

@@ -20,7 +20,7 @@ from hookline.client.blocking.events import EventMethods
 from hookline.client.blocking.installation import InstallationMethods
 from hookline.client.blocking.outbox import OutboxMethods
 from hookline.client.call import ClientCall
-from hookline.client.errors import ClientError, Unreachable
+from hookline.client.errors import ClientClosed, Unreachable
 from hookline.client.exchange import ClientExchange, HttpAnswer, Wait
 from hookline.client.server import KEEP_IDLE_S, server
 from hookline.clock import ThreadClock
@@ -99,7 +99,7 @@ class SyncHooklineClient(
 
     def _try(self, call: ClientCall[T]) -> HttpAnswer:
         if self._is_closed:
-            raise ClientError("This client is closed.")
+            raise ClientClosed()
         connection = self._connection()
         try:
             target = self._place.path + call.target

@@ -16,9 +16,11 @@ from hookline.client.words import CircuitState, DeliveryState, Signature
 class EndpointMethods(Sends):
     """Create, list, change, pause and delete endpoints."""
 
-    def create_endpoint(self, url: str, events: Sequence[str], **fields: Unpack[EndpointFields]) -> Endpoint:
-        """Create an endpoint. Only the answer to this call holds its secret."""
-        said = {"url": url, "events": events, **fields}
+    def create_endpoint(
+        self, url: str, events: str | Sequence[str], **fields: Unpack[EndpointFields]
+    ) -> Endpoint:
+        """Create an endpoint for events of these patterns. Only the answer to this call holds its secret."""
+        said = {"url": url, "events": calls.patterns(events), **fields}
         return self.send(calls.post("/v1/endpoints", Endpoint, said))
 
     def endpoint(self, id: str) -> Endpoint:
@@ -48,6 +50,8 @@ class EndpointMethods(Sends):
 
     def update_endpoint(self, id: str, **fields: Unpack[EndpointChanges]) -> Endpoint:
         """Change the given fields of an endpoint."""
+        if "events" in fields:
+            fields["events"] = calls.patterns(fields["events"])
         return self.send(calls.patch(f"/v1/endpoints/{step(id)}", Endpoint, fields))
 
     def delete_endpoint(self, id: str) -> None:

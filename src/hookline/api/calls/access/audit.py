@@ -1,8 +1,12 @@
 """Answers the call that lists the audit trail."""
 
+from typing import Annotated
+
+import msgspec
+
 from hookline.admin.audit_report import AuditReport, audit_report
 from hookline.api.call import Call, CallRequest, CallScope, Page, Paged
-from hookline.api.request.parameters import Account, AuditSubject, Moment, OfKey
+from hookline.api.request.parameters import Account, AuditSubject, DoneSince, DoneUntil, OfKey
 from hookline.api.router import Pages
 from hookline.app import Hookline
 from hookline.model import AuditAction, AuditId
@@ -14,11 +18,11 @@ class AuditQuery(Paged, frozen=True, kw_only=True):
     """Which entries? `subject` is an id or a name, `actor` the id of a key."""
 
     account: Account | None = None
-    action: AuditAction | None = None
+    action: Annotated[AuditAction | None, msgspec.Meta(description="only this action")] = None
     subject: AuditSubject | None = None
     actor: OfKey | None = None
-    since: Moment | None = None
-    until: Moment | None = None
+    since: DoneSince | None = None
+    until: DoneUntil | None = None
 
 
 class AuditCalls:

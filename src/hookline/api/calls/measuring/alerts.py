@@ -1,6 +1,9 @@
 """Answers the call that lists alerts."""
 
 from enum import StrEnum
+from typing import Annotated
+
+import msgspec
 
 from hookline.api.call import Call, CallRequest, CallScope, Page, Paged
 from hookline.api.request.parameters import Account, OfEndpoint
@@ -22,8 +25,11 @@ class AlertState(StrEnum):
 class AlertQuery(Paged, frozen=True, kw_only=True):
     """Which alerts? A key that is bound to an account sees those of this account."""
 
-    state: AlertState | None = None
-    kind: AlertKind | None = None
+    state: Annotated[
+        AlertState | None,
+        msgspec.Meta(description="only those that are firing, or only those that are resolved"),
+    ] = None
+    kind: Annotated[AlertKind | None, msgspec.Meta(description="only those of this condition")] = None
     account: Account | None = None
     endpoint_id: OfEndpoint | None = None
 
