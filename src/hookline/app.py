@@ -363,11 +363,13 @@ class Hookline:
         if not self._is_running:
             return True
         self._is_running = False
+        until = self.clock.monotonic() + self.settings.drain_s
         try:
             self.worker.begin_to_leave()  # first: what the mover waits for may take long
             await self.mover.close(within=self.settings.drain_s)
             await self.intake.close()
-            return await self.worker.stop(within=self.settings.drain_s, close=self._close)
+            left = max(0.0, until - self.clock.monotonic())
+            return await self.worker.stop(within=left, close=self._close)
         finally:
             await self.figures.close()
             await self.status.close()
