@@ -4,7 +4,6 @@
 that fail are listed below it, the worst first.
 """
 
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -255,7 +254,9 @@ def _outboxes(now_is: Situation) -> str | None:
 def _unreadable(outboxes: Sequence[UnreadableOutbox]) -> str:
     first, many = outboxes[0], len(outboxes)
     name = "hookline's own" if first.name == OWN else first.name
-    why = textwrap.shorten(first.why, _MOST_OF_A_REASON, placeholder=" …").rstrip(".")
+    why = first.why.rstrip(".")
+    if len(why) > _MOST_OF_A_REASON:
+        why = f"{why[: _MOST_OF_A_REASON - 1]}…"
     more = f"; and {many - 1:,} more" if many > 1 else ""
     return f"{many:,} {'outbox' if many == 1 else 'outboxes'} cannot be read: {name}: {why}{more}."
 
