@@ -165,7 +165,7 @@ CASES = [
     (
         Severity.WARNING,
         "1 outbox cannot be read: shop: no answer.",
-        {"unreadable_outboxes": (UnreadableOutbox("shop", "no answer."),), "outbox_refused": 1},
+        {"unreadable_outboxes": (UnreadableOutbox("shop", "no\n \u202eanswer."),), "outbox_refused": 1},
     ),
     (
         Severity.WARNING,
