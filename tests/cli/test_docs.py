@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -114,7 +115,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (folder / "secret.txt").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
     with receiving() as receiver, ServerProcess("--dev", cwd=folder) as server:
         world = World(server, receiver, folder)
-        note_source(f"sqlite:///{folder}/hookline.db", REMOVED_OUTBOX)
+        note_source(f"sqlite:///{folder}/hookline.db", REMOVED_OUTBOX, looked_at=time.time() - 900)
         yield world
         world.close()
         assert server.stop() == 0

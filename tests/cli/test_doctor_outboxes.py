@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from hookline.cli.doctor.findings import Level
-from hookline.cli.doctor.outboxes import check_outboxes, judge_outbox
+from hookline.cli.doctor.outboxes import check_outboxes, judge_known, judge_outbox
 from hookline.outbox import ddl
 from hookline.store.contract.doctor import Examination, OutboxExamination
 from postgres_server import PostgresServer
@@ -97,6 +97,42 @@ def test_what_a_database_lacks_is_named(url):
     do(url, ddl("postgresql"), "ALTER TABLE hookline.outbox DROP hops")
     [each] = found(url)
     assert (each.level, "lacks the columns hops" in each.detail) == (Level.BAD, True)
+    do(url, (each.step or "").removeprefix("run on it: "))
+    [each] = found(url)
+    assert each.level is Level.OK, "the step works"
+
+
+def test_a_column_that_a_file_lacks_is_added_by_the_statement_that_is_shown(tmp_path):
+    script = "".join(
+        line for line in ddl("sqlite").splitlines(True) if line.split()[0] not in ("hops", "account")
+    )
+    url = made(tmp_path / "shop.db", script.partition("CREATE INDEX")[0])
+    [each] = found(url)
+    made(tmp_path / "shop.db", (each.step or "").removeprefix("run on it: "))
+    [each] = found(url)
+    assert each.level is Level.OK, each
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"), [(1, "1 row was refused and is"), (12, "12 rows were refused")]
+)
+def test_refused_rows_are_told_with_the_command_that_lists_them(refused, words):
+    [each] = judge_known(an_examination(refused=refused), configured=[])
+    assert (each.level, words in each.detail, each.step) == (
+        Level.WARN,
+        True,
+        "`hookline outbox list` says why",
+    )
+
+
+def test_an_outbox_that_is_known_and_not_configured_is_told():
+    examined = an_examination(sources=("own", "shop", "gone"))
+    [each] = judge_known(examined, configured=["shop"])
+    assert (each.level, each.detail[:5], "outbox forget gone" in (each.step or "")) == (
+        Level.WARN,
+        "gone:",
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,14 @@ def test_health_and_status_tell_of_refused_rows(shell, account):
     assert "outbox row" not in shell("health", "--account", f"{account}x").stdout
 
 
+def test_doctor_tells_of_refused_rows_and_of_outboxes_that_are_not_configured(shell, account):
+    shell.row(account=account)
+    note_source(shell.database, account, looked_at=time.time() - 900)
+    told = shell("doctor", "--database", shell.database).stdout
+    assert "`hookline outbox list` says why" in told
+    assert f"`hookline outbox forget {account}`" in told
+
+
 def test_outboxes_are_listed_and_a_removed_one_is_forgotten(shell, account):
     now = time.time()
     name = f"postgresql://db.example/{account}"

@@ -93,7 +93,7 @@ def _of_postgres(sqlstate: str, table: str, making: str) -> OutboxError | None:
         case "42P01":
             return OutboxMissing(_missing(table, making))
         case "42703":
-            return OutboxMissing(_outdated(table, making))
+            return OutboxMissing(_outdated(table))
         case "42501":
             schema = table.partition(".")[0]
             return OutboxForbidden(
@@ -124,7 +124,7 @@ def _of_sqlite(code: int, text: str, table: str, making: str) -> OutboxError | N
         case 1 if "no such table" in text:
             return OutboxMissing(_missing(table, making))
         case 1 if "has no column" in text:
-            return OutboxMissing(_outdated(table, making))
+            return OutboxMissing(_outdated(table))
     return None
 
 
@@ -132,8 +132,11 @@ def _missing(table: str, making: str) -> str:
     return f"This database has no table {table}. {making}"
 
 
-def _outdated(table: str, making: str) -> str:
-    return f"The table {table} is of another version of hookline: it lacks a column. {making}"
+def _outdated(table: str) -> str:
+    return (
+        f"The table {table} is of another version of hookline: it lacks a column. "
+        "`hookline doctor`, with this database in HOOKLINE_OUTBOX, shows the statement that adds it."
+    )
 
 
 _MAKING_WITH_DJANGO = "Have `hookline.outbox.django` in INSTALLED_APPS, and run `python manage.py migrate`."

@@ -163,6 +163,8 @@ CREATE TABLE IF NOT EXISTS {table} (
   hops INTEGER NOT NULL DEFAULT 0,
   payload BLOB NOT NULL CHECK (typeof(payload) = 'blob')
 )"""
+# Columns that rows which are there can do without.
+_ADDED = frozenset({"deliver_at", "account", "idempotency_key", "hops"})
 
 
 def ddl_statements(dialect: Dialect, *, table: str | None = None) -> tuple[str, ...]:
@@ -181,6 +183,15 @@ def ddl_statements(dialect: Dialect, *, table: str | None = None) -> tuple[str, 
         f"ALTER TABLE {name} ALTER payload SET STORAGE EXTERNAL",
         index,
     )
+
+
+def adding(dialect: Dialect, columns: Sequence[str]) -> str | None:
+    """The statements that add these columns to the table; None: it has to be made anew."""
+    lines = (_POSTGRES_TABLE if dialect == "postgresql" else _SQLITE_TABLE).splitlines()
+    found = {line.split()[0]: line.strip().rstrip(",") for line in lines}
+    if not _ADDED.issuperset(columns):
+        return None
+    return "; ".join(f"ALTER TABLE {TABLES[dialect]} ADD {found[each]}" for each in columns)
 
 
 def ddl(dialect: Dialect, *, table: str | None = None) -> str:

@@ -4,7 +4,6 @@
 that fail are listed below it, the worst first.
 """
 
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -254,10 +253,17 @@ def _outboxes(now_is: Situation) -> str | None:
 
 def _unreadable(outboxes: Sequence[UnreadableOutbox]) -> str:
     first, many = outboxes[0], len(outboxes)
-    name = "hookline's own" if first.name == OWN else first.name
-    why = textwrap.shorten(first.why, _MOST_OF_A_REASON, placeholder=" …").rstrip(".")
+    name = "hookline's own" if first.name == OWN else _on_one_line(first.name)
+    why = _on_one_line(first.why).rstrip(".")
+    if len(why) > _MOST_OF_A_REASON:
+        why = f"{why[: _MOST_OF_A_REASON - 1]}…"
     more = f"; and {many - 1:,} more" if many > 1 else ""
     return f"{many:,} {'outbox' if many == 1 else 'outboxes'} cannot be read: {name}: {why}{more}."
+
+
+def _on_one_line(text: str) -> str:
+    """A text of somebody else's, without what moves a cursor or turns the direction."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def _left_over(now_is: Situation) -> str | None:

@@ -1,15 +1,16 @@
 """Checks that each outbox can be read: its database, its table and the rights on it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hookline.cli.doctor.findings import Finding, bad, ok, warn
 from hookline.cli.output import counted
 from hookline.errors import HooklineError, StoreUnavailable
+from hookline.outbox.table import Dialect, adding
 from hookline.rules.outbox_state import OWN, outbox_name
 from hookline.store import database_url
-from hookline.store.contract.doctor import Examination, OutboxExamination
+from hookline.store.contract.doctor import MOST_COUNTED, Examination, OutboxExamination
 
 LATE_S = 300.0  # the oldest row
 
@@ -22,10 +23,34 @@ def check_outboxes(
         yield from _check(OWN, database, wall=wall)
     for each in sources:
         yield from _check(database_url.name(each), each, wall=wall)
+    if found is not None:
+        yield from judge_known(found, configured=map(database_url.name, sources))
+
+
+def judge_known(found: Examination, *, configured: Iterable[str]) -> Iterator[Finding]:
+    """Judge what hookline's own database knows of outboxes."""
+    if found.refused:
+        more = " or more" if found.refused >= MOST_COUNTED else ""
+        were = "was refused and is" if found.refused == 1 else "were refused and are"
+        yield warn(
+            "outbox",
+            f"{counted(found.refused, 'row', 'rows')}{more} {were} not sent",
+            "`hookline outbox list` says why",
+        )
+    for name in sorted({*found.sources} - {OWN, *configured}):
+        yield warn(
+            "outbox",
+            f"{name}: it was read before, but HOOKLINE_OUTBOX does not name it here; until it is read or forgotten, no "
+            "later event is pruned",
+            f"name it, or if it is gone for good: `hookline outbox forget {name}`",
+        )
 
 
 def _check(name: str, url: str, *, wall: float) -> Iterator[Finding]:
     try:
+        if url.startswith("sqlite:") and (wrong := _wrong_file(Path(url.removeprefix("sqlite:///")))):
+            yield bad("outbox", f"{outbox_name(name)}: {wrong[0]}", wrong[1])
+            return
         examined = _examined(url, wall=wall)
     except StoreUnavailable as error:
         yield bad("outbox", f"{outbox_name(name)}: {error}", "start its database, or correct HOOKLINE_OUTBOX")
@@ -47,17 +72,25 @@ def _examined(url: str, *, wall: float) -> OutboxExamination:
         return asyncio.run(examine_on_postgres(url))
     from hookline.store.sqlite.outbox.examination import examine_outbox
 
-    path = Path(url.removeprefix("sqlite:///"))
+    return examine_outbox(url.removeprefix("sqlite:///"), wall=wall)
+
+
+def _wrong_file(path: Path) -> tuple[str, str] | None:
+    """What is wrong with the file, and what to do."""
     if not path.is_file():
-        raise StoreUnavailable(f"there is no file {path}")
+        return f"there is no file {path}", "start the application that makes it, or correct HOOKLINE_OUTBOX"
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.absolute().parent, os.W_OK):
-        raise HooklineError(f"the file {path} or its directory is not writable: rows are deleted there")
-    return examine_outbox(str(path), wall=wall)
+        return (
+            f"this user may not write to the file {path} or its directory",
+            "give the user the right to write to both: rows are deleted there",
+        )
+    return None
 
 
 def judge_outbox(name: str, found: OutboxExamination, *, is_file: bool) -> Iterator[Finding]:
     """Judge the facts about one outbox."""
-    shown, dialect = outbox_name(name), "sqlite" if is_file else "postgresql"
+    shown = outbox_name(name)
+    dialect: Dialect = "sqlite" if is_file else "postgresql"
     made = f'`hookline.outbox.ddl("{dialect}")` has the statements'
     if found.is_old:
         yield bad("outbox", f"{shown}: {found.server} is too old", "upgrade it to PostgreSQL 15 or later")
@@ -65,7 +98,9 @@ def judge_outbox(name: str, found: OutboxExamination, *, is_file: bool) -> Itera
         yield bad("outbox", f"{shown}: there is no outbox table", f"create it: {made}")
     elif found.missing_columns:
         lacking = ", ".join(found.missing_columns)
-        yield bad("outbox", f"{shown}: the table lacks the columns {lacking}", f"add them: {made}")
+        alter = adding(dialect, found.missing_columns)
+        step = f"create it again: {made}" if alter is None else f"run on it: {alter}"
+        yield bad("outbox", f"{shown}: the table lacks the columns {lacking}", step)
     elif found.missing_rights:
         yield bad(
             "outbox",

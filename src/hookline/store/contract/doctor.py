@@ -22,6 +22,10 @@ SELECT count(*) FROM endpoints WHERE secret NOT LIKE 'sealed1 %' OR old_secret N
 OR client_certificate LIKE '%-----BEGIN %'
 """
 
+# Likewise about outboxes.
+REFUSED = f"SELECT count(*) FROM (SELECT 1 FROM outbox_refused LIMIT {MOST_COUNTED}) AS refused"
+SOURCES = "SELECT name FROM outbox_sources ORDER BY name"
+
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries that could be sent now, in lanes that nothing holds back."""
@@ -96,6 +100,8 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Waiting | None = None
     circuits: tuple[OpenCircuit, ...] = ()  # that are not closed, MOST_COUNTED at most
     dead_last_hour: int = 0  # MOST_COUNTED at most
+    refused: int = 0  # rows of outboxes, MOST_COUNTED at most
+    sources: tuple[str, ...] = ()  # the names of outboxes that were ever read
     holders: tuple[Holder, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     unanswered: tuple[str, ...] = ()  # what the database did not say in time

@@ -16,8 +16,10 @@ from hookline.store.contract.doctor import (
     MOST_COUNTED,
     NOTIFIED,
     PLAIN,
+    REFUSED,
     SEAL,
     SEALED,
+    SOURCES,
     Examination,
     Holder,
     OpenCircuit,
@@ -206,6 +208,8 @@ async def _contents(questions: _SessionQuestions, *, now: float) -> dict[str, An
         due = await questions.rows("deliveries that are due", COUNT_DUE, now, MOST_COUNTED)
         waiting = Waiting(deliveries=due[0][0] if due else 1, since=since[0][0])
     dead = await questions.rows("dead letters", COUNT_DEAD, now - HOUR, MOST_COUNTED)
+    refused = await questions.rows("outboxes", REFUSED)
+    sources = await questions.rows("outboxes", SOURCES)
     return {
         "seal": seals[0][0] if seals else "",
         "sealed": tuple((row["id"], row["secret"]) for row in sealed),
@@ -221,6 +225,8 @@ async def _contents(questions: _SessionQuestions, *, now: float) -> dict[str, An
             for row in circuits
         ),
         "dead_last_hour": dead[0][0] if dead else 0,
+        "refused": refused[0][0] if refused else 0,
+        "sources": tuple(row["name"] for row in sources),
     }
 
 

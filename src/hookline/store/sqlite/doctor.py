@@ -16,8 +16,10 @@ from hookline.store.contract.doctor import (
     MOST_COUNTED,
     NOTIFIED,
     PLAIN,
+    REFUSED,
     SEAL,
     SEALED,
+    SOURCES,
     Examination,
     Holder,
     OpenCircuit,
@@ -175,6 +177,8 @@ def _contents(connection: sqlite3.Connection, questions: _FileQuestions, *, now:
         due = questions.rows("deliveries that are due", COUNT_DUE, values)
         waiting = Waiting(deliveries=due[0][0] if due else 1, since=since[0][0])
     dead = questions.rows("dead letters", COUNT_DEAD, values)
+    refused = questions.rows("outboxes", REFUSED)
+    sources = questions.rows("outboxes", SOURCES)
     return {
         "seal": mark[0] if mark else "",
         "sealed": tuple(questions.rows("secrets", SEALED)),
@@ -190,6 +194,8 @@ def _contents(connection: sqlite3.Connection, questions: _FileQuestions, *, now:
             for id, reason, probe_at in circuits
         ),
         "dead_last_hour": dead[0][0] if dead else 0,
+        "refused": refused[0][0] if refused else 0,
+        "sources": tuple(name for (name,) in sources),
     }
 
 
