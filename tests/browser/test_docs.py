@@ -19,6 +19,7 @@ def test_the_request_on_the_page_works_as_a_command_and_by_a_click(
         operation = page.locator('[id="post-/v1/events"]')
         expect(operation).to_contain_text(f'curl -X POST "{server.url}/v1/events"')
         expect(operation).not_to_contain_text("HOOKLINE_API_KEY")  # none is needed in development
+        expect(page.locator("rapi-doc")).not_to_contain_text("No API key applied")
         operation.get_by_role("button", name="Try").click()
         expect(operation).to_contain_text("Response Status: Accepted:202")
         shots(page, "docs")

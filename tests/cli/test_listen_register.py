@@ -148,7 +148,8 @@ def test_what_the_server_gave_up_meanwhile_it_takes_up_again(place):
     place.call("POST", f"{path}/disable")
     with place.listening() as ear:
         arrives(place, ear)
-    assert place.call("GET", path)["circuit_state"]["state"] == "closed"
+        # While it listens: a request that is under way at its end would open the circuit again.
+        eventually(lambda: place.call("GET", path)["circuit_state"]["state"] == "closed" or None)
 
 
 def test_a_listener_that_is_kept_starts_without_its_server(tmp_path):
