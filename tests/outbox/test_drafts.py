@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import sqlite3
 import subprocess
 import sys
@@ -263,7 +262,6 @@ NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
             {"id": UUID(int=1), "at": NEW_YEAR},
             '{"id":"00000000-0000-0000-0000-000000000001","at":"2026-01-01T00:00:00Z"}',
         ),
-        ({"x": math.nan}, '{"x":null}'),
         (b' {"a": 1} ', ' {"a": 1} '),
         (bytearray(b"1.0"), "1.0"),
         (memoryview(b"1.00")[:3], "1.0"),
