@@ -65,13 +65,13 @@ class Result(NamedTuple):
 FAULTS = Slice("faults", [])  # real processes killed, starved and cut off: no test functions
 # In the order in which they are begun: the longest first.
 PARTS = (
+    Part("dashboard", ("dashboard",), 2),
     Part("simulation", ("sim",)),
     Part("cli", ("cli",), 5),
     Part("api", ("api",), 4),
     Part("pipeline", ("pipeline",), 4, is_fast=True),
     Part("contract", ("contract",), 4, is_fast=True),
     Part("security", ("security",), 4),
-    Part("dashboard", ("dashboard",), 2),
     Part("browser", ("browser",), 2),
     Part("model", ("model",)),
     Part("clients, testing kit", ("client", "testing")),
